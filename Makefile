@@ -1,0 +1,50 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Tests are split over the cores; one core too many would only slow the others down.
+JOBS ?= auto
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## What can be made here
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@echo "setting up $(VENV)" >&2
+	@$(PYTHON) -c 'import sys; sys.exit("dryrack needs Python 3.11 or newer; this is " + sys.version.split()[0] + "; run: make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.ready ## A local environment in .venv with all that is needed
+
+.PHONY: demo
+demo: setup ## Set up, then show what dryrack does on example files
+	@$(BIN)/dryrack demo
+
+.PHONY: test
+test: setup ## Set up, then run the tests that need nothing but Python
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not real"
+
+.PHONY: check
+check: setup ## Formatting, lint, types, room contracts and house rules
+	@$(BIN)/ruff format --check src tests
+	@$(BIN)/ruff check src tests
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pytest -q tests/tidy
+
+.PHONY: real
+real: setup ## Compare with Kubernetes' own code (needs Go)
+	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -m real
+
+.PHONY: bench
+bench: setup ## Ratios against Kubernetes' own code, in one run (needs Go)
+	@$(BIN)/python -m tests.bench
+
+.PHONY: format
+format: setup ## Format and fix what can be fixed
+	@$(BIN)/ruff format src tests
+	@$(BIN)/ruff check --fix src tests

@@ -1,0 +1,1 @@
+"""What every room may use: errors, limits, and the ports of time and chance."""

@@ -1,0 +1,1 @@
+"""CEL with the DRA device environment: parse, check, estimate, evaluate."""

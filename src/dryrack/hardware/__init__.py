@@ -1,0 +1,1 @@
+"""What devices exist where, and what is wrong with how they are described."""

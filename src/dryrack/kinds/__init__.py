@@ -1,0 +1,1 @@
+"""The nouns of the Kubernetes API: typed, frozen objects, quantities, selectors, decoding."""
