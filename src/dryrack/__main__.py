@@ -1,0 +1,5 @@
+"""`python -m dryrack`."""
+
+from dryrack.cli.main import run
+
+run()

@@ -1,0 +1,5 @@
+"""`python -m dryrack.cli`."""
+
+from dryrack.cli.main import run
+
+run()

@@ -1,0 +1,61 @@
+"""
+From names on the command line to bytes: the one place of this face that reads files.
+
+A name that cannot be read is a mistake in how the command was called (exit 2). What the bytes
+say is judged later and elsewhere; a file that reads well but says something wrong is a mistake
+in its content (exit 1).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+from dryrack.base.limits import FILE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STDIN = "-"
+
+
+class UsageError(DryrackError):
+    """The command was called wrongly; nothing was done."""
+
+
+class ContentError(DryrackError):
+    """The command was called rightly, but what it was given to read is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input as it was read."""
+
+    name: str
+    content: bytes
+
+
+def read_sources(names: Sequence[str]) -> tuple[Source, ...]:
+    if not names:
+        raise UsageError("no input; name files with -f FILE, or - for standard input")
+    return tuple(_read(name) for name in names)
+
+
+def _read(name: str) -> Source:
+    if name == STDIN:
+        return Source("<stdin>", sys.stdin.buffer.read(FILE_BYTES_MAX + 1))
+    path = Path(name)
+    if path.is_dir():
+        raise UsageError(f"{name}: is a directory; name the files in it, for example {name}/*.yaml")
+    try:
+        with path.open("rb") as file:
+            return Source(name, file.read(FILE_BYTES_MAX + 1))
+    except FileNotFoundError:
+        raise UsageError(f"{name}: no such file; check the path") from None
+    except OSError as error:
+        raise UsageError(
+            f"{name}: {(error.strerror or str(error)).lower()}; check it can be read"
+        ) from None
