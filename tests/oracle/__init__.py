@@ -1,0 +1,1 @@
+"""Kubernetes' own code, asked through small Go programs, as the judge of ours."""
