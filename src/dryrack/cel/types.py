@@ -1,8 +1,9 @@
 """
 The types of CEL, as the checker sees them.
 
-A type is a kind with parameters: `list(int)`, `map(string, dyn)`, `optional_type(A)`. Named
-abstract types (`kubernetes.Quantity`, `net.IP`, …) are of kind OPAQUE and carry their name.
+A type is a kind with parameters: `list(int)`, `map(string, dyn)`, `optional_type(A)`. The kinds
+OPAQUE, STRUCT and TYPE_PARAM carry a name of their own; for the others the name follows from
+the kind, but for wrappers: `wrapper(int)` is an int that may be null.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 
 
 class Kind(enum.Enum):
+    """What sort of type; the value is the name that a value of it has at run time."""
+
     DYN = "dyn"
-    ANY = "any"
+    ANY = "google.protobuf.Any"
     BOOL = "bool"
     INT = "int"
     UINT = "uint"
@@ -32,6 +35,9 @@ class Kind(enum.Enum):
     ERROR = "!error!"
 
 
+_NAMED = (Kind.TYPE_PARAM, Kind.OPAQUE, Kind.STRUCT)
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     kind: Kind
@@ -39,9 +45,27 @@ class Type:
     parameters: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
+        """Give the name that errors of the checker use."""
         if not self.parameters:
             return self.name
         return f"{self.name}({', '.join(str(p) for p in self.parameters)})"
+
+    @property
+    def runtime_name(self) -> str:
+        """The name without parameters and without a wrapper: `int`, `google.protobuf.Duration`."""
+        return self.name if self.kind in _NAMED else self.kind.value
+
+    @property
+    def nullable(self) -> bool:
+        """Whether this is a wrapper: a primitive that may be null."""
+        return self.name.startswith("wrapper(")
+
+    def qualified(self) -> str:
+        """Give the name that the refusal of an expression's result type uses."""
+        name = self.name if self.nullable else self.runtime_name
+        if not self.parameters:
+            return name
+        return f"{name}({', '.join(p.qualified() for p in self.parameters)})"
 
 
 DYN = Type(Kind.DYN, "dyn")
@@ -55,14 +79,15 @@ BYTES = Type(Kind.BYTES, "bytes")
 NULL = Type(Kind.NULL, "null")
 DURATION = Type(Kind.DURATION, "duration")
 TIMESTAMP = Type(Kind.TIMESTAMP, "timestamp")
+TYPE = Type(Kind.TYPE, "type")
 ERROR = Type(Kind.ERROR, "!error!")
 
-QUANTITY = Type(Kind.OPAQUE, "kubernetes.Quantity")
-SEMVER = Type(Kind.OPAQUE, "kubernetes.Semver")
+QUANTITY = Type(Kind.STRUCT, "kubernetes.Quantity")
+SEMVER = Type(Kind.STRUCT, "kubernetes.Semver")
 IP = Type(Kind.OPAQUE, "net.IP")
 CIDR = Type(Kind.OPAQUE, "net.CIDR")
-URL = Type(Kind.OPAQUE, "kubernetes.URL")
-FORMAT = Type(Kind.OPAQUE, "kubernetes.NamedFormat")
+URL = Type(Kind.STRUCT, "kubernetes.URL")
+FORMAT = Type(Kind.STRUCT, "kubernetes.NamedFormat")
 DEVICE = Type(Kind.STRUCT, "kubernetes.DRADevice")
 
 
@@ -84,3 +109,11 @@ def type_of(value: Type) -> Type:
 
 def type_param(name: str) -> Type:
     return Type(Kind.TYPE_PARAM, name)
+
+
+def struct(name: str) -> Type:
+    return Type(Kind.STRUCT, name)
+
+
+def wrapper(value: Type) -> Type:
+    return Type(value.kind, f"wrapper({value.name})")
