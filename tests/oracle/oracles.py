@@ -81,7 +81,7 @@ class Oracle(Generic[Answer]):
 
     def __enter__(self) -> Oracle[Answer]:
         self._talk = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [self._program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._talk
         )
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="oracle-writer")
@@ -95,15 +95,15 @@ class Oracle(Generic[Answer]):
         trace: TracebackType | None,
     ) -> None:
         # Killed first: its end frees a thread that still waits for one of the pipes.
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
         self._writer.shutdown(cancel_futures=True)
         self._reader.shutdown(cancel_futures=True)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdout.close()
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self.process.stdin.close()
         self._talk.close()
 
     def ask(self, cases: Iterable[Asked]) -> Iterator[tuple[Asked, Answer]]:
@@ -125,17 +125,17 @@ class Oracle(Generic[Answer]):
             yield case, self._decode(line)
 
     def _write(self, payload: bytes) -> None:
-        assert self._process.stdin is not None
+        assert self.process.stdin is not None
         try:
-            self._process.stdin.write(payload)
-            self._process.stdin.flush()
+            self.process.stdin.write(payload)
+            self.process.stdin.flush()
         except BrokenPipeError:
             # The reader sees the end of the process too, and says why.
             return
 
     def _read(self, count: int) -> list[bytes]:
-        assert self._process.stdout is not None
-        lines = list(islice(self._process.stdout, count))
+        assert self.process.stdout is not None
+        lines = list(islice(self.process.stdout, count))
         if len(lines) < count:
             self._talk.seek(0)
             said = self._talk.read().decode(errors="replace").strip()

@@ -1,0 +1,83 @@
+"""What all tests share: the hypothesis profile, and the rule for tests that need Go."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+from hypothesis import settings
+from tests.oracle.oracles import AllocatorAnswer, CelAnswer, Oracle, allocator_oracle, cel_oracle
+from tests.oracle.selection import left_out_line, selection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+AnyAnswer = TypeVar("AnyAnswer")
+
+# Chance has no place in a gate, and a slow machine is no failure. To look for new examples:
+# pytest --hypothesis-profile=explore.
+settings.register_profile("gate", derandomize=True, deadline=None, database=None)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile("gate")
+
+LEFT_OUT = pytest.StashKey[int]()
+WORKER_OUTPUT = "dryrack_left_out"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    real = {item for item in items if item.get_closest_marker("real")}
+    if selection(config.option.markexpr, os.environ).runs:
+        return
+    items[:] = [item for item in items if item not in real]
+    if real:
+        config.hook.pytest_deselected(items=sorted(real, key=lambda item: item.nodeid))
+    config.stash[LEFT_OUT] = len(real)
+    # Under xdist only the workers collect; every one of them collects the same tests.
+    getattr(config, "workeroutput", {})[WORKER_OUTPUT] = len(real)
+
+
+class FromWorkers:
+    """Hears from xdist's workers how many tests they left out."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object, error: object) -> None:
+        output = getattr(node, "workeroutput", {})
+        self._config.stash[LEFT_OUT] = output.get(WORKER_OUTPUT, 0)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(FromWorkers(config))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    line = left_out_line(terminalreporter.config.stash.get(LEFT_OUT, 0))
+    if line:
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def real_allocator(request: pytest.FixtureRequest) -> Iterator[Oracle[AllocatorAnswer]]:
+    """Kubernetes' own allocator."""
+    with _built(request, allocator_oracle) as oracle:
+        yield oracle
+
+
+@pytest.fixture(scope="session")
+def real_cel(request: pytest.FixtureRequest) -> Iterator[Oracle[CelAnswer]]:
+    """Kubernetes' own CEL environment for devices."""
+    with _built(request, cel_oracle) as oracle:
+        yield oracle
+
+
+def _built(
+    request: pytest.FixtureRequest, oracle: Callable[[], Oracle[AnyAnswer]]
+) -> Oracle[AnyAnswer]:
+    # The first build takes minutes and says so; captured, it would look like a hanging test.
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        return oracle()
