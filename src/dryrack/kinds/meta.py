@@ -1,0 +1,84 @@
+"""
+What all kinds have in common: metadata, owners, conditions, label selectors.
+
+`Model` is the mould of every typed object here: frozen, fields in the JSON names of the
+Kubernetes API, everything optional, because a model only reads; whether an object is valid is
+for `validation` to say. Fields that are not modelled are ignored on reading and survive a
+change through `roundtrip`.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class Model(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    gc=False,
+):
+    """A typed piece of a Kubernetes object."""
+
+
+class OwnerReference(Model, frozen=True, kw_only=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(Model, frozen=True, kw_only=True):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Int64 = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    managed_fields: tuple[Any, ...] = ()
+
+
+class KubernetesObject(Model, frozen=True, kw_only=True):
+    """An object that can be stored on its own: it has a version, a kind and metadata."""
+
+    # What an object made here is written as; one that was read keeps what it was read as.
+    API_VERSION: ClassVar[str] = ""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class Condition(Model, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+    observed_generation: Int64 = 0
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Model, frozen=True, kw_only=True):
+    match_labels: Mapping[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
