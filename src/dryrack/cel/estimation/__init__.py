@@ -1,0 +1,15 @@
+"""
+How much a checked expression may cost, before any device is seen.
+
+The API server refuses a selector whose highest estimate is above the limit, so the numbers
+must be Kubernetes' own, quirks included: one unit more or less turns an accepted object into
+a refused one. The rules come from three places, asked in this order for every call: the
+extension libraries of CEL (`sets`, `lists`), the libraries of Kubernetes, then CEL's
+standard functions. What is known about a device (no driver name is longer than 63
+characters, and so on) enters as size hints.
+"""
+
+from dryrack.cel.estimation.arithmetic import CostEstimate
+from dryrack.cel.estimation.walk import estimate
+
+__all__ = ["CostEstimate", "estimate"]

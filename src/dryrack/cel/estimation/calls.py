@@ -1,0 +1,66 @@
+"""What an estimator of one function is given, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.cel.ast import Literal
+from dryrack.cel.estimation.arithmetic import UNKNOWN, CostEstimate, Estimate, SizeEstimate
+from dryrack.cel.estimation.paths import ITEMS
+
+if TYPE_CHECKING:
+    from dryrack.cel.ast import Constant, Expr
+    from dryrack.cel.estimation.paths import Path, SizeHints
+    from dryrack.cel.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A target or an argument; `size` is None where nothing is known about it."""
+
+    expr: Expr
+    type: Type
+    path: Path
+    size: SizeEstimate | None
+
+    @property
+    def size_or_unknown(self) -> SizeEstimate:
+        return self.size or UNKNOWN
+
+    @property
+    def literal(self) -> Constant:
+        """The value written in the expression; None also stands for "not a literal"."""
+        return self.expr.value if isinstance(self.expr, Literal) else None
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """One overload of one call. A call whose types are dynamic has several."""
+
+    function: str
+    overload: str
+    target: Operand | None
+    arguments: tuple[Operand, ...]
+    hints: SizeHints
+
+    def size(self, operand: Operand) -> SizeEstimate:
+        return operand.size or self.hints.size(operand.path) or UNKNOWN
+
+    def element_size(self, operand: Operand) -> SizeEstimate:
+        """The size of one element of a list that the expression does not spell out."""
+        if not len(operand.path):
+            return UNKNOWN
+        return self.hints.size(operand.path.copied().extended(ITEMS)) or UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """The cost of the call without that of its arguments, and the size of its result."""
+
+    cost: CostEstimate
+    result_size: SizeEstimate | None = None
+
+
+def call_estimate(cost: int) -> CallEstimate:
+    return CallEstimate(Estimate(cost, cost))

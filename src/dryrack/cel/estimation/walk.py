@@ -1,0 +1,271 @@
+"""
+The walk over a checked expression that adds up what each node may cost.
+
+An expression of 10 KiB can be nested thousands deep. Each node is therefore a generator that
+asks for the cost of its parts, and one loop runs them all: depth costs memory, not stack.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+
+from dryrack.cel import types as t
+from dryrack.cel.ast import (
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+    StructLiteral,
+)
+from dryrack.cel.estimation.arithmetic import (
+    LIST_BASE,
+    MAP_BASE,
+    NOTHING,
+    ONE,
+    STRING_TRAVERSAL,
+    STRUCT_BASE,
+    ZERO,
+    CostEstimate,
+    Estimate,
+    fixed,
+)
+from dryrack.cel.estimation.calls import CallEstimate, CallSite
+from dryrack.cel.estimation.knowledge import EntrySizes, Knowledge
+from dryrack.cel.estimation.libraries import library_estimate
+from dryrack.cel.estimation.paths import ITEMS, VALUES, SizeHints, variable
+from dryrack.cel.estimation.standard import standard_estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from dryrack.cel.ast import Expr
+    from dryrack.cel.checker import Checked
+    from dryrack.cel.environment import Environment
+    from dryrack.cel.estimation.arithmetic import SizeEstimate
+
+    Walk: TypeAlias = Generator[Expr, Any, CostEstimate]
+
+
+def estimate(checked: Checked, env: Environment) -> CostEstimate:
+    """The least and the most that evaluating the expression can cost, on any device."""
+    costs = _Costs(Knowledge(checked, SizeHints(env)))
+    walks = [costs.of(checked.expr)]
+    cost: CostEstimate | None = None
+    while walks:
+        try:
+            part = walks[-1].send(cost)
+        except StopIteration as finished:
+            walks.pop()
+            cost = finished.value
+        else:
+            walks.append(costs.of(part))
+            cost = None
+    assert cost is not None
+    return cost
+
+
+class _Costs:
+    """Each method yields the parts of its node and is sent their costs."""
+
+    __slots__ = ("_knowledge",)
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+
+    def of(self, expr: Expr) -> Walk:
+        match expr:
+            case Literal():
+                return self._literal()
+            case Ident():
+                return self._ident(expr)
+            case Select():
+                return self._select(expr)
+            case Call():
+                return self._dyn(expr) if expr.function == "dyn" else self._call(expr)
+            case ListLiteral():
+                return self._list(expr)
+            case MapLiteral():
+                return self._map(expr)
+            case StructLiteral():
+                return self._struct(expr)
+            case Comprehension():
+                return self._bind(expr) if _is_bind(expr) else self._comprehension(expr)
+            case _:
+                assert_never(expr)
+
+    def _literal(self) -> Walk:
+        yield from ()
+        return ZERO
+
+    def _ident(self, expr: Ident) -> Walk:
+        yield from ()
+        local = self._knowledge.local(expr)
+        self._knowledge.learn_path(expr, local.path if local else variable(expr.name))
+        return ONE
+
+    def _select(self, expr: Select) -> Walk:
+        cost: CostEstimate = yield expr.operand
+        if expr.test_only:
+            return cost
+        path = self._knowledge.path(expr.operand).extended(expr.field)
+        self._knowledge.learn_path(expr, path)
+        kind = self._knowledge.type(expr.operand).kind
+        return cost + ONE if kind in (t.Kind.MAP, t.Kind.STRUCT, t.Kind.TYPE_PARAM) else cost
+
+    def _dyn(self, expr: Call) -> Walk:
+        cost: CostEstimate = yield expr.args[0]
+        self._knowledge.learn_same(expr, expr.args[0])
+        return cost + ONE
+
+    def _list(self, expr: ListLiteral) -> Walk:
+        total = fixed(LIST_BASE)
+        sizes = NOTHING if expr.elements else ZERO
+        for element in expr.elements:
+            total += yield element
+            sizes |= self._knowledge.size_or_unknown(element)
+        self._knowledge.learn_entries(expr, EntrySizes(t.Kind.LIST, ONE, sizes))
+        return total
+
+    def _map(self, expr: MapLiteral) -> Walk:
+        total = fixed(MAP_BASE)
+        keys = values = NOTHING if expr.entries else ZERO
+        for entry in expr.entries:
+            total += yield entry.key
+            total += yield entry.value
+            keys |= self._knowledge.size_or_unknown(entry.key)
+            values |= self._knowledge.size_or_unknown(entry.value)
+        self._knowledge.learn_entries(expr, EntrySizes(t.Kind.MAP, keys, values))
+        return total
+
+    def _struct(self, expr: StructLiteral) -> Walk:
+        total = fixed(STRUCT_BASE)
+        for field in expr.fields:
+            total += yield field.value
+        return total
+
+    def _bind(self, expr: Comprehension) -> Walk:
+        total: CostEstimate = yield expr.iter_range
+        total += yield expr.accu_init
+        self._knowledge.bind(expr.accu_var, expr.accu_init)
+        total += yield expr.result
+        self._knowledge.forget(expr.accu_var)
+        self._knowledge.learn_same(expr, expr.result)
+        return total
+
+    def _comprehension(self, expr: Comprehension) -> Walk:
+        knowledge = self._knowledge
+        total: CostEstimate = yield expr.iter_range
+        total += yield expr.accu_init
+        knowledge.bind(expr.accu_var, expr.accu_init)
+        variables = self._bind_variables(expr)
+        per_round: CostEstimate = yield expr.loop_condition
+        per_round += yield expr.loop_step
+        for name in variables:
+            knowledge.forget(name)
+        total += yield expr.result
+        knowledge.forget(expr.accu_var)
+        rounds = knowledge.size_or_unknown(expr.iter_range)
+        self._learn_collected(expr, rounds)
+        return total + rounds * per_round
+
+    def _bind_variables(self, expr: Comprehension) -> tuple[str, ...]:
+        if not expr.iter_var2:
+            self._knowledge.bind_element(expr.iter_var, expr.iter_range)
+            return (expr.iter_var,)
+        self._knowledge.bind_key(expr.iter_var, expr.iter_range)
+        self._knowledge.bind_value(expr.iter_var2, expr.iter_range)
+        return (expr.iter_var, expr.iter_var2)
+
+    def _learn_collected(self, expr: Comprehension, rounds: SizeEstimate) -> None:
+        """A macro that starts from a container adds at most one entry per round."""
+        match expr.accu_init:
+            case Literal():
+                self._knowledge.learn_size(expr, self._knowledge.size(expr.accu_init))
+            case ListLiteral() | MapLiteral():
+                self._knowledge.learn_size(expr, rounds)
+                self._knowledge.learn_entries(expr, self._knowledge.entries(expr.loop_step))
+
+    def _call(self, expr: Call) -> Walk:
+        costs: list[CostEstimate] = []
+        operands = []
+        for argument in expr.args:
+            costs.append((yield argument))
+            operands.append(self._knowledge.operand(argument))
+        target_cost, target = ZERO, None
+        if expr.target is not None:
+            target_cost = yield expr.target
+            target = self._knowledge.operand(expr.target)
+        cost, size = NOTHING, None
+        for overload in self._knowledge.overloads(expr):
+            site = CallSite(expr.function, overload, target, tuple(operands), self._knowledge.hints)
+            found = self._overload(expr, site, costs)
+            cost |= found.cost
+            size = self._result_size(expr, overload, _either(size, found.result_size))
+        self._knowledge.learn_size(expr, size)
+        return target_cost + cost
+
+    def _result_size(
+        self, expr: Call, overload: str, size: SizeEstimate | None
+    ) -> SizeEstimate | None:
+        if overload in _INDEXING:
+            container = expr.args[0]
+            size = self._knowledge.value_size(container)
+            path = self._knowledge.path(container).extended(_INDEXING[overload])
+            self._knowledge.learn_path(expr, path)
+        return size or self._knowledge.size(expr)
+
+    def _overload(self, expr: Call, site: CallSite, costs: Sequence[CostEstimate]) -> CallEstimate:
+        """What the call costs together with its arguments, if it means this overload."""
+        found = library_estimate(site)
+        if found is None:
+            match site.overload:
+                case "logical_and" | "logical_or":
+                    left, right = costs
+                    return CallEstimate(Estimate(left.min, (left + right).max))
+                case "conditional":
+                    return self._conditional(expr, site, costs)
+                case "add_string" | "add_bytes" | "add_list":
+                    found = self._addition(expr, site)
+                case _:
+                    found = standard_estimate(site)
+        return CallEstimate(sum(costs, found.cost), found.result_size)
+
+    def _conditional(
+        self, expr: Call, site: CallSite, costs: Sequence[CostEstimate]
+    ) -> CallEstimate:
+        _, positive, negative = site.arguments
+        entries = self._knowledge.common_entries(positive.expr, negative.expr)
+        self._knowledge.learn_entries(expr, entries)
+        size = positive.size_or_unknown | negative.size_or_unknown
+        return CallEstimate(costs[0] + (costs[1] | costs[2]), size)
+
+    def _addition(self, expr: Call, site: CallSite) -> CallEstimate:
+        left, right = site.arguments
+        size = left.size_or_unknown + right.size_or_unknown
+        entries = self._knowledge.common_entries(left.expr, right.expr)
+        self._knowledge.learn_entries(expr, entries)
+        # Lists are joined, not copied.
+        cost = ONE if site.overload == "add_list" else size.scaled(STRING_TRAVERSAL)
+        return CallEstimate(cost, size)
+
+
+_INDEXING = {"index_list": ITEMS, "index_map": VALUES}
+
+
+def _either(one: SizeEstimate | None, other: SizeEstimate | None) -> SizeEstimate | None:
+    return one | other if one and other else one or other
+
+
+def _is_bind(expr: Comprehension) -> bool:
+    """The expansion of `cel.bind`: no rounds, only a variable and a result."""
+    rounds, condition = expr.iter_range, expr.loop_condition
+    return (
+        isinstance(rounds, ListLiteral)
+        and not rounds.elements
+        and isinstance(condition, Literal)
+        and condition.value is False
+        and expr.accu_var != "__result__"
+    )
