@@ -178,7 +178,7 @@ class Quantity:
         """The value, if Kubernetes can tell without effort that it is an int64."""
         if self.big or self.scale < 0:
             return None
-        value = self.unscaled * 10**self.scale
+        value = self.unscaled * int(10 ** min(self.scale, _INT64_DIGITS + 1))
         return value if _fits(value) else None
 
     def as_approximate_float(self) -> float:
@@ -195,8 +195,7 @@ class Quantity:
         if self.big:
             return _scaled_big(self.unscaled, -difference)
         if difference >= 0:
-            value = self.unscaled * 10**difference
-            return value if _fits(value) else 0
+            return _scaled_small(self.unscaled, difference)
         return _away_from_zero(self.unscaled, -difference)
 
     def value(self) -> int:
@@ -296,8 +295,12 @@ def _large(text: str, number: _Number, unit: tuple[int, int, Format]) -> Quantit
     else:
         unscaled <<= exponent
     if scale < _NANO:
-        unscaled, scale = _ceil(unscaled, _NANO - scale), _NANO
-    nanos = unscaled * _power_of_ten(scale - _NANO, unscaled)
+        nanos = _ceil(unscaled, _NANO - scale)
+    else:
+        nanos = unscaled * _power_of_ten(scale - _NANO, unscaled)
+    # Rounding to nano leaves the decimal at that scale, whether or not a digit was lost.
+    if nanos:
+        unscaled, scale = nanos, _NANO
     if preferred is Format.BINARY_SI and nanos > INT64_MAX * 10**9:
         unscaled, scale, nanos = INT64_MAX, 0, INT64_MAX * 10**9
     if preferred is Format.BINARY_SI and 0 < nanos < 10**9:
@@ -352,6 +355,17 @@ def _sum(left: Quantity, right: Quantity, *, sign: int) -> Quantity:
     total = shifted + sign * other
     big = left.big or right.big or not (_fits(shifted) and _fits(other) and _fits(total))
     return Quantity(nanos, preferred, unscaled=total, scale=scale, big=big)
+
+
+def _scaled_small(unscaled: int, places: int) -> int:
+    if places > _INT64_DIGITS + 1:
+        return 0
+    value = unscaled * int(10**places)
+    if _fits(value):
+        return value
+    # Kubernetes overflows silently where it has a multiplication of its own for the scale.
+    unrolled = places in (1, 2, 3, 6, 9) and unscaled != INT64_MIN
+    return _wrap(value, bits=64) if unrolled else 0
 
 
 def _scaled_big(unscaled: int, difference: int) -> int:

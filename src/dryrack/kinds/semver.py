@@ -156,7 +156,7 @@ def _normalized(text: str) -> str:
 
 
 def _without_zeros(part: str) -> str:
-    if len(part) <= 1:
+    if len(part.encode(errors="surrogatepass")) <= 1:
         return part
     stripped = part.lstrip("0")
     return stripped if stripped[:1] in tuple("0123456789") else "0" + stripped
