@@ -1,0 +1,1 @@
+"""The project's own cases: what Kubernetes answers, one idea in each file."""
