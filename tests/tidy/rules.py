@@ -1,0 +1,157 @@
+"""
+The rules themselves: each takes a file and yields what is wrong with it.
+
+A rule says what to do instead, because a ban without a replacement is only an obstacle.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import PurePosixPath
+
+FUNCTION_LINES_MAX = 70
+MODULE_LINES_MAX = 800
+
+PURE_ROOMS = ("base", "kinds", "cel", "allocation", "hardware", "placement", "store")
+
+MODULE_NAMES_BANNED = frozenset(
+    {"util", "utils", "helper", "helpers", "manager", "handler", "common", "misc"}
+)
+
+CALLS_BANNED = {
+    r"(time\.)?(time|monotonic|perf_counter)(_ns)?": "take the time from a base.ports.Clock",
+    r"time\.sleep": "a pure room never waits; return an effect that says until when",
+    r"(datetime\.)?(datetime|date)\.(now|utcnow|today)": "take the time from a base.ports.Clock",
+    r"(uuid\.)?uuid[1-8]": "take identifiers from a base.ports.Chance",
+    r"(random|secrets)\.\w+|os\.urandom": "take chance from a base.ports.Chance",
+}
+
+# Put together from parts, so that this file keeps the rule it makes.
+MACHINE_PATHS = re.compile(
+    "|".join((r"(?<![\w./])/" + r"work/", r"\.\./" + "shared", "/root" + "/"))
+)
+REGISTRIES = tuple(
+    ".".join(parts)
+    for parts in (
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("npmjs", "org"),
+        ("npmjs", "com"),
+        ("proxy", "golang", "org"),
+        ("sum", "golang", "org"),
+        ("crates", "io"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class File:
+    """A tracked file, by its path in the clone."""
+
+    path: PurePosixPath
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def is_python(self) -> bool:
+        return self.path.suffix == ".py"
+
+    @property
+    def is_pure(self) -> bool:
+        return self.path.parts[:2] == ("src", "dryrack") and self.path.parts[2] in PURE_ROOMS
+
+
+def function_length(file: File) -> Iterator[str]:
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            told = node.body[0].end_lineno if ast.get_docstring(node) else node.lineno
+            length = node.end_lineno - (told or node.lineno)
+            if length > FUNCTION_LINES_MAX:
+                yield f"{node.lineno}: {node.name} has {length} lines; cut out its leaves"
+
+
+def module_length(file: File) -> Iterator[str]:
+    length = file.text.count("\n")
+    if length > MODULE_LINES_MAX:
+        yield f"1: {length} lines; this is more than one module"
+
+
+def module_name(file: File) -> Iterator[str]:
+    if MODULE_NAMES_BANNED & {file.path.stem.strip("_"), *file.path.parts[:-1]}:
+        yield "1: says nothing about what is inside; name the one concept"
+
+
+def module_docstring(file: File) -> Iterator[str]:
+    if file.tree.body and not ast.get_docstring(file.tree):
+        yield "1: no module docstring; say why it exists and what it promises"
+
+
+def test_docstring(file: File) -> Iterator[str]:
+    for node in ast.walk(file.tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        is_test = file.path.name.startswith("test_") and node.name.startswith("test_")
+        if is_test and not ast.get_docstring(node):
+            yield f"{node.lineno}: {node.name} has no docstring; state the truth it checks"
+
+
+def banned_call(file: File) -> Iterator[str]:
+    for node in ast.walk(file.tree) if file.is_pure else ():
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            for banned, instead in CALLS_BANNED.items():
+                if re.fullmatch(banned, name):
+                    yield f"{node.lineno}: {name}() in a pure room; {instead}"
+
+
+def machine_path(file: File) -> Iterator[str]:
+    for number, line in enumerate(file.text.splitlines(), 1):
+        if MACHINE_PATHS.search(line):
+            yield f"{number}: a path of one machine; the repository speaks of itself alone"
+
+
+def registry_host(file: File) -> Iterator[str]:
+    for number, line in enumerate(file.text.splitlines(), 1):
+        if any(host in line for host in REGISTRIES):
+            yield f"{number}: names a package registry; leave the choice to the machine"
+
+
+def markdown_title(file: File) -> Iterator[str]:
+    prose = re.sub(r"^```.*?^```", "", file.text, flags=re.M | re.S)
+    titles = re.findall(r"^# .*", prose, flags=re.M)
+    if len(titles) != 1 or not prose.lstrip().startswith("# "):
+        yield f"1: {len(titles)} titles; a page has one, on its first line"
+
+
+PYTHON_RULES: tuple[Callable[[File], Iterator[str]], ...] = (
+    function_length,
+    module_length,
+    module_name,
+    module_docstring,
+    test_docstring,
+    banned_call,
+)
+TEXT_RULES: tuple[Callable[[File], Iterator[str]], ...] = (machine_path, registry_host)
+
+
+def problems(file: File) -> Iterator[str]:
+    """All that is wrong with a file, each with its place."""
+    rules = list(TEXT_RULES)
+    if file.is_python:
+        rules += PYTHON_RULES
+    if file.path.suffix == ".md" and "changelog.d" not in file.path.parts:
+        rules.append(markdown_title)
+    for rule in rules:
+        for problem in rule(file):
+            yield f"{file.path}:{problem}"

@@ -1,0 +1,76 @@
+"""The house keeps its rules, and each rule catches what it was made for."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+from tests.tidy.rules import File, problems
+
+ROOT = Path(__file__).parents[2]
+
+LONG_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n' + "    print()\n" * 71
+TOLD_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n    """\n' + "    x\n" * 80 + '    """\n'
+
+
+def tracked() -> list[PurePosixPath]:
+    listing = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    paths = (PurePosixPath(name) for name in listing.stdout.split("\0") if name)
+    return sorted(path for path in paths if (ROOT / path).is_file())
+
+
+def test_every_tracked_file_keeps_the_rules() -> None:
+    """Nothing in the repository breaks a house rule."""
+    found: list[str] = []
+    for path in tracked():
+        try:
+            text = (ROOT / path).read_text()
+        except UnicodeDecodeError:
+            continue
+        found += problems(File(path, text))
+
+    assert "\n".join(found) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "complaint"),
+    [
+        ("src/dryrack/kinds/a.py", LONG_FUNCTION, "a.py:4: step has 71 lines"),
+        ("src/dryrack/kinds/a.py", '"""Says."""\n' + "x = 1\n" * 800, "a.py:1: 801 lines"),
+        ("src/dryrack/kinds/utils.py", '"""Says."""\n', "utils.py:1: says nothing"),
+        ("src/dryrack/helpers/a.py", '"""Says."""\n', "a.py:1: says nothing"),
+        ("src/dryrack/kinds/a.py", "x = 1\n", "a.py:1: no module docstring"),
+        ("tests/test_a.py", '"""Says."""\n\ndef test_b() -> None: ...\n', "3: test_b has no"),
+        ("src/dryrack/cel/a.py", '"""Says."""\ntime.time()\n', "a.py:2: time.time() in a pure"),
+        ("src/dryrack/cel/a.py", '"""Says."""\nuuid4()\n', "base.ports.Chance"),
+        ("src/dryrack/cel/a.py", '"""Says."""\ndatetime.now()\n', "base.ports.Clock"),
+        ("docs/a.md", "# One\n\nIn /" + "work/main.\n", "a.md:3: a path of one machine"),
+        ("a.txt", "see .." + "/shared/x\n", "a.txt:1: a path of one machine"),
+        ("go.env", "GOPROXY=https://proxy." + "golang.org\n", "go.env:1: names a package reg"),
+        ("docs/a.md", "# One\n\n# Two\n", "a.md:1: 2 titles"),
+        ("docs/a.md", "Text.\n\n# One\n", "a.md:1: 1 titles"),
+    ],
+)
+def test_a_planted_violation_is_found(path: str, text: str, complaint: str) -> None:
+    """Every rule fails on the thing it forbids, and says where and what instead."""
+    [found] = problems(File(PurePosixPath(path), text))
+
+    assert complaint in found
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("src/dryrack/cli/a.py", '"""Faces may look at the clock."""\ntime.time()\n'),
+        ("src/dryrack/kinds/a.py", TOLD_FUNCTION),
+        ("src/dryrack/__init__.py", ""),
+        ("docs/a.md", "# One\n\n```sh\n# a comment\n```\n"),
+        ("a.txt", "a network/" + "work/load and the frame" + "work/ of it\n"),
+    ],
+)
+def test_what_is_allowed_is_not_found(path: str, text: str) -> None:
+    """A rule that cries wolf would be switched off."""
+    assert list(problems(File(PurePosixPath(path), text))) == []
