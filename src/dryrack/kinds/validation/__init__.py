@@ -1,0 +1,75 @@
+"""
+Would the API server take this object?
+
+`validate` answers with everything it would have against a create, or against an update of `old`:
+the same reasons, fields and messages as in the causes of its `Status`, for Kubernetes 1.36 with
+default gates. Whether a document has the right types at all is asked before, by `decode`.
+Permissions and admission plugins are not part of the answer. Expressions are checked by whoever
+can compile them; without a checker only their length is.
+
+    problems = validate(resource_slice)
+    problems = validate(claim, expressions=checker)
+    problems = validate(allocated, old=claim, subresource="status")
+"""
+
+from collections.abc import Mapping
+
+from dryrack.kinds.core import Pod
+from dryrack.kinds.resource import ResourceSlice
+from dryrack.kinds.validation.gates import ENABLED_IN_1_36, Dropped, drop_disabled
+from dryrack.kinds.validation.parts import (
+    TOO_COMPLEX,
+    ExpressionChecker,
+    ExpressionProblem,
+    Expressions,
+)
+from dryrack.kinds.validation.pods import pod_claims
+from dryrack.kinds.validation.problems import FieldProblem, Reason, quoted
+from dryrack.kinds.validation.writes import Given, Validated, created, updated
+
+__all__ = [
+    "ENABLED_IN_1_36",
+    "TOO_COMPLEX",
+    "Dropped",
+    "ExpressionChecker",
+    "ExpressionProblem",
+    "FieldProblem",
+    "Reason",
+    "Validated",
+    "drop_disabled",
+    "validate",
+    "warnings",
+]
+
+
+def validate(
+    obj: Validated | Pod,
+    *,
+    old: Validated | None = None,
+    subresource: str = "",
+    expressions: ExpressionChecker | None = None,
+    namespace_labels: Mapping[str, str] | None = None,
+) -> tuple[FieldProblem, ...]:
+    """
+    All problems, in the server's order; entries of maps in the order of their keys.
+
+    Of a pod only what it says about claims is looked at. An update can name one problem of
+    metadata twice, as the server does. `namespace_labels` are those of the object's namespace,
+    if they are known: admin access depends on one of them.
+    """
+    if isinstance(obj, Pod):
+        return tuple(pod_claims(obj))
+    given = Given(Expressions(expressions), namespace_labels)
+    if old is None:
+        return tuple(created(obj, given))
+    return tuple(updated(obj, old, given, subresource=subresource))
+
+
+def warnings(obj: Validated) -> tuple[str, ...]:
+    """What the server accepts but warns of."""
+    if isinstance(obj, ResourceSlice) and obj.spec.driver != obj.spec.driver.lower():
+        shown = quoted(obj.spec.driver)
+        return (
+            f"spec.driver: driver names should be lowercase; {shown} contains uppercase characters",
+        )
+    return ()

@@ -1,0 +1,136 @@
+"""
+Capacity that several claims share: what may be asked of it.
+
+All quantities compare exactly; only the question whether a value is a whole number of steps away
+from the minimum is asked of whole numbers, rounded up, as the server does it.
+"""
+
+from collections.abc import Iterator
+
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.resource import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    DeviceCapacity,
+)
+from dryrack.kinds.validation.parts import distinct
+from dryrack.kinds.validation.problems import (
+    FieldProblem,
+    Reason,
+    forbidden,
+    invalid,
+    required,
+)
+
+VALID_VALUES_MAX = 10
+
+
+def exclusive_capacity(field: str, capacity: DeviceCapacity) -> Iterator[FieldProblem]:
+    """Capacity of a device that one claim has for itself: nothing to be asked for."""
+    if capacity.request_policy is not None:
+        yield forbidden(
+            f"{field}.requestPolicy",
+            "allowMultipleAllocations must be true",
+            fix="set allowMultipleAllocations: true on the device, or leave the policy out",
+        )
+
+
+def shared_capacity(field: str, capacity: DeviceCapacity) -> Iterator[FieldProblem]:
+    policy = capacity.request_policy
+    if policy is not None:
+        yield from _policy(f"{field}.requestPolicy", policy, capacity.value)
+
+
+def _policy(
+    field: str, policy: CapacityRequestPolicy, available: Quantity
+) -> Iterator[FieldProblem]:
+    if policy.valid_values and policy.valid_range is not None:
+        detail = (
+            'exactly one policy can be specified, cannot specify "validValues" and "validRange" '
+            "at the same time"
+        )
+        yield forbidden(field, detail)
+    elif policy.valid_values:
+        if policy.default is None:
+            yield required(f"{field}.default", "required when validValues is defined")
+        else:
+            yield from _values(f"{field}.validValues", policy, available)
+    elif policy.valid_range is not None:
+        if policy.default is None:
+            yield required(f"{field}.default", "required when validRange is defined")
+        else:
+            yield from _range(
+                f"{field}.validRange", policy.valid_range, (policy.default, available)
+            )
+
+
+def _values(
+    field: str, policy: CapacityRequestPolicy, available: Quantity
+) -> Iterator[FieldProblem]:
+    values = policy.valid_values
+    for position in range(1, len(values)):
+        if values[position - 1] > values[position]:
+            detail = "values must be sorted in ascending order"
+            yield invalid(f"{field}[{position}]", str(values[position]), detail)
+
+    def check(at: str, value: Quantity) -> Iterator[FieldProblem]:
+        if value > available:
+            yield invalid(at, str(value), f"option is larger than capacity value: {available}")
+
+    yield from distinct(
+        field, values, check, key=lambda each: str(each.value()), count_max=VALID_VALUES_MAX
+    )
+    # The server does not look for the default in a list that is too long, and so misses it.
+    if len(values) > VALID_VALUES_MAX or policy.default not in values:
+        detail = "default value is not valid according to the requestPolicy"
+        yield invalid(field, str(policy.default), detail, fix="add the default to validValues")
+
+
+def _range(
+    field: str, given: CapacityRequestPolicyRange, policy: tuple[Quantity, Quantity]
+) -> Iterator[FieldProblem]:
+    default, available = policy
+    if given.min is None:
+        yield required(f"{field}.min", "required when validRange is defined")
+        return
+    if given.min > available:
+        detail = f"min is larger than capacity value: {available}"
+        yield invalid(f"{field}.min", str(given.min), detail)
+    if default < given.min:
+        yield invalid(f"{field}.min", str(default), f"default is less than min: {given.min}")
+    if given.max is not None:
+        yield from _maximum(f"{field}.max", (given.min, given.max), policy)
+    if given.step is not None:
+        yield from _steps(f"{field}.step", (given.min, given.max, given.step), policy)
+
+
+def _maximum(
+    field: str, bounds: tuple[Quantity, Quantity], policy: tuple[Quantity, Quantity]
+) -> Iterator[FieldProblem]:
+    (low, high), (default, available) = bounds, policy
+    if low > high:
+        yield invalid(field, str(low), f"min is larger than max: {high}")
+    if high > available:
+        yield invalid(field, str(high), f"max is larger than capacity value: {available}")
+    if default > high:
+        yield invalid(field, str(default), f"default is more than max: {high}")
+
+
+def _steps(
+    field: str,
+    given: tuple[Quantity, Quantity | None, Quantity],
+    policy: tuple[Quantity, Quantity],
+) -> Iterator[FieldProblem]:
+    (low, high, step), (default, available) = given, policy
+    if low + step > available:
+        detail = f"one step {low + step} is larger than capacity value: {available}"
+        yield invalid(field, str(step), detail)
+    if step.value() == 0:
+        # The server divides by it, and answers with an internal error instead of a cause.
+        detail = "the API server cannot work with a step of zero"
+        yield FieldProblem(Reason.INTERNAL, field, str(step), detail, "leave the step out")
+        return
+    for value in (default, high):
+        if value is not None and (value.value() - low.value()) % step.value():
+            detail = f"value is not a multiple of a given step ({step}) from ({low})"
+            yield invalid(field, str(value), detail)

@@ -1,0 +1,107 @@
+"""What an administrator offers: DeviceClasses, and DeviceTaintRules to take devices away."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dryrack.kinds.resource import (
+    DeviceClass,
+    DeviceClassConfiguration,
+    DeviceClassSpec,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+)
+from dryrack.kinds.validation.meta import (
+    SUBDOMAIN,
+    SUBDOMAIN_AS_MADE,
+    conditions,
+    metadata,
+    metadata_change,
+)
+from dryrack.kinds.validation.names import device_label, driver_name, label_key, pool_name
+from dryrack.kinds.validation.parts import (
+    Expressions,
+    configuration,
+    device_selectors,
+    items,
+    taint,
+)
+from dryrack.kinds.validation.problems import FieldProblem, invalid, too_many
+
+CONFIG_MAX = 32
+RULE_CONDITIONS_MAX = 8
+
+# The prefix under which a quota counts a resource.
+_QUOTA_PREFIX = "requests."
+
+
+def created(obj: DeviceClass, expressions: Expressions) -> Iterator[FieldProblem]:
+    yield from metadata(obj.metadata, SUBDOMAIN_AS_MADE, namespaced=False)
+    yield from _spec(obj.spec, None, expressions)
+
+
+def updated(obj: DeviceClass, old: DeviceClass, expressions: Expressions) -> Iterator[FieldProblem]:
+    yield from metadata(obj.metadata, SUBDOMAIN_AS_MADE, namespaced=False)
+    yield from metadata_change(obj.metadata, old.metadata)
+    yield from _spec(obj.spec, old.spec, expressions)
+
+
+def _spec(
+    spec: DeviceClassSpec, old: DeviceClassSpec | None, expressions: Expressions
+) -> Iterator[FieldProblem]:
+    """What an update leaves as it was is judged more mildly."""
+    same_selectors = old is not None and spec.selectors == old.selectors
+    same_config = old is not None and spec.config == old.config
+
+    def config(at: str, given: DeviceClassConfiguration) -> Iterator[FieldProblem]:
+        return configuration(at, given.opaque, stored=same_config)
+
+    yield from device_selectors(
+        "spec.selectors", spec.selectors, replace(expressions, stored=same_selectors)
+    )
+    yield from items("spec.config", spec.config, config, count_max=CONFIG_MAX)
+    name = spec.extended_resource_name
+    if name is not None and not is_extended_resource(name):
+        detail = "must be a valid extended resource name"
+        yield invalid("spec.extendedResourceName", name, detail, fix="write '<your domain>/<name>'")
+
+
+def is_extended_resource(name: str) -> bool:
+    """Whether a container can ask for a resource of this name that is not Kubernetes' own."""
+    native = "/" not in name or "kubernetes.io/" in name
+    if native or name.startswith(_QUOTA_PREFIX):
+        return False
+    return not label_key(f"{_QUOTA_PREFIX}{name}")
+
+
+def rule_created(obj: DeviceTaintRule) -> Iterator[FieldProblem]:
+    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=False)
+    yield from _rule(obj.spec, None)
+
+
+def rule_updated(obj: DeviceTaintRule, old: DeviceTaintRule) -> Iterator[FieldProblem]:
+    yield from metadata_change(obj.metadata, old.metadata)
+    yield from _rule(obj.spec, old.spec)
+
+
+def rule_status_updated(obj: DeviceTaintRule, old: DeviceTaintRule) -> Iterator[FieldProblem]:
+    yield from metadata_change(obj.metadata, old.metadata)
+    given = obj.status.conditions
+    yield from conditions("status.conditions", given)
+    if len(given) > RULE_CONDITIONS_MAX:
+        yield too_many("status.conditions", len(given), RULE_CONDITIONS_MAX)
+
+
+def _rule(spec: DeviceTaintRuleSpec, old: DeviceTaintRuleSpec | None) -> Iterator[FieldProblem]:
+    if spec.device_selector is not None:
+        yield from _selector("spec.deviceSelector", spec.device_selector)
+    yield from taint("spec.taint", spec.taint, old.taint if old else None)
+
+
+def _selector(field: str, selector: DeviceTaintSelector) -> Iterator[FieldProblem]:
+    if selector.driver is not None:
+        yield from driver_name(f"{field}.driver", selector.driver)
+    if selector.pool is not None:
+        yield from pool_name(f"{field}.pool", selector.pool)
+    if selector.device is not None:
+        yield from device_label(f"{field}.device", selector.device)

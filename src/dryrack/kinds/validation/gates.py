@@ -1,0 +1,191 @@
+"""
+What a server forgets: fields behind feature gates that are off.
+
+A field that belongs to a disabled feature is not refused, it is dropped without a word, unless
+the stored object uses the feature already. `drop_disabled` does the same and tells what went, so
+that somebody can be warned. With the default gates of 1.36 that is lists in attributes and the
+mapping to node allocatable resources.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from dryrack.kinds.meta import KubernetesObject
+from dryrack.kinds.resource import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+
+Fields: TypeAlias = Mapping[str, tuple[str, ...]]
+T = TypeVar("T", bound=KubernetesObject)
+
+# By upstream's names; a gate that is not here has no field in these kinds, or is off.
+ENABLED_IN_1_36 = frozenset(
+    {
+        "DRAAdminAccess",
+        "DRAConsumableCapacity",
+        "DRADeviceBindingConditions",
+        "DRADeviceTaints",
+        "DRAExtendedResource",
+        "DRAPartitionableDevices",
+        "DRAPrioritizedList",
+        "DRAResourceClaimDeviceStatus",
+    }
+)
+
+# `*` is every entry of a list or a map.
+_DEVICE = "spec.devices.*"
+_SLICE: Fields = {
+    "DRADeviceTaints": (f"{_DEVICE}.taints",),
+    "DRAPartitionableDevices": (
+        "spec.shared_counters",
+        "spec.per_device_node_selection",
+        f"{_DEVICE}.consumes_counters",
+        f"{_DEVICE}.node_name",
+        f"{_DEVICE}.node_selector",
+        f"{_DEVICE}.all_nodes",
+    ),
+    "DRADeviceBindingConditions": (
+        f"{_DEVICE}.binding_conditions",
+        f"{_DEVICE}.binding_failure_conditions",
+        f"{_DEVICE}.binds_to_node",
+    ),
+    "DRAConsumableCapacity": (
+        f"{_DEVICE}.allow_multiple_allocations",
+        f"{_DEVICE}.capacity.*.request_policy",
+    ),
+    "DRANodeAllocatableResources": (f"{_DEVICE}.node_allocatable_resource_mappings",),
+    "DRAListTypeAttributes": tuple(
+        f"{_DEVICE}.attributes.*.{kind}_values" for kind in ("bool", "int", "string", "version")
+    ),
+}
+_CLASS: Fields = {"DRAExtendedResource": ("spec.extended_resource_name",)}
+_CLAIM_SPEC: Fields = {
+    "DRAPrioritizedList": ("requests.*.first_available",),
+    "DRADeviceTaints": (
+        "requests.*.exactly.tolerations",
+        "requests.*.first_available.*.tolerations",
+    ),
+    "DRAAdminAccess": ("requests.*.exactly.admin_access",),
+    "DRAConsumableCapacity": (
+        "constraints.*.distinct_attribute",
+        "requests.*.exactly.capacity",
+        "requests.*.first_available.*.capacity",
+    ),
+}
+_RESULT = "status.allocation.devices.results.*"
+_CLAIM_STATUS: Fields = {
+    "DRAResourceClaimDeviceStatus": ("status.devices",),
+    "DRAAdminAccess": (f"{_RESULT}.admin_access",),
+    "DRAConsumableCapacity": (
+        f"{_RESULT}.share_id",
+        f"{_RESULT}.consumed_capacity",
+        "status.devices.*.share_id",
+    ),
+    "DRADeviceBindingConditions": (
+        f"{_RESULT}.binding_conditions",
+        f"{_RESULT}.binding_failure_conditions",
+    ),
+}
+# A gate of the left does nothing without that of the right.
+_NEEDS = {"DRADeviceBindingConditions": "DRAResourceClaimDeviceStatus"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(Generic[T]):
+    """An object as it would be stored, and the paths of what it lost."""
+
+    obj: T
+    fields: tuple[str, ...]
+
+
+def drop_disabled(
+    obj: T,
+    old: T | None = None,
+    *,
+    subresource: str = "",
+    enabled: frozenset[str] = ENABLED_IN_1_36,
+) -> Dropped[T]:
+    """Leave out what a server with these gates would not store."""
+    kept, gone = obj, list[str]()
+    for gate, paths in _fields(obj, subresource).items():
+        if not _is_on(gate, enabled) and not _in_use(gate, old):
+            for path in paths:
+                kept = _without(kept, path.split("."), "", gone)
+    return Dropped(kept, tuple(gone))
+
+
+def _is_on(gate: str, enabled: frozenset[str]) -> bool:
+    return gate in enabled and _NEEDS.get(gate, gate) in enabled
+
+
+def _fields(obj: KubernetesObject, subresource: str) -> Fields:
+    match obj:
+        case ResourceSlice():
+            return _SLICE
+        case ResourceClaim():
+            return _CLAIM_STATUS if subresource == "status" else _below("spec.devices")
+        case ResourceClaimTemplate():
+            return _below("spec.spec.devices")
+        case DeviceClass():
+            return _CLASS
+        case _:
+            return {}
+
+
+def _below(prefix: str) -> Fields:
+    return {gate: tuple(f"{prefix}.{p}" for p in paths) for gate, paths in _CLAIM_SPEC.items()}
+
+
+def _in_use(gate: str, old: KubernetesObject | None) -> bool:
+    """Whether what is stored has any field of the feature, in its spec or its status."""
+    if old is None:
+        return False
+    paths = (*_fields(old, "").get(gate, ()), *_fields(old, "status").get(gate, ()))
+    return any(True for path in paths for _ in _values(old, path.split(".")))
+
+
+def _values(value: Any, path: list[str]) -> Iterator[object]:
+    """What a path leads to, wherever something is set."""
+    if value is None or value == () or value == {}:
+        return
+    if not path:
+        yield value
+    elif path[0] == "*":
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _values(each, path[1:])
+    else:
+        yield from _values(getattr(value, path[0]), path[1:])
+
+
+def _without(value: Any, path: list[str], at: str, gone: list[str]) -> Any:
+    """The same without what the path leads to; `gone` gets the places."""
+    if not any(True for _ in _values(value, path)):
+        return value
+    head, rest = path[0], path[1:]
+    if isinstance(value, Mapping):
+        return {key: _without(value[key], rest, f"{at}[{key}]", gone) for key in value}
+    if isinstance(value, tuple):
+        return tuple(_without(each, rest, f"{at}[{i}]", gone) for i, each in enumerate(value))
+    here = f"{at}.{_json_name(value, head)}".lstrip(".")
+    if rest:
+        return msgspec.structs.replace(
+            value, **{head: _without(getattr(value, head), rest, here, gone)}
+        )
+    gone.append(here)
+    return msgspec.structs.replace(value, **{head: _default(value, head)})
+
+
+def _json_name(value: msgspec.Struct, name: str) -> str:
+    position = value.__struct_fields__.index(name)
+    return value.__struct_encode_fields__[position]
+
+
+def _default(value: msgspec.Struct, name: str) -> object:
+    """What the field is in a fresh object."""
+    return getattr(type(value)(), name)

@@ -1,0 +1,302 @@
+"""
+Metadata: names, labels, owners, finalizers.
+
+The server first completes an object's metadata and then judges it, so there are two steps here
+as well: `completed_for_create` and `completed_for_update` answer with the metadata as it would
+be judged, the others judge. A name that the server would make up from `generateName` ends here
+in `xxxxx`, because chance has no place in a verdict. Managed fields are not looked at: the
+server rewrites them before it validates.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from dryrack.kinds.meta import Condition, ObjectMeta, OwnerReference
+from dryrack.kinds.validation.names import (
+    Checker,
+    checked,
+    condition_reason,
+    label,
+    label_key,
+    label_value,
+    path_segment,
+    path_segment_prefix,
+    repeated,
+    subdomain,
+    subdomain_prefix,
+)
+from dryrack.kinds.validation.problems import (
+    FieldProblem,
+    Token,
+    byte_length,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    quoted,
+    required,
+    too_long,
+)
+
+DEFAULT_NAMESPACE = "default"
+ANNOTATIONS_BYTES_MAX = 256 * 1024
+IMMUTABLE = "field is immutable"
+
+# The server keeps room for five characters of its own in a DNS label.
+_GENERATE_NAME_BYTES_KEPT = 58
+_MADE_UP = "xxxxx"
+_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+_STANDARD_FINALIZERS = ("kubernetes", _ORPHAN, _FOREGROUND)
+_REASON_BYTES_MAX = 1024
+_MESSAGE_BYTES_MAX = 32 * 1024
+_ZERO_TIME = "0001-01-01T00:00:00Z"
+
+# In the order and the spelling of the server: `uID` is how it writes the field of that name.
+_ONLY_ON_OBJECTS = (
+    ("name", "name"),
+    ("generate_name", "generateName"),
+    ("namespace", "namespace"),
+    ("uid", "uID"),
+    ("resource_version", "resourceVersion"),
+    ("generation", "generation"),
+    ("creation_timestamp", "creationTimestamp"),
+    ("deletion_timestamp", "deletionTimestamp"),
+    ("deletion_grace_period_seconds", "deletionGracePeriodSeconds"),
+    ("owner_references", "ownerReferences"),
+    ("finalizers", "finalizers"),
+    ("managed_fields", "managedFields"),
+)
+
+
+class Naming(NamedTuple):
+    """How an object may be called, and what `generateName` may be."""
+
+    name: Checker
+    generate_name: Checker | None
+
+
+SUBDOMAIN = Naming(subdomain, subdomain_prefix)
+# A newer way of the server's: only the name that came out is judged.
+SUBDOMAIN_AS_MADE = Naming(subdomain, None)
+_ANY = Naming(path_segment, path_segment_prefix)
+
+
+def completed_for_create(meta: ObjectMeta, *, namespaced: bool) -> ObjectMeta:
+    """The metadata of a new object as the server validates it."""
+    name = meta.name
+    if not name and meta.generate_name:
+        kept = meta.generate_name.encode()[:_GENERATE_NAME_BYTES_KEPT]
+        name = kept.decode("utf-8", "replace") + _MADE_UP
+    namespace = (meta.namespace or DEFAULT_NAMESPACE) if namespaced else ""
+    return msgspec.structs.replace(meta, name=name, namespace=namespace)
+
+
+def completed_for_update(meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool) -> ObjectMeta:
+    """What an update leaves out, or may not change silently, is what is stored."""
+    grace = meta.deletion_grace_period_seconds
+    return msgspec.structs.replace(
+        meta,
+        namespace=(meta.namespace or DEFAULT_NAMESPACE) if namespaced else "",
+        uid=meta.uid or old.uid,
+        resource_version=meta.resource_version or old.resource_version,
+        generation=old.generation,
+        creation_timestamp=old.creation_timestamp or meta.creation_timestamp,
+        deletion_timestamp=old.deletion_timestamp or meta.deletion_timestamp,
+        deletion_grace_period_seconds=(
+            old.deletion_grace_period_seconds if grace is None else grace
+        ),
+    )
+
+
+def completed_for_status(meta: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
+    """An update of the status changes nothing of these."""
+    return msgspec.structs.replace(
+        meta,
+        deletion_timestamp=old.deletion_timestamp,
+        generation=old.generation,
+        labels=old.labels,
+        annotations=old.annotations,
+        finalizers=old.finalizers,
+        owner_references=old.owner_references,
+    )
+
+
+def metadata(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:
+    """Problems of an object's own metadata."""
+    yield from _common(meta, naming, namespaced=namespaced)
+    for position, finalizer in enumerate(meta.finalizers):
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{position}]", finalizer, detail)
+
+
+def metadata_of_any_kind(meta: ObjectMeta, *, namespaced: bool) -> Iterator[FieldProblem]:
+    """What the server asks of every kind alike, before the kind's own rules, on an update."""
+    return _common(meta, _ANY, namespaced=namespaced)
+
+
+def _common(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:
+    yield from _names(meta, naming)
+    yield from _namespace(meta.namespace, namespaced=namespaced)
+    if meta.generation < 0:
+        yield invalid("metadata.generation", meta.generation, "must be greater than or equal to 0")
+    yield from labels("metadata.labels", meta.labels)
+    yield from annotations("metadata.annotations", meta.annotations)
+    yield from _owners("metadata.ownerReferences", meta.owner_references)
+    yield from _finalizers("metadata.finalizers", meta.finalizers)
+
+
+def _names(meta: ObjectMeta, naming: Naming) -> Iterator[FieldProblem]:
+    if meta.generate_name and naming.generate_name:
+        yield from checked("metadata.generateName", meta.generate_name, naming.generate_name)
+    if not meta.name:
+        yield required("metadata.name", "name or generateName is required")
+    else:
+        yield from checked("metadata.name", meta.name, naming.name)
+
+
+def _namespace(namespace: str, *, namespaced: bool) -> Iterator[FieldProblem]:
+    if not namespaced:
+        return
+    yield from checked("metadata.namespace", namespace, label)
+
+
+def labels(field: str, values: Mapping[str, str]) -> Iterator[FieldProblem]:
+    for key in sorted(values):
+        yield from checked(field, key, label_key)
+        yield from checked(field, values[key], label_value)
+
+
+def annotations(field: str, values: Mapping[str, str]) -> Iterator[FieldProblem]:
+    for key in sorted(values):
+        yield from (invalid(field, key, complaint) for complaint in label_key(key.lower()))
+    if sum(byte_length(key) + byte_length(values[key]) for key in values) > ANNOTATIONS_BYTES_MAX:
+        yield too_long(field, ANNOTATIONS_BYTES_MAX)
+
+
+def _owners(field: str, owners: tuple[OwnerReference, ...]) -> Iterator[FieldProblem]:
+    controller = ""
+    for owner in owners:
+        yield from _owner(field, owner)
+        named = f"{owner.kind}/{owner.name}"
+        if owner.controller and controller:
+            detail = (
+                'Only one reference can have Controller set to true. Found "true" in references '
+                f"for {controller} and {named}"
+            )
+            yield invalid(field, owners, detail)
+        elif owner.controller:
+            controller = named
+
+
+def _owner(field: str, owner: OwnerReference) -> Iterator[FieldProblem]:
+    if not _version(owner.api_version):
+        yield invalid(f"{field}.apiVersion", owner.api_version, "version must not be empty")
+    if not owner.kind:
+        yield invalid(f"{field}.kind", "", "must not be empty")
+    if not owner.name:
+        yield invalid(f"{field}.name", "", "must not be empty")
+    if not owner.uid:
+        yield invalid(f"{field}.uid", Token(), "must not be empty")
+    # Events come and go by themselves; what they owned would go with them.
+    if owner.api_version in ("v1", "/v1") and owner.kind == "Event":
+        yield invalid(field, owner, "/v1, Kind=Event is disallowed from being an owner")
+
+
+def _version(api_version: str) -> str:
+    return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
+
+
+def _finalizers(field: str, finalizers: tuple[str, ...]) -> Iterator[FieldProblem]:
+    for finalizer in finalizers:
+        yield from checked(field, finalizer, label_key)
+    if _ORPHAN in finalizers and _FOREGROUND in finalizers:
+        detail = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
+        yield invalid(field, finalizers, detail)
+
+
+def metadata_change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
+    """Problems of what an update does to metadata."""
+    yield from _new_finalizers(meta, old)
+    if not meta.resource_version:
+        yield invalid("metadata.resourceVersion", "", "must be specified for an update")
+    if meta.generation < old.generation:
+        yield invalid("metadata.generation", meta.generation, "must not be decremented")
+    yield from unchanged("metadata.name", meta.name, old.name)
+    yield from unchanged("metadata.namespace", meta.namespace, old.namespace)
+    yield from unchanged("metadata.uid", Token(meta.uid), Token(old.uid))
+    yield from unchanged(
+        "metadata.creationTimestamp", meta.creation_timestamp, old.creation_timestamp
+    )
+    yield from unchanged(
+        "metadata.deletionTimestamp", meta.deletion_timestamp, old.deletion_timestamp
+    )
+    yield from unchanged(
+        "metadata.deletionGracePeriodSeconds",
+        meta.deletion_grace_period_seconds,
+        old.deletion_grace_period_seconds,
+    )
+    yield from labels("metadata.labels", meta.labels)
+    yield from annotations("metadata.annotations", meta.annotations)
+    yield from _owners("metadata.ownerReferences", meta.owner_references)
+
+
+def _new_finalizers(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
+    added = sorted(set(meta.finalizers) - set(old.finalizers))
+    if old.deletion_timestamp and added:
+        found = ", ".join(map(quoted, added))
+        detail = (
+            "no new finalizers can be added if the object is being deleted, "
+            f"found new finalizers []string{{{found}}}"
+        )
+        yield forbidden("metadata.finalizers", detail)
+
+
+def unchanged(field: str, value: object, old: object) -> Iterator[FieldProblem]:
+    """A problem if a field that never changes has changed."""
+    if value != old:
+        yield invalid(field, value, IMMUTABLE, fix="delete the object and create it anew")
+
+
+def template_metadata(field: str, meta: ObjectMeta) -> Iterator[FieldProblem]:
+    """What a template hands on to its claims: labels and annotations, nothing else."""
+    yield from annotations(f"{field}.annotations", meta.annotations)
+    yield from labels(f"{field}.labels", meta.labels)
+    for name, shown in _ONLY_ON_OBJECTS:
+        if getattr(meta, name):
+            yield forbidden(f"{field}.{shown}", "cannot be set", fix="leave it out")
+
+
+def conditions(field: str, given: tuple[Condition, ...]) -> Iterator[FieldProblem]:
+    """Conditions in a status."""
+    again = set(repeated(condition.type for condition in given))
+    for position, condition in enumerate(given):
+        at = f"{field}[{position}]"
+        if position in again:
+            yield duplicate(f"{at}.type", condition.type)
+        yield from _condition(at, condition)
+
+
+def _condition(field: str, condition: Condition) -> Iterator[FieldProblem]:
+    yield from checked(f"{field}.type", condition.type, label_key)
+    if condition.status not in ("False", "True", "Unknown"):
+        yield not_supported(f"{field}.status", condition.status, ("False", "True", "Unknown"))
+    if condition.observed_generation < 0:
+        detail = "must be greater than or equal to zero"
+        yield invalid(f"{field}.observedGeneration", condition.observed_generation, detail)
+    if condition.last_transition_time in (None, "", _ZERO_TIME):
+        yield required(f"{field}.lastTransitionTime")
+    yield from _condition_reason(f"{field}.reason", condition.reason)
+    if byte_length(condition.message) > _MESSAGE_BYTES_MAX:
+        yield too_long(f"{field}.message", _MESSAGE_BYTES_MAX)
+
+
+def _condition_reason(field: str, reason: str) -> Iterator[FieldProblem]:
+    if not reason:
+        yield required(field)
+        return
+    yield from checked(field, reason, condition_reason)
+    if byte_length(reason) > _REASON_BYTES_MAX:
+        yield too_long(field, _REASON_BYTES_MAX)

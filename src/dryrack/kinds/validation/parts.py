@@ -1,0 +1,287 @@
+"""
+Parts that several kinds share: lists and maps, node selectors, expressions, configuration,
+taints and tolerations, binding conditions.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement
+from dryrack.kinds.resource import (
+    DeviceSelector,
+    DeviceTaint,
+    DeviceToleration,
+    OpaqueDeviceConfiguration,
+)
+from dryrack.kinds.validation.names import (
+    checked,
+    driver_name,
+    label_key,
+    label_value,
+    repeated,
+    subdomain,
+)
+from dryrack.kinds.validation.problems import (
+    FieldProblem,
+    Reason,
+    Token,
+    byte_length,
+    duplicate,
+    forbidden,
+    invalid,
+    json_length,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
+
+T = TypeVar("T")
+ItemCheck: TypeAlias = Callable[[str, T], Iterator[FieldProblem]]
+
+EXPRESSION_BYTES_MAX = 10 * 1024
+PARAMETERS_BYTES_MAX = 10 * 1024
+SELECTORS_MAX = 32
+BINDING_CONDITIONS_MAX = 4
+TAINT_EFFECTS = ("NoExecute", "NoSchedule", "None")
+TOLERATION_OPERATORS = ("Equal", "Exists")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionProblem:
+    """What a compiler of expressions has against one."""
+
+    detail: str
+    reason: Reason = Reason.INVALID
+
+
+TOO_COMPLEX = ExpressionProblem("too complex, exceeds cost limit", Reason.FORBIDDEN)
+
+
+class ExpressionChecker(Protocol):
+    """Compiles CEL; `dryrack.cel` has one, and nothing here knows it."""
+
+    def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
+        """The first problem; `stored` ones may use what a newer release has since removed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """How the expressions of one list are to be checked."""
+
+    checker: ExpressionChecker | None = None
+    stored: bool = False
+
+    def problem(self, expression: str) -> ExpressionProblem | None:
+        if self.checker is None:
+            return None
+        return self.checker.check(expression, stored=self.stored)
+
+
+def items(
+    field: str, values: Sequence[T], check: ItemCheck[T], *, count_max: int | None = None
+) -> Iterator[FieldProblem]:
+    """Every item of a list; one that is too long is not looked into."""
+    if count_max is not None and len(values) > count_max:
+        yield too_many(field, len(values), count_max)
+        return
+    for position, value in enumerate(values):
+        yield from check(f"{field}[{position}]", value)
+
+
+def distinct(
+    field: str,
+    values: Sequence[T],
+    check: ItemCheck[T],
+    *,
+    key: Callable[[T], str],
+    count_max: int | None = None,
+) -> Iterator[FieldProblem]:
+    """Every item of a list in which no key comes twice."""
+    yield from items(field, values, check, count_max=count_max)
+    if count_max is None or len(values) <= count_max:
+        for position in repeated(map(key, values)):
+            yield duplicate(f"{field}[{position}]", key(values[position]))
+
+
+def entries(
+    field: str,
+    values: Mapping[str, T],
+    check: ItemCheck[T],
+    *,
+    key: Callable[[str, str], Iterator[FieldProblem]],
+    key_bytes_shown: int,
+) -> Iterator[FieldProblem]:
+    """Every entry of a map; what is wrong with a key is told of the map."""
+    for name in sorted(values):
+        yield from key(field, name)
+        yield from check(f"{field}[{shortened(name, key_bytes_shown)}]", values[name])
+
+
+def shortened(text: str, bytes_max: int) -> str:
+    """A text that is too long for a message, without its middle."""
+    data = text.encode()
+    if len(data) <= bytes_max:
+        return text
+    kept = bytes_max - len("...")
+    return (data[: (kept + 1) // 2] + b"..." + data[len(data) - kept // 2 :]).decode(
+        "utf-8", "replace"
+    )
+
+
+def node_selector(field: str, selector: NodeSelector) -> Iterator[FieldProblem]:
+    terms = f"{field}.nodeSelectorTerms"
+    if not selector.node_selector_terms:
+        yield required(terms, "must have at least one node selector term")
+    for position, term in enumerate(selector.node_selector_terms):
+        at = f"{terms}[{position}]"
+        yield from items(f"{at}.matchExpressions", term.match_expressions, _label_requirement)
+        yield from items(f"{at}.matchFields", term.match_fields, _field_requirement)
+
+
+def _label_requirement(field: str, given: NodeSelectorRequirement) -> Iterator[FieldProblem]:
+    count = len(given.values)
+    match given.operator:
+        case "In" | "NotIn":
+            if not count:
+                yield required(
+                    f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"
+                )
+        case "Exists" | "DoesNotExist":
+            if count:
+                yield forbidden(
+                    f"{field}.values",
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                )
+        case "Gt" | "Lt":
+            if count != 1:
+                yield required(
+                    f"{field}.values",
+                    "must be specified single value when `operator` is 'Lt' or 'Gt'",
+                )
+        case _:
+            yield _unknown_operator(field, given.operator)
+    yield from checked(f"{field}.key", given.key, label_key)
+    for position, value in enumerate(given.values):
+        yield from checked(f"{field}.values[{position}]", value, label_value)
+
+
+def _unknown_operator(field: str, operator: str) -> FieldProblem:
+    return invalid(f"{field}.operator", Token(operator), "not a valid selector operator")
+
+
+def _field_requirement(field: str, given: NodeSelectorRequirement) -> Iterator[FieldProblem]:
+    if given.operator not in ("In", "NotIn"):
+        yield _unknown_operator(field, given.operator)
+    elif len(given.values) != 1:
+        yield required(
+            f"{field}.values",
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+        )
+    if given.key != "metadata.name":
+        yield invalid(f"{field}.key", given.key, "not a valid field selector key")
+        return
+    for position, value in enumerate(given.values):
+        yield from checked(f"{field}.values[{position}]", value, subdomain)
+
+
+def device_selectors(
+    field: str, selectors: Sequence[DeviceSelector], expressions: Expressions
+) -> Iterator[FieldProblem]:
+    def check(at: str, selector: DeviceSelector) -> Iterator[FieldProblem]:
+        if selector.cel is None:
+            yield required(f"{at}.cel")
+        else:
+            yield from _expression(f"{at}.cel.expression", selector.cel.expression, expressions)
+
+    return items(field, selectors, check, count_max=SELECTORS_MAX)
+
+
+def _expression(field: str, text: str, expressions: Expressions) -> Iterator[FieldProblem]:
+    if byte_length(text) > EXPRESSION_BYTES_MAX:
+        yield too_long(field, EXPRESSION_BYTES_MAX)
+        return
+    problem = expressions.problem(text)
+    if problem is not None:
+        yield FieldProblem(problem.reason, field, text, problem.detail)
+
+
+def configuration(
+    field: str, opaque: OpaqueDeviceConfiguration | None, *, stored: bool
+) -> Iterator[FieldProblem]:
+    """What is handed to a driver unread; what is stored already may be of any size."""
+    if opaque is None:
+        yield required(f"{field}.opaque")
+        return
+    yield from driver_name(f"{field}.opaque.driver", opaque.driver)
+    bytes_max = None if stored else PARAMETERS_BYTES_MAX
+    yield from json_object(f"{field}.opaque.parameters", opaque.parameters, bytes_max=bytes_max)
+
+
+def json_object(field: str, value: object, *, bytes_max: int | None) -> Iterator[FieldProblem]:
+    if value is None:
+        yield required(field)
+    elif bytes_max is not None and json_length(value) > bytes_max:
+        yield too_long(field, bytes_max)
+    elif not isinstance(value, Mapping):
+        yield invalid(field, "<value omitted>", "must be a valid JSON object")
+
+
+def taint(field: str, given: DeviceTaint, old: DeviceTaint | None = None) -> Iterator[FieldProblem]:
+    yield from checked(f"{field}.key", given.key, label_key)
+    yield from checked(f"{field}.value", given.value, label_value)
+    if old is not None and old.effect == given.effect:
+        return
+    if not given.effect:
+        yield required(f"{field}.effect")
+    elif given.effect not in TAINT_EFFECTS:
+        yield not_supported(f"{field}.effect", given.effect, TAINT_EFFECTS)
+
+
+def toleration(field: str, given: DeviceToleration) -> Iterator[FieldProblem]:
+    """A toleration; the server takes one without operator to say `Equal`."""
+    if given.key:
+        yield from checked(f"{field}.key", given.key, label_key)
+    operator = given.operator or "Equal"
+    if operator == "Exists" and given.value:
+        detail = "must be empty for operator `Exists`"
+        yield invalid(f"{field}.value", given.value, detail, fix="leave the value out")
+    elif operator == "Equal":
+        yield from checked(f"{field}.value", given.value, label_value)
+    elif operator not in TOLERATION_OPERATORS:
+        yield not_supported(f"{field}.operator", operator, TOLERATION_OPERATORS)
+    if given.effect and given.effect not in TAINT_EFFECTS:
+        yield not_supported(f"{field}.effect", given.effect, TAINT_EFFECTS)
+
+
+def binding_conditions(
+    field: str, awaited: tuple[str, ...], failures: tuple[str, ...]
+) -> Iterator[FieldProblem]:
+    """Conditions that a device waits for before its pod is bound, and those that end the wait."""
+    at, failures_at = f"{field}.bindingConditions", f"{field}.bindingFailureConditions"
+    yield from items(at, awaited, _condition_type, count_max=BINDING_CONDITIONS_MAX)
+    yield from items(failures_at, failures, _condition_type, count_max=BINDING_CONDITIONS_MAX)
+    for position in repeated(awaited):
+        yield duplicate(f"{at}[{position}]", awaited[position])
+    for position in repeated(failures):
+        yield duplicate(f"{failures_at}[{position}]", failures[position])
+    for position, failure in enumerate(failures):
+        if failure in awaited:
+            detail = "bindingFailureConditions must not overlap with bindingConditions"
+            yield invalid(f"{failures_at}[{position}]", failure, detail)
+    yield from _both_or_neither(at, failures_at, (bool(awaited), bool(failures)))
+
+
+def _condition_type(field: str, name: str) -> Iterator[FieldProblem]:
+    return checked(field, name, label_key)
+
+
+def _both_or_neither(at: str, failures_at: str, given: tuple[bool, bool]) -> Iterator[FieldProblem]:
+    if given == (False, True):
+        yield invalid(at, None, "bindingConditions are required to use bindingFailureConditions")
+    if given == (True, False):
+        yield invalid(
+            failures_at, None, "bindingFailureConditions are required to use bindingConditions"
+        )

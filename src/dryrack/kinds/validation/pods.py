@@ -1,0 +1,113 @@
+"""
+What a pod says about claims.
+
+Only that: whether the rest of a pod is valid is not for a device tool to say.
+"""
+
+from collections.abc import Iterator
+
+from dryrack.kinds.core import ContainerResourceClaim, Pod, PodResourceClaim, PodSpec
+from dryrack.kinds.validation.names import checked, device_label, label, subdomain
+from dryrack.kinds.validation.problems import (
+    FieldProblem,
+    Reason,
+    duplicate,
+    forbidden,
+    invalid,
+    required,
+)
+
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def pod_claims(obj: Pod) -> Iterator[FieldProblem]:
+    """Problems of the claims of a pod and of the containers' use of them."""
+    if _MIRROR in obj.metadata.annotations:
+        detail = "static pods do not support resource claims"
+        yield from (forbidden("", detail) for _ in obj.spec.resource_claims)
+    else:
+        yield from _claims(obj.spec)
+    yield from _uses(obj.spec)
+
+
+def _claims(spec: PodSpec) -> Iterator[FieldProblem]:
+    seen: set[str] = set()
+    for position, claim in enumerate(spec.resource_claims):
+        field = f"spec.resourceClaims[{position}]"
+        if not claim.name:
+            yield required(f"{field}.name")
+        elif claim.name in seen:
+            yield duplicate(f"{field}.name", claim.name)
+        else:
+            yield from device_label(f"{field}.name", claim.name)
+        seen.add(claim.name)
+        yield from _source(field, claim)
+
+
+def _source(field: str, claim: PodResourceClaim) -> Iterator[FieldProblem]:
+    name, template = claim.resource_claim_name, claim.resource_claim_template_name
+    if name is not None and template is not None:
+        yield invalid(
+            field,
+            claim,
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+        )
+    if name is None and template is None:
+        yield invalid(
+            field, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+        )
+    if name is not None:
+        yield from checked(f"{field}.resourceClaimName", name, subdomain)
+    if template is not None:
+        yield from checked(f"{field}.resourceClaimTemplateName", template, subdomain)
+
+
+def _uses(spec: PodSpec) -> Iterator[FieldProblem]:
+    known = sorted({claim.name for claim in spec.resource_claims if claim.name})
+    for where, containers in (
+        ("initContainers", spec.init_containers),
+        ("containers", spec.containers),
+    ):
+        for position, container in enumerate(containers):
+            field = f"spec.{where}[{position}].resources.claims"
+            yield from _container(field, container.resources.claims, known)
+
+
+def _container(
+    field: str, claims: tuple[ContainerResourceClaim, ...], known: list[str]
+) -> Iterator[FieldProblem]:
+    # Whole claims by name, single requests of a claim as (name, request).
+    seen: set[tuple[str, str]] = set()
+    for position, claim in enumerate(claims):
+        at = f"{field}[{position}]"
+        if not claim.name:
+            yield required(at)
+            continue
+        yield from _repeats(at, claim, seen)
+        if (claim.name, "") not in seen:
+            seen.add((claim.name, claim.request))
+        if claim.name not in known:
+            yield _unknown(at, claim.name, known)
+
+
+def _repeats(
+    field: str, claim: ContainerResourceClaim, seen: set[tuple[str, str]]
+) -> Iterator[FieldProblem]:
+    if (claim.name, "") in seen:
+        yield duplicate(field, claim.name)
+        return
+    if claim.request:
+        yield from checked(f"{field}.request", claim.request, label)
+        if (claim.name, claim.request) in seen:
+            yield duplicate(field, f"{claim.name}/{claim.request}")
+    else:
+        # Once for each request of it that was listed before.
+        yield from (duplicate(field, name) for name, _ in sorted(seen) if name == claim.name)
+
+
+def _unknown(field: str, name: str, known: list[str]) -> FieldProblem:
+    choice = f": {', '.join(known)}" if known else " which is empty"
+    detail = f"must be one of the names in pod.spec.resourceClaims{choice}"
+    return FieldProblem(
+        Reason.NOT_FOUND, field, name, detail, f"add {name!r} to spec.resourceClaims"
+    )

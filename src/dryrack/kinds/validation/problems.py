@@ -1,0 +1,189 @@
+"""
+What is wrong with a field, as a value.
+
+A problem carries what the API server puts into one cause of its `Status`: the reason, the path
+of the field, and the message in the server's wording. The message shows the offending value the
+way Go prints it, so that text found in a cluster's logs is found here too. What the server does
+not say, we do: `fix` is what would make it right, where that is known.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from dryrack.kinds.meta import Model
+from dryrack.kinds.quantity import Quantity
+
+
+class Reason(Enum):
+    """Why, in the words of `StatusCause.reason`; the value is what a client sees."""
+
+    NOT_FOUND = "FieldValueNotFound"
+    REQUIRED = "FieldValueRequired"
+    DUPLICATE = "FieldValueDuplicate"
+    INVALID = "FieldValueInvalid"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    FORBIDDEN = "FieldValueForbidden"
+    TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
+    TYPE_INVALID = "FieldValueTypeInvalid"
+    INTERNAL = "InternalError"
+
+
+_TITLES = {
+    Reason.NOT_FOUND: "Not found",
+    Reason.REQUIRED: "Required value",
+    Reason.DUPLICATE: "Duplicate value",
+    Reason.INVALID: "Invalid value",
+    Reason.NOT_SUPPORTED: "Unsupported value",
+    Reason.FORBIDDEN: "Forbidden",
+    Reason.TOO_LONG: "Too long",
+    Reason.TOO_MANY: "Too many",
+    Reason.TYPE_INVALID: "Invalid value",
+    Reason.INTERNAL: "Internal error",
+}
+
+# These say nothing of the value: there is none, or it is too long to repeat.
+_SILENT = {Reason.REQUIRED, Reason.FORBIDDEN, Reason.TOO_LONG, Reason.INTERNAL}
+
+
+class Token(str):
+    """A text whose Go type is not plain `string`; the server shows it as JSON."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One thing that the API server would refuse, and where."""
+
+    reason: Reason
+    field: str
+    value: object = None
+    detail: str = ""
+    fix: str = ""
+
+    @property
+    def message(self) -> str:
+        """The message of the server's cause; `field` is not part of it."""
+        title = _TITLES[self.reason]
+        shown = title if self.reason in _SILENT else f"{title}: {shown_value(self.value)}"
+        return f"{shown}: {self.detail}" if self.detail else shown
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def required(field: str, detail: str = "") -> FieldProblem:
+    return FieldProblem(Reason.REQUIRED, field, "", detail)
+
+
+def invalid(field: str, value: object, detail: str, *, fix: str = "") -> FieldProblem:
+    return FieldProblem(Reason.INVALID, field, value, detail, fix)
+
+
+def forbidden(field: str, detail: str, *, fix: str = "") -> FieldProblem:
+    return FieldProblem(Reason.FORBIDDEN, field, "", detail, fix)
+
+
+def duplicate(field: str, value: object) -> FieldProblem:
+    return FieldProblem(Reason.DUPLICATE, field, value, fix="give each entry a name of its own")
+
+
+def too_long(field: str, bytes_max: int) -> FieldProblem:
+    return FieldProblem(Reason.TOO_LONG, field, "", f"may not be more than {bytes_max} bytes")
+
+
+def too_many(field: str, count: int, count_max: int) -> FieldProblem:
+    return FieldProblem(Reason.TOO_MANY, field, count, f"must have at most {count_max} items")
+
+
+def not_supported(field: str, value: str, supported: Iterable[str]) -> FieldProblem:
+    known = tuple(supported)
+    detail = "supported values: " + ", ".join(quoted(each) for each in known)
+    return FieldProblem(
+        Reason.NOT_SUPPORTED, field, Token(value), detail, _closest_spelling(value, known)
+    )
+
+
+def byte_length(text: str) -> int:
+    """The length that the API counts: bytes of UTF-8, not characters."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _closest_spelling(value: str, known: tuple[str, ...]) -> str:
+    matches = [each for each in known if each.lower() == value.lower()]
+    return f"write {matches[0]!r}" if matches else ""
+
+
+def shown_value(value: object) -> str:
+    """A value as Go's field errors print it."""
+    match value:
+        case Token():
+            return _as_json(str(value))
+        case str():
+            return quoted(value)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case _:
+            return _as_json(value)
+
+
+def _as_json(value: object) -> str:
+    text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False)
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _plain(value: object) -> Any:
+    # What is inside a composite value is shown by its API names; the server shows the names
+    # of its Go structs there, which no user has ever written.
+    if isinstance(value, Model):
+        fields = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        return {encoded: _plain(getattr(value, name)) for name, encoded in fields}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, Quantity):
+        return str(value)
+    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+
+
+def quoted(text: str) -> str:
+    """A string as Go's `%q` prints it."""
+    return f'"{"".join(map(_quoted_char, text))}"'
+
+
+def _quoted_char(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def json_length(value: object) -> int:
+    """How many bytes a value takes as compact JSON, as clients send it."""
+    return len(msgspec.json.encode(value))
