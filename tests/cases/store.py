@@ -1,0 +1,54 @@
+"""
+Cases and their answers, from wherever they are kept.
+
+The project's own cases are YAML files, one idea each, with the answer that Kubernetes gave
+under `answer`. Other collections can be added by the directory that `DRYRACK_CASES` names:
+lists of cases in JSON, with the answer beside the question. Both come out of here alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Kind: TypeAlias = Literal["allocator", "cel"]
+Json: TypeAlias = "dict[str, Any]"
+
+OWN = Path(__file__).parent
+ANSWERS = frozenset({"results", "error", "compileError", "match", "matchError", "cost"})
+
+
+def own_files(kind: Kind) -> list[Path]:
+    """The project's own cases, in the order of their names."""
+    return sorted((OWN / kind).glob("*.yaml"))
+
+
+def read(path: Path) -> Json:
+    """One of our own cases; its name is that of its file."""
+    loaded: Json = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    return {"name": path.stem, **loaded}
+
+
+def cases(kind: Kind, environment: Mapping[str, str] = os.environ) -> list[Json]:
+    """All cases of a kind: our own, and those of the directory in `DRYRACK_CASES`."""
+    return [*map(read, own_files(kind)), *_others(kind, environment.get("DRYRACK_CASES"))]
+
+
+def _others(kind: Kind, directory: str | None) -> Iterator[Json]:
+    if not directory:
+        return
+    files = sorted(Path(directory).glob(f"{kind}*.json"))
+    # A wrong path must not look like cases that all passed.
+    assert files, f"DRYRACK_CASES={directory} has no {kind}*.json"
+    for file in files:
+        for case in json.loads(file.read_text()):
+            question = {name: part for name, part in case.items() if name not in ANSWERS}
+            answer = {name: part for name, part in case.items() if name in ANSWERS}
+            yield {**question, "name": f"{file.stem}/{case['name']}", "answer": answer}
