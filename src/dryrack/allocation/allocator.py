@@ -1,0 +1,125 @@
+"""
+The allocator: what Kubernetes' scheduler would do with these claims on this node.
+
+`Allocator` is built once for a cluster's slices and classes and can be asked about any number
+of nodes and claims; `with_allocated` gives one for another state of use that shares all that
+was worked out about slices and selectors. Asking changes nothing: give the result to
+`AllocatedState.allocate` to make it so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.assemble import assemble
+from dryrack.allocation.candidates import CelCompiler, SelectorCompiler, SelectorTable
+from dryrack.allocation.features import Features, Release
+from dryrack.allocation.pools import Inventory
+from dryrack.allocation.problem import Problem, Surroundings
+from dryrack.allocation.search import Ending, Walk
+from dryrack.allocation.state import AllocatedState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dryrack.base.ports import Chance
+    from dryrack.kinds.core import Node
+    from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """The claims fit: one result for each, in their order."""
+
+    results: tuple[AllocationResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsatisfiable:
+    """The claims do not fit on this node."""
+
+    node: str
+    # What Kubernetes adds when it skipped pools that make no sense; empty otherwise.
+    error: str
+    walk: Walk
+
+
+Outcome = Allocated | Unsatisfiable
+
+INVALID_POOLS = "invalid resource pools were encountered"
+
+
+class Allocator:
+    """Answers for one state of the cluster."""
+
+    def __init__(
+        self,
+        slices: Sequence[ResourceSlice],
+        classes: Iterable[DeviceClass],
+        *,
+        features: Features | None = None,
+        release: Release = Release.V1_36,
+        allocated: AllocatedState | None = None,
+        chance: Chance,
+        compiler: SelectorCompiler | None = None,
+    ) -> None:
+        features = features if features is not None else Features.defaults(release)
+        by_name: dict[str, DeviceClass] = {}
+        for each in classes:
+            by_name.setdefault(each.metadata.name, each)
+        self._inventory = Inventory(slices, features, release)
+        self._chance = chance
+        self._surroundings = _surroundings(
+            features,
+            release,
+            by_name,
+            allocated or AllocatedState(),
+            SelectorTable(compiler or CelCompiler(features)),
+        )
+
+    def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
+        """
+        Devices for all claims together on the node, or why there are none.
+
+        Raises `AllocationError` where Kubernetes would stop trying altogether.
+        """
+        pools = self._inventory.pools(node)
+        problem = Problem(self._surroundings, node, pools, claims)
+        walk = Walk(problem)
+        if walk.run() is Ending.FOUND:
+            return Allocated(assemble(problem, walk.picks(), walk.chosen_ways, self._chance))
+        error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
+        return Unsatisfiable(node.metadata.name, error, walk)
+
+    def with_allocated(self, allocated: AllocatedState) -> Allocator:
+        """The same cluster with other devices in use; cheap."""
+        other = object.__new__(Allocator)
+        other._inventory = self._inventory
+        other._chance = self._chance
+        now = self._surroundings
+        other._surroundings = _surroundings(
+            now.features, now.release, now.classes, allocated, now.selectors
+        )
+        return other
+
+
+def _surroundings(
+    features: Features,
+    release: Release,
+    classes: Mapping[str, DeviceClass],
+    allocated: AllocatedState,
+    selectors: SelectorTable,
+) -> Surroundings:
+    shared = frozenset(share.whole for share in allocated.shared)
+    with_capacity = frozenset(allocated.capacity)
+    return Surroundings(
+        features=features,
+        release=release,
+        classes=classes,
+        allocated=allocated,
+        in_use=allocated.devices | shared | with_capacity,
+        # Up to 1.36 only a share that consumes capacity is seen to have drawn already.
+        counted=with_capacity if release is Release.V1_36 else with_capacity | shared,
+        selectors=selectors,
+    )

@@ -1,0 +1,52 @@
+"""
+Why there is no allocation: values with stable codes, made of the checks the search made.
+
+A reason is about one request and mostly about one device. Codes are for programs and never
+change; messages are for people. Reasons cost nothing until somebody reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """What kept a device from a request, or a request from being satisfied."""
+
+    # 0 to 2 are taken by the table of `problem`.
+    CLASS_SELECTOR = 3
+    REQUEST_SELECTOR = 4
+    IN_USE = 5
+    NODE = 6
+    GATE_OFF = 7
+    CAPACITY_ABSENT = 8
+    CAPACITY_POLICY = 9
+    CAPACITY_SHORT = 10
+    COUNTER_SHORT = 11
+    TAINTED = 12
+    CONSTRAINT = 13
+    POOL_INCOMPLETE = 14
+    POOL_INVALID = 15
+    TOO_MANY_RESULTS = 16
+    NOT_ENOUGH = 17
+    NO_DEVICES = 18
+
+    @property
+    def text(self) -> str:
+        """The code as programs read it."""
+        return self.name.lower().replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One thing that stood in the way."""
+
+    claim: str
+    request: str
+    # "driver/pool/device", or "driver/pool" for a pool, or empty for the request as a whole.
+    device: str
+    code: Code
+    message: str
+    # What would have to change.
+    remedy: str = ""

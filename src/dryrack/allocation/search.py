@@ -1,0 +1,353 @@
+"""
+The search: one device after the other, first fit, back when stuck; the first solution wins.
+
+This is a walk through the same tree as Kubernetes', in the same order. Claims, requests and
+subrequests come in the order given; within a request only devices after the one before are
+tried; the next request begins again at the first device. A subrequest that would put a claim
+over its limit of results is passed over without trying other devices, because no choice of
+devices changes the count.
+
+The tree has two kinds of leaves that end the attempt: a solution, and an error that the walk
+meets (a selector that cannot be evaluated on a device it comes to, a constraint that one of
+"all" devices breaks). Whichever comes first in the walk is the answer. So a part of the tree
+may be left out only if it is known to hold neither; `proof` says when that is so. Without a
+`proof` nothing is left out.
+
+The walk keeps its own stack: claims can ask for more devices than Python has frames.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Protocol
+
+from dryrack.allocation.constraints import initial_state
+from dryrack.allocation.errors import AllocationError
+from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
+from dryrack.allocation.reasons import Code
+from dryrack.allocation.requests import RESULTS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.allocation.constraints import Constraint, ConstraintState
+    from dryrack.allocation.problem import Problem, Slate
+
+_NO_DRAW: tuple[tuple[int, int], ...] = ()
+
+
+class Ending(IntEnum):
+    """How a part of the walk ended."""
+
+    FOUND = 0
+    FAILED = 1
+    # No choice of devices can keep the claim within its limit of results.
+    EXCEEDED = 2
+    # Too many dead ends for a walk without proof; nothing is known.
+    UNDECIDED = 3
+
+
+class Frame:
+    """A request being satisfied, or one device of it being chosen."""
+
+    __slots__ = ("chosen", "cursor", "exceeded", "key", "slate", "slot", "tried")
+
+    def __init__(self, slate: Slate, slot: int) -> None:
+        self.slate = slate
+        # -1 for the request as a whole; then `cursor` is the next way to satisfy it.
+        self.slot = slot
+        self.cursor = 0
+        self.chosen = -1
+        self.exceeded = True
+        # For the proof: what has been tried here, and how to remember that it failed.
+        self.tried: set[object] | None = None
+        self.key: object = None
+
+
+class Proof(Protocol):
+    """Knows of parts of the tree that hold neither a solution nor an error."""
+
+    def hopeless(self, walk: Walk, frame: Frame) -> bool:
+        """Whether nothing can come of the frame that the walk is about to enter."""
+        ...
+
+    def failed(self, frame: Frame) -> None:
+        """The frame was walked through and nothing came of it."""
+        ...
+
+    def twin(self, walk: Walk, frame: Frame, device: int) -> bool:
+        """Whether a device like this one has been tried in the frame, and nothing came of it."""
+        ...
+
+
+class Walk:
+    """The state of the walk: what is chosen, and what that leaves."""
+
+    def __init__(self, problem: Problem, proof: Proof | None = None) -> None:
+        self.problem = problem
+        self.stack: list[Frame] = []
+        self.counts = [0] * len(problem.claims)
+        # How many of the pod's claims hold a device; and which, for admin access.
+        self.holds = bytearray(len(problem.devices))
+        self.held: set[tuple[int, int]] = set()
+        # By counter number; the ledger has what there was before.
+        self.drawn: dict[int, int] = {}
+        self.rooms: dict[int, list[int]] = {}
+        self.shares: dict[int, int] = {}
+        release = problem.surroundings.release
+        self.states: list[ConstraintState] = [
+            initial_state(constraint, problem.columns[constraint.number], release)
+            for constraint in problem.constraints
+        ]
+        self.chosen_ways: dict[int, int] = {}
+        self.dead_ends = 0
+        self.deepest: tuple[tuple[Slate, int], ...] = ()
+        self.stuck: Slate | None = None
+        self._proof = proof
+        self._picks = 0
+
+    def run(self, dead_ends_max: int | None = None) -> Ending:
+        """Walk until something is found, nothing is left, or there were too many dead ends."""
+        ending = self._enter(0)
+        while self.stack:
+            if ending is Ending.FOUND:
+                return ending
+            if dead_ends_max is not None and self.dead_ends > dead_ends_max:
+                self._unwind()
+                return Ending.UNDECIDED
+            frame = self.stack[-1]
+            ending = self._resume(frame, ending)
+        return Ending.FOUND if ending is Ending.FOUND else Ending.FAILED
+
+    def picks(self) -> list[tuple[Slate, int]]:
+        """What is chosen, in the order of the results."""
+        return [(frame.slate, frame.chosen) for frame in self.stack if frame.slot >= 0]
+
+    # Frames. `None` as an ending means: the frame on top of the stack goes on.
+
+    def _enter(self, request: int) -> Ending | None:
+        problem = self.problem
+        if request == len(problem.requests):
+            return Ending.FOUND
+        frame = Frame(problem.requests[request][0], -1)
+        if self._proof is not None and self._proof.hopeless(self, frame):
+            return Ending.FAILED
+        self.stack.append(frame)
+        return None
+
+    def _resume(self, frame: Frame, ending: Ending | None) -> Ending | None:
+        if frame.slot < 0:
+            return self._next_way(frame, ending)
+        if ending is not None:
+            self._release(frame)
+            if ending is Ending.EXCEEDED:
+                self.stack.pop()
+                return ending
+        return self._next_device(frame)
+
+    def _next_way(self, frame: Frame, ending: Ending | None) -> Ending | None:
+        """Begin the next way to satisfy a request, or be done with it."""
+        ways = self.problem.requests[frame.slate.request]
+        if ending is not None and ending is not Ending.EXCEEDED:
+            frame.exceeded = False
+        if frame.cursor < len(ways):
+            slate = ways[frame.cursor]
+            frame.cursor += 1
+            self.chosen_ways[slate.request] = slate.sub
+            return self._begin(slate)
+        self.stack.pop()
+        if not frame.exceeded:
+            if self._proof is not None:
+                self._proof.failed(frame)
+            return Ending.FAILED
+        # The limit is the claim's own; what went before the claim may be chosen otherwise.
+        request = frame.slate.request
+        first = request and self.problem.requests[request - 1][0].claim != frame.slate.claim
+        return Ending.FAILED if first else Ending.EXCEEDED
+
+    def _begin(self, slate: Slate) -> Ending | None:
+        if slate.ask.takes_all and not slate.all_devices:
+            self._note(slate)
+            return Ending.FAILED
+        if slate.count <= 0:
+            return self._enter(slate.request + 1)
+        if self.counts[slate.claim] + slate.count > RESULTS_MAX:
+            return Ending.EXCEEDED
+        return self._open(Frame(slate, 0))
+
+    def _open(self, frame: Frame) -> Ending | None:
+        if self._proof is not None and self._proof.hopeless(self, frame):
+            return Ending.FAILED
+        self.stack.append(frame)
+        return None
+
+    def _next_device(self, frame: Frame) -> Ending | None:
+        slate = frame.slate
+        found = self._choose_all(frame) if slate.ask.takes_all else self._choose(frame)
+        if not found:
+            self._note(slate)
+            self.stack.pop()
+            if self._proof is not None:
+                self._proof.failed(frame)
+            return Ending.FAILED
+        slot = frame.slot + 1
+        if slot >= slate.count:
+            return self._enter(slate.request + 1)
+        deeper = Frame(slate, slot)
+        deeper.cursor = frame.cursor
+        return self._open(deeper)
+
+    def _choose(self, frame: Frame) -> bool:
+        """Take the next device that fits; raises if the walk meets an error first."""
+        slate, order = frame.slate, frame.slate.order
+        status, holds, proof = slate.status, self.holds, self._proof
+        claim = slate.claim
+        for position in range(frame.cursor, len(order)):
+            device = order[position]
+            if ((claim, device) in self.held) if slate.ask.admin else holds[device]:
+                continue
+            code = status[device]
+            if code != USABLE:
+                if code == UNKNOWN:
+                    code = self.problem.judge(slate, device)
+                if code == FAILED:
+                    raise AllocationError(slate.failures[device])
+                if code != USABLE:
+                    continue
+            if proof is not None and proof.twin(self, frame, device):
+                continue
+            if self.refusal(slate, device) is not None or not self._constrain(slate, device):
+                continue
+            frame.cursor = position + 1
+            self._take(frame, device)
+            return True
+        return False
+
+    def _choose_all(self, frame: Frame) -> bool:
+        """Take the device that "all" has in this place, if it can be had at all."""
+        slate = frame.slate
+        if frame.cursor > frame.slot:
+            return False
+        frame.cursor = frame.slot + 1
+        device = slate.all_devices[frame.slot]
+        if ((slate.claim, device) in self.held) if slate.ask.admin else self.holds[device]:
+            return False
+        code = slate.status[device] or self.problem.judge(slate, device)
+        if code != USABLE or self._drained(device):
+            return False
+        if not self._constrain(slate, device):
+            ask, name = slate.ask, self.problem.devices[device].id
+            raise AllocationError(
+                f"claim {ask.claim_name}, request {ask.name}: cannot add device {name} "
+                "because a claim constraint would not be satisfied"
+            )
+        if self._unfit(slate, device) is not None:
+            self._unconstrain(slate, slate.constraints)
+            return False
+        self._take(frame, device)
+        return True
+
+    # Checks that depend on what is chosen.
+
+    def refusal(self, slate: Slate, device: int) -> Code | None:
+        """Why a usable device cannot be chosen now, constraints aside."""
+        if device in self.problem.draws and self._drained(device):
+            return Code.COUNTER_SHORT
+        if device in slate.needs and self._crowded(slate, device):
+            return Code.CAPACITY_SHORT
+        return None
+
+    def _drained(self, device: int) -> bool:
+        left, drawn = self.problem.ledger.left, self.drawn
+        return any(
+            left[number] - drawn.get(number, 0) < amount for number, amount in self.draw(device)
+        )
+
+    def draw(self, device: int) -> tuple[tuple[int, int], ...]:
+        """What choosing the device now would draw from counters."""
+        draw = self.problem.draws.get(device, _NO_DRAW)
+        if draw and (self.shares.get(device) or self.problem.already_counted(device)):
+            return _NO_DRAW
+        return draw
+
+    def _crowded(self, slate: Slate, device: int) -> bool:
+        room = self.room(device)
+        return any(left < need for left, need in zip(room, slate.needs[device], strict=True))
+
+    def room(self, device: int) -> list[int]:
+        room = self.rooms.get(device)
+        if room is None:
+            room = self.rooms[device] = self.problem.room(device)
+        return room
+
+    def _unfit(self, slate: Slate, device: int) -> Code | None:
+        if not self.problem.surroundings.features.consumable_capacity:
+            return None
+        if self.problem.misfit(slate, device) is not None:
+            return Code.CAPACITY_SHORT
+        return Code.CAPACITY_SHORT if self._over(slate, device) else None
+
+    def _over(self, slate: Slate, device: int) -> bool:
+        return device in slate.needs and self._crowded(slate, device)
+
+    def _constrain(self, slate: Slate, device: int) -> bool:
+        constraints = slate.constraints
+        for done, constraint in enumerate(constraints):
+            value = self.problem.columns[constraint.number][device]
+            if value == -1 or not self.states[constraint.number].add(slate.request, value):
+                self._unconstrain(slate, constraints[:done])
+                return False
+        return True
+
+    def _unconstrain(self, slate: Slate, constraints: Sequence[Constraint]) -> None:
+        for constraint in reversed(constraints):
+            self.states[constraint.number].remove(slate.request)
+
+    # Changes.
+
+    def _take(self, frame: Frame, device: int) -> None:
+        slate = frame.slate
+        frame.chosen = device
+        self.counts[slate.claim] += 1
+        self._picks += 1
+        for number, amount in self.draw(device):
+            self.drawn[number] = self.drawn.get(number, 0) + amount
+        if self.problem.shareable(device):
+            self._share(slate, device, 1)
+        else:
+            self.holds[device] += 1
+            self.held.add((slate.claim, device))
+
+    def _release(self, frame: Frame) -> None:
+        slate, device = frame.slate, frame.chosen
+        frame.chosen = -1
+        self.counts[slate.claim] -= 1
+        self._picks -= 1
+        if self.problem.shareable(device):
+            self._share(slate, device, -1)
+        else:
+            self.holds[device] -= 1
+            self.held.discard((slate.claim, device))
+        # Only after the share is gone is it known whether it was the one that drew.
+        for number, amount in self.draw(device):
+            self.drawn[number] -= amount
+        self._unconstrain(slate, slate.constraints)
+
+    def _share(self, slate: Slate, device: int, change: int) -> None:
+        self.shares[device] = self.shares.get(device, 0) + change
+        room = self.room(device)
+        for index, need in enumerate(slate.needs.get(device, ())):
+            room[index] -= change * need
+
+    def _unwind(self) -> None:
+        while self.stack:
+            frame = self.stack.pop()
+            if frame.chosen >= 0:
+                self._release(frame)
+
+    def _note(self, slate: Slate) -> None:
+        """Remember how far the walk came, for explanations."""
+        self.dead_ends += 1
+        if self.stuck is None or self._picks > len(self.deepest):
+            self.stuck = slate
+            self.deepest = tuple(pick for pick in self.picks() if pick[1] >= 0)
