@@ -1,0 +1,509 @@
+"""
+Tokens to an expression, with its macros expanded.
+
+The grammar and its limits are those of the reference implementation: how deep rules may nest,
+how deep operators and selections may chain, and that `a && b && c` becomes a balanced tree. A
+syntax error ends the parse; whatever else is wrong (a reserved word, a literal out of range, a
+bad argument of a macro) is collected, so that one look shows all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from dryrack.cel import ast, literals, macros
+from dryrack.cel.lexer import EOF, Token, tokenize
+from dryrack.cel.nodes import ExpansionError, Ids, MacroNodes
+from dryrack.cel.source import Issues, Problem, report
+from dryrack.cel.trampoline import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dryrack.cel.trampoline import Steps
+
+CODE_POINTS_MAX = 100_000
+DEPTH_MAX = 250
+
+_RESERVED = frozenset(
+    (
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    function: str
+    precedence: int
+
+
+_OR, _AND, _RELATION, _SUM, _PRODUCT = range(1, 6)
+_COMPOUND = ("ident", "(", "[", "{", ".")
+_OPERATORS = {
+    "||": _Operator("_||_", _OR),
+    "&&": _Operator("_&&_", _AND),
+    **{op: _Operator(f"_{op}_", _RELATION) for op in ("<", "<=", ">", ">=", "==", "!=")},
+    "in": _Operator("@in", _RELATION),
+    **{op: _Operator(f"_{op}_", _SUM) for op in "+-"},
+    **{op: _Operator(f"_{op}_", _PRODUCT) for op in "*/%"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Depth:
+    """How often each rule that can nest on its own is entered above this point."""
+
+    expr: int = 0
+    relation: int = 0
+    calc: int = 0
+
+
+@dataclass(slots=True)
+class _Part:
+    """A parsed piece: the node, and how many chained operations lie below each other in it."""
+
+    expr: ast.Expr
+    height: int
+
+
+@dataclass(slots=True)
+class _Chain:
+    """`a && b && c` while it grows; balanced when it ends."""
+
+    function: str
+    terms: list[_Part]
+    operators: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    operator: _Operator
+    token: Token
+    id: int
+
+
+_Operand: TypeAlias = _Part | _Chain
+
+
+class _SyntaxError(Exception):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def parse(text: str) -> ast.Expr | Issues:
+    """Parse an expression, or say all that is wrong with its form."""
+    if len(text) > CODE_POINTS_MAX:
+        size = f"size: {len(text)}, limit {CODE_POINTS_MAX}"
+        problem = Problem(None, f"expression code point size exceeds limit: {size}")
+        return report(text, [problem])
+    tokens, problems = tokenize(text)
+    parser = _Parser(tokens, problems)
+    try:
+        part = run(parser.start())
+    except _SyntaxError as error:
+        problems.append(error.problem)
+    except ExpansionError as error:
+        problems.append(Problem(None, str(error)))
+    else:
+        if part.height > DEPTH_MAX:
+            problems.append(Problem(None, "max recursion depth exceeded"))
+    return report(text, problems) if problems else part.expr
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token], problems: list[Problem]) -> None:
+        self._tokens = tokens
+        self._problems = problems
+        self._index = 0
+        self._ids = Ids()
+
+    def start(self) -> Steps[_Part]:
+        part: _Part = yield self._expr(_Depth())
+        self._expect(EOF)
+        return part
+
+    # Tokens
+
+    def _peek(self, ahead: int = 0) -> str:
+        index = min(self._index + ahead, len(self._tokens) - 1)
+        return self._tokens[index].kind
+
+    def _take(self) -> Token:
+        token = self._tokens[self._index]
+        self._index += 1
+        return token
+
+    def _expect(self, kind: str) -> Token:
+        if self._peek() != kind:
+            raise self._unexpected(f" expecting '{kind}'")
+        return self._take()
+
+    def _accept(self, kind: str) -> bool:
+        if self._peek() != kind:
+            return False
+        self._index += 1
+        return True
+
+    def _unexpected(self, wanted: str = "") -> _SyntaxError:
+        token = self._tokens[self._index]
+        message = f"Syntax error: mismatched input '{token.text}'{wanted}"
+        return _SyntaxError(Problem(token.position, message))
+
+    def _wrong(self, position: int, problem: str) -> ast.Expr:
+        """Note a problem and stand in for the node that it prevents."""
+        self._problems.append(Problem(position, problem))
+        return ast.Literal(self._ids.take(), position, None)
+
+    # Operators
+
+    def _expr(self, depth: _Depth) -> Steps[_Part]:
+        inside = _Depth(depth.expr + 1, depth.relation, depth.calc)
+        _limit(inside.expr)
+        condition: _Part = yield self._binary(inside)
+        if self._peek() != "?":
+            return condition
+        question = self._take()
+        taken = self._ids.take()
+        if_true: _Part = yield self._binary(inside)
+        self._expect(":")
+        if_false: _Part = yield self._expr(inside)
+        args = (condition.expr, if_true.expr, if_false.expr)
+        call = ast.Call(taken, question.position, "_?_:_", args)
+        return _Part(call, 1 + max(condition.height, if_true.height, if_false.height))
+
+    def _binary(self, depth: _Depth) -> Steps[_Part]:
+        pending: list[_Pending] = []
+        operands: list[_Operand] = [(yield self._unary(_operand_depth(depth, pending)))]
+        while (operator := _OPERATORS.get(self._peek())) is not None:
+            self._reduce(operands, pending, operator.precedence)
+            token = self._take()
+            # The nodes of `&&` and `||` are numbered when their right side is complete.
+            taken = self._ids.take() if operator.precedence > _AND else 0
+            pending.append(_Pending(operator, token, taken))
+            operands.append((yield self._unary(_operand_depth(depth, pending))))
+        self._reduce(operands, pending, 0)
+        return _finished(operands[0])
+
+    def _reduce(self, operands: list[_Operand], pending: list[_Pending], precedence: int) -> None:
+        while pending and pending[-1].operator.precedence >= precedence:
+            done = pending.pop()
+            right = _finished(operands.pop())
+            left = operands.pop()
+            if done.operator.precedence <= _AND:
+                operands.append(self._chain(left, done, right))
+            else:
+                operands.append(_combined(_finished(left), done, right))
+
+    def _chain(self, left: _Operand, done: _Pending, right: _Part) -> _Chain:
+        function = done.operator.function
+        if not isinstance(left, _Chain) or left.function != function:
+            left = _Chain(function, [_finished(left)], [])
+        left.terms.append(right)
+        left.operators.append((self._ids.take(), done.token.position))
+        return left
+
+    def _unary(self, depth: _Depth) -> Steps[_Part]:
+        kind = self._peek()
+        if kind == "!" or (kind == "-" and self._peek(1) not in ("int", "float")):
+            return self._negated(kind, depth)
+        return self._member(depth)
+
+    def _negated(self, kind: str, depth: _Depth) -> Steps[_Part]:
+        first = self._take()
+        count = 1
+        while self._accept(kind):
+            count += 1
+        taken = self._ids.take() if count % 2 else 0
+        operand: _Part = yield self._member(depth)
+        if not taken:
+            return operand
+        call = ast.Call(taken, first.position, f"{kind}_", (operand.expr,))
+        return _Part(call, operand.height)
+
+    # Selections and calls
+
+    def _member(self, depth: _Depth) -> Steps[_Part]:
+        part: _Part
+        if self._peek() in _COMPOUND:
+            part = yield self._compound(depth)
+        else:
+            part = _Part(self._literal(), 0)
+        while True:
+            match self._peek():
+                case ".":
+                    part = yield self._select(part, depth)
+                case "[":
+                    part = yield self._index_of(part, depth)
+                case _:
+                    return part
+
+    def _select(self, part: _Part, depth: _Depth) -> Steps[_Part]:
+        dot = self._take()
+        optional = self._accept("?")
+        if self._peek() not in ("ident", "escaped"):
+            raise self._unexpected(" expecting IDENTIFIER")
+        name = self._take()
+        if self._peek() == "(" and not optional and name.kind == "ident":
+            called: _Part = yield self._member_call(part, name, depth)
+            return called
+        if name.kind == "escaped":
+            self._wrong(name.position, "unsupported syntax: '`'")
+        return _Part(self._selection(part.expr, dot, name, optional=optional), part.height + 1)
+
+    def _selection(self, operand: ast.Expr, dot: Token, name: Token, *, optional: bool) -> ast.Expr:
+        if not optional:
+            return ast.Select(self._ids.take(), dot.position, operand, name.text)
+        field = ast.Literal(self._ids.take(), name.position, name.text)
+        return ast.Call(self._ids.take(), dot.position, "_?._", (operand, field))
+
+    def _member_call(self, part: _Part, name: Token, depth: _Depth) -> Steps[_Part]:
+        opened = self._take()
+        taken = self._ids.take()
+        args: list[_Part] = yield self._arguments(depth)
+        call = ast.Call(taken, opened.position, name.text, _exprs(args), part.expr)
+        return _Part(self._expanded(call), 1 + max(part.height, _height(args)))
+
+    def _index_of(self, part: _Part, depth: _Depth) -> Steps[_Part]:
+        opened = self._take()
+        function = "_[?_]" if self._accept("?") else "_[_]"
+        taken = self._ids.take()
+        index: _Part = yield self._expr(depth)
+        self._expect("]")
+        call = ast.Call(taken, opened.position, function, (part.expr, index.expr))
+        return _Part(call, 1 + max(part.height, index.height))
+
+    def _arguments(self, depth: _Depth) -> Steps[list[_Part]]:
+        args: list[_Part] = []
+        if self._accept(")"):
+            return args
+        args.append((yield self._expr(depth)))
+        while self._accept(","):
+            args.append((yield self._expr(depth)))
+        self._expect(")")
+        return args
+
+    def _expanded(self, call: ast.Call) -> ast.Expr:
+        nodes = MacroNodes(self._ids, call.position)
+        try:
+            expanded = macros.expand(nodes, call.function, call.args, target=call.target)
+        except macros.MacroError as error:
+            self._ids.give_back(call.id)
+            return self._wrong(error.position, error.problem)
+        if expanded is None:
+            return call
+        self._ids.give_back(call.id)
+        return expanded
+
+    # Primaries
+
+    def _compound(self, depth: _Depth) -> Steps[_Part]:
+        match self._peek():
+            case "(":
+                return self._nested(depth)
+            case "[":
+                return self._list(depth)
+            case "{":
+                return self._map(depth)
+        if self._opens_struct():
+            return self._struct(depth)
+        return self._named(depth)
+
+    def _nested(self, depth: _Depth) -> Steps[_Part]:
+        self._take()
+        part: _Part = yield self._expr(depth)
+        self._expect(")")
+        return part
+
+    def _named(self, depth: _Depth) -> Steps[_Part]:
+        position = self._tokens[self._index].position
+        dot = "." if self._accept(".") else ""
+        if self._peek() != "ident":
+            raise self._unexpected(" expecting IDENTIFIER")
+        name = self._take()
+        if self._peek() != "(":
+            if name.text in _RESERVED:
+                return _Part(self._wrong(position, f"reserved identifier: {name.text}"), 0)
+            return _Part(ast.Ident(self._ids.take(), name.position, dot + name.text), 0)
+        opened = self._take()
+        reserved = name.text in _RESERVED
+        if reserved:
+            self._wrong(position, f"reserved identifier: {name.text}")
+        taken = self._ids.take()
+        args: list[_Part] = yield self._arguments(depth)
+        call = ast.Call(taken, opened.position, dot + name.text, _exprs(args))
+        return _Part(call if reserved else self._expanded(call), _height(args))
+
+    def _opens_struct(self) -> bool:
+        ahead = 1 if self._peek() == "." else 0
+        while self._peek(ahead) == "ident" and self._peek(ahead + 1) == ".":
+            ahead += 2
+        return self._peek(ahead) == "ident" and self._peek(ahead + 1) == "{"
+
+    def _struct(self, depth: _Depth) -> Steps[_Part]:
+        name = ""
+        while self._peek() != "{":
+            name += self._take().text
+        opened = self._take()
+        taken = self._ids.take()
+        fields: list[ast.StructField] = []
+        height = 0
+        while self._peek() not in ("}", ","):
+            optional = self._accept("?")
+            field = self._field_name()
+            colon = self._expect(":")
+            field_id = self._ids.take()
+            value: _Part = yield self._expr(depth)
+            height = max(height, value.height)
+            fields.append(
+                ast.StructField(field_id, colon.position, field, value.expr, optional=optional)
+            )
+            if not self._another("}"):
+                break
+        self._accept(",")
+        self._expect("}")
+        return _Part(ast.StructLiteral(taken, opened.position, name, tuple(fields)), height)
+
+    def _field_name(self) -> str:
+        if self._peek() not in ("ident", "escaped"):
+            raise self._unexpected(" expecting IDENTIFIER")
+        name = self._take()
+        if name.kind == "escaped":
+            self._wrong(name.position, "unsupported syntax: '`'")
+        return name.text
+
+    def _another(self, closing: str) -> bool:
+        """Step over a comma unless it is the last one."""
+        return self._peek() == "," and self._peek(1) != closing and self._accept(",")
+
+    def _list(self, depth: _Depth) -> Steps[_Part]:
+        opened = self._take()
+        taken = self._ids.take()
+        elements: list[_Part] = []
+        optionals: list[int] = []
+        while self._peek() not in ("]", ","):
+            if self._accept("?"):
+                optionals.append(len(elements))
+            elements.append((yield self._expr(depth)))
+            if not self._another("]"):
+                break
+        self._accept(",")
+        self._expect("]")
+        literal = ast.ListLiteral(taken, opened.position, _exprs(elements), tuple(optionals))
+        return _Part(literal, _height(elements))
+
+    def _map(self, depth: _Depth) -> Steps[_Part]:
+        opened = self._take()
+        taken = self._ids.take()
+        entries: list[ast.MapEntry] = []
+        height = 0
+        while self._peek() not in ("}", ","):
+            entry, reach = yield self._entry(depth)
+            entries.append(entry)
+            height = max(height, reach)
+            if not self._another("}"):
+                break
+        self._accept(",")
+        self._expect("}")
+        return _Part(ast.MapLiteral(taken, opened.position, tuple(entries)), height)
+
+    def _entry(self, depth: _Depth) -> Steps[tuple[ast.MapEntry, int]]:
+        optional = self._accept("?")
+        taken = self._ids.take()
+        key: _Part = yield self._expr(depth)
+        colon = self._expect(":")
+        value: _Part = yield self._expr(depth)
+        entry = ast.MapEntry(taken, colon.position, key.expr, value.expr, optional=optional)
+        return entry, max(key.height, value.height)
+
+    def _literal(self) -> ast.Expr:
+        position = self._tokens[self._index].position
+        sign = "-" if self._peek() == "-" and self._peek(1) in ("int", "float") else ""
+        self._index += len(sign)
+        if self._peek() not in _LITERALS:
+            raise self._unexpected()
+        token = self._take()
+        try:
+            value = _LITERALS[token.kind](sign + token.text)
+        except literals.LiteralError as error:
+            return self._wrong(position, str(error))
+        return ast.Literal(self._ids.take(), position, value)
+
+
+def _read_uint(text: str) -> ast.Uint:
+    return ast.Uint(literals.read_uint(text))
+
+
+_CONSTANTS: Mapping[str, ast.Constant] = {"true": True, "false": False, "null": None}
+_LITERALS: Mapping[str, Callable[[str], ast.Constant]] = {
+    "int": literals.read_int,
+    "uint": _read_uint,
+    "float": literals.read_double,
+    "string": literals.read_string,
+    "bytes": literals.read_bytes,
+    **dict.fromkeys(_CONSTANTS, _CONSTANTS.__getitem__),
+}
+
+
+def _limit(depth: int) -> None:
+    if depth > DEPTH_MAX:
+        raise _SyntaxError(Problem(None, f"expression recursion limit exceeded: {DEPTH_MAX}"))
+
+
+def _operand_depth(depth: _Depth, pending: list[_Pending]) -> _Depth:
+    """Give the depth at which the operand after the pending operators is parsed."""
+    levels = [waiting.operator.precedence for waiting in pending]
+    inside = _Depth(
+        depth.expr,
+        depth.relation + 1 + levels.count(_RELATION),
+        depth.calc + 1 + levels.count(_SUM) + levels.count(_PRODUCT),
+    )
+    _limit(max(inside.relation, inside.calc))
+    return inside
+
+
+def _finished(operand: _Operand) -> _Part:
+    if isinstance(operand, _Part):
+        return operand
+    expr = _balanced(operand, 0, len(operand.operators) - 1)
+    return _Part(expr, _height(operand.terms))
+
+
+def _balanced(chain: _Chain, low: int, high: int) -> ast.Expr:
+    middle = (low + high + 1) // 2
+    left = chain.terms[middle].expr if middle == low else _balanced(chain, low, middle - 1)
+    right = chain.terms[middle + 1].expr if middle == high else _balanced(chain, middle + 1, high)
+    taken, position = chain.operators[middle]
+    return ast.Call(taken, position, chain.function, (left, right))
+
+
+def _combined(left: _Part, done: _Pending, right: _Part) -> _Part:
+    args = (left.expr, right.expr)
+    call = ast.Call(done.id, done.token.position, done.operator.function, args)
+    return _Part(call, 1 + max(left.height, right.height))
+
+
+def _exprs(parts: list[_Part]) -> tuple[ast.Expr, ...]:
+    return tuple(part.expr for part in parts)
+
+
+def _height(parts: list[_Part]) -> int:
+    return max((part.height for part in parts), default=0)
