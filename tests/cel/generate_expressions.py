@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from random import Random
 
+    from dryrack.cel.declarations import Overload
+
 SCALARS = (t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES)
 SPECIAL = (t.DURATION, t.TIMESTAMP, t.QUANTITY, t.SEMVER, t.IP, t.CIDR, t.URL, t.FORMAT, t.NULL)
 
@@ -65,6 +67,8 @@ class ExpressionMaker:
             return self.make(self._any_type(2), 3)
         if roll < 0.2:
             return self._conjunction()
+        if roll < 0.6:
+            return self._exercise(t.BOOL, self._chance.choice((1, 1, 2)))
         return self.make(t.BOOL, self._chance.choice((1, 2, 2, 3, 3, 4)))
 
     def _conjunction(self) -> Piece:
@@ -93,7 +97,8 @@ class ExpressionMaker:
         anything = (self._call,) * 6 + (self._from_container, self._bind, self._conditional)
         match of.kind:
             case t.Kind.BOOL:
-                return (*anything, *(self._logic,) * 3, *(self._test,) * 4, self._presence)
+                tests = (self._test,) * 4 + (self._exercise,) * 4
+                return (*anything, *(self._logic,) * 3, *tests, self._presence)
             case t.Kind.LIST:
                 return (*anything, self._list, self._list, self._collected, self._collected)
             case t.Kind.MAP:
@@ -227,15 +232,36 @@ class ExpressionMaker:
             return self.leaf(of)
         name, overloads = self._chance.choice(candidates)
         overload, bound = self._chance.choice(overloads)
-        bound = dict(bound)
-        for parameter in overload.type_params:
-            bound.setdefault(parameter, self._any_type(1))
-        types = [substituted(argument, bound) for argument in overload.args]
+        return self._call_of(name, overload, self._bound(overload, bound), depth)
+
+    def _exercise(self, of: t.Type, depth: int) -> Piece:
+        """A call of any function at all, and a question about what it returns."""
+        name, overload = self._chance.choice(self._signatures.every())
+        call = self._call_of(name, overload, self._bound(overload, {}), depth)
+        roll = self._chance.random()
+        if call.type == of:
+            return call
+        if call.type.kind in (t.Kind.LIST, t.Kind.MAP) and roll < 0.4:
+            return piece(of, *_primary(call), ".size() ", f"== {self._chance.randint(0, 3)}")
+        sign = self._chance.choice((" == ", " != "))
+        return piece(of, "(", call, sign, self.make(call.type, min(depth - 1, 1)), ")")
+
+    def _bound(self, overload: Overload, bound: Mapping[str, t.Type]) -> Mapping[str, t.Type]:
+        """Every type parameter with a type, those that are free with a random one."""
+        free = (name for name in overload.type_params if name not in bound)
+        return {**bound, **{name: self._any_type(1) for name in free}}
+
+    def _call_of(
+        self, name: str, overload: Overload, bound: Mapping[str, t.Type], depth: int
+    ) -> Piece:
         pool_at = 1 if overload.member or name == "matches" else 0
         arguments = [
-            self._argument(a, depth - 1, literals.pool_of(name) if i == pool_at else None)
-            for i, a in enumerate(types)
+            self._argument(
+                substituted(a, bound), depth - 1, literals.pool_of(name) if i == pool_at else None
+            )
+            for i, a in enumerate(overload.args)
         ]
+        of = substituted(overload.result, bound)
         return self._written(of, name, arguments, member=overload.member)
 
     def _argument(self, of: t.Type, depth: int, pool: str | None) -> Piece:
@@ -363,9 +389,13 @@ class ExpressionMaker:
 
     def _optional(self, of: t.Type, depth: int) -> Piece:
         value = of.parameters[0]
-        match self._chance.randrange(8):
+        match self._chance.randrange(9):
             case 0:
                 return piece(of, "optional.none()")
+            case 8:
+                inner = self.make(t.optional_of(t.list_of(value)), depth - 1)
+                index = self._chance.choice(("[?", "["))
+                return piece(of, *_primary(inner), index, self._index(), "]")
             case 1:
                 return piece(of, "optional.ofNonZeroValue(", self.make(value, depth - 1), ")")
             case 2:

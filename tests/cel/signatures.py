@@ -23,7 +23,12 @@ class Signatures:
         self._functions = {
             name: overloads for name, overloads in functions.items() if _is_callable(name)
         }
+        self._every = tuple((n, o) for n, overloads in self._functions.items() for o in overloads)
         self._found: dict[t.Type, Candidates] = {}
+
+    def every(self) -> tuple[tuple[str, Overload], ...]:
+        """Each overload once, with the name of its function."""
+        return self._every
 
     def returning(self, of: t.Type) -> Candidates:
         """The functions with those overloads that return the type, and how they are bound."""

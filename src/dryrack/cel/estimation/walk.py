@@ -1,13 +1,10 @@
 """
 The walk over a checked expression that adds up what each node may cost.
-
-An expression of 10 KiB can be nested thousands deep. Each node is therefore a generator that
-asks for the cost of its parts, and one loop runs them all: depth costs memory, not stack.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from dryrack.cel import types as t
 from dryrack.cel.ast import (
@@ -37,38 +34,27 @@ from dryrack.cel.estimation.knowledge import EntrySizes, Knowledge
 from dryrack.cel.estimation.libraries import library_estimate
 from dryrack.cel.estimation.paths import ITEMS, VALUES, SizeHints, variable
 from dryrack.cel.estimation.standard import standard_estimate
+from dryrack.cel.trampoline import run
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
     from dryrack.cel.ast import Expr
     from dryrack.cel.checker import Checked
     from dryrack.cel.environment import Environment
     from dryrack.cel.estimation.arithmetic import SizeEstimate
+    from dryrack.cel.trampoline import Steps
 
-    Walk: TypeAlias = Generator[Expr, Any, CostEstimate]
+    Walk: TypeAlias = Steps[CostEstimate]
 
 
 def estimate(checked: Checked, env: Environment) -> CostEstimate:
     """The least and the most that evaluating the expression can cost, on any device."""
-    costs = _Costs(Knowledge(checked, SizeHints(env)))
-    walks = [costs.of(checked.expr)]
-    cost: CostEstimate | None = None
-    while walks:
-        try:
-            part = walks[-1].send(cost)
-        except StopIteration as finished:
-            walks.pop()
-            cost = finished.value
-        else:
-            walks.append(costs.of(part))
-            cost = None
-    assert cost is not None
-    return cost
+    return run(_Costs(Knowledge(checked, SizeHints(env))).of(checked.expr))
 
 
 class _Costs:
-    """Each method yields the parts of its node and is sent their costs."""
+    """Each method yields the walks of its node's parts and is sent their costs."""
 
     __slots__ = ("_knowledge",)
 
@@ -107,7 +93,7 @@ class _Costs:
         return ONE
 
     def _select(self, expr: Select) -> Walk:
-        cost: CostEstimate = yield expr.operand
+        cost: CostEstimate = yield self.of(expr.operand)
         if expr.test_only:
             return cost
         path = self._knowledge.path(expr.operand).extended(expr.field)
@@ -116,7 +102,7 @@ class _Costs:
         return cost + ONE if kind in (t.Kind.MAP, t.Kind.STRUCT, t.Kind.TYPE_PARAM) else cost
 
     def _dyn(self, expr: Call) -> Walk:
-        cost: CostEstimate = yield expr.args[0]
+        cost: CostEstimate = yield self.of(expr.args[0])
         self._knowledge.learn_same(expr, expr.args[0])
         return cost + ONE
 
@@ -124,7 +110,7 @@ class _Costs:
         total = fixed(LIST_BASE)
         sizes = NOTHING if expr.elements else ZERO
         for element in expr.elements:
-            total += yield element
+            total += yield self.of(element)
             sizes |= self._knowledge.size_or_unknown(element)
         self._knowledge.learn_entries(expr, EntrySizes(t.Kind.LIST, ONE, sizes))
         return total
@@ -133,8 +119,8 @@ class _Costs:
         total = fixed(MAP_BASE)
         keys = values = NOTHING if expr.entries else ZERO
         for entry in expr.entries:
-            total += yield entry.key
-            total += yield entry.value
+            total += yield self.of(entry.key)
+            total += yield self.of(entry.value)
             keys |= self._knowledge.size_or_unknown(entry.key)
             values |= self._knowledge.size_or_unknown(entry.value)
         self._knowledge.learn_entries(expr, EntrySizes(t.Kind.MAP, keys, values))
@@ -143,29 +129,29 @@ class _Costs:
     def _struct(self, expr: StructLiteral) -> Walk:
         total = fixed(STRUCT_BASE)
         for field in expr.fields:
-            total += yield field.value
+            total += yield self.of(field.value)
         return total
 
     def _bind(self, expr: Comprehension) -> Walk:
-        total: CostEstimate = yield expr.iter_range
-        total += yield expr.accu_init
+        total: CostEstimate = yield self.of(expr.iter_range)
+        total += yield self.of(expr.accu_init)
         self._knowledge.bind(expr.accu_var, expr.accu_init)
-        total += yield expr.result
+        total += yield self.of(expr.result)
         self._knowledge.forget(expr.accu_var)
         self._knowledge.learn_same(expr, expr.result)
         return total
 
     def _comprehension(self, expr: Comprehension) -> Walk:
         knowledge = self._knowledge
-        total: CostEstimate = yield expr.iter_range
-        total += yield expr.accu_init
+        total: CostEstimate = yield self.of(expr.iter_range)
+        total += yield self.of(expr.accu_init)
         knowledge.bind(expr.accu_var, expr.accu_init)
         variables = self._bind_variables(expr)
-        per_round: CostEstimate = yield expr.loop_condition
-        per_round += yield expr.loop_step
+        per_round: CostEstimate = yield self.of(expr.loop_condition)
+        per_round += yield self.of(expr.loop_step)
         for name in variables:
             knowledge.forget(name)
-        total += yield expr.result
+        total += yield self.of(expr.result)
         knowledge.forget(expr.accu_var)
         rounds = knowledge.size_or_unknown(expr.iter_range)
         self._learn_collected(expr, rounds)
@@ -192,11 +178,11 @@ class _Costs:
         costs: list[CostEstimate] = []
         operands = []
         for argument in expr.args:
-            costs.append((yield argument))
+            costs.append((yield self.of(argument)))
             operands.append(self._knowledge.operand(argument))
         target_cost, target = ZERO, None
         if expr.target is not None:
-            target_cost = yield expr.target
+            target_cost = yield self.of(expr.target)
             target = self._knowledge.operand(expr.target)
         cost, size = NOTHING, None
         for overload in self._knowledge.overloads(expr):
