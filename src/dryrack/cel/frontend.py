@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.cel.checker import Checked, check
 from dryrack.cel.parser import parse
-from dryrack.cel.source import Issues, Problem, report
+from dryrack.cel.source import Issues, report
+from dryrack.cel.validators import validate
 
 if TYPE_CHECKING:
     from dryrack.cel.environment import Environment
@@ -24,4 +25,5 @@ def compile_text(text: str, env: Environment) -> Checked | Issues:
     checked = check(parsed, env)
     if isinstance(checked, list):
         return report(text, checked)
-    return checked
+    problems = validate(checked)
+    return report(text, problems) if problems else checked
