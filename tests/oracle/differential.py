@@ -1,0 +1,133 @@
+"""
+Both allocators on the same cases, and a report of every case on which they differ.
+
+    python -m tests.oracle.differential SEED:NUMBER
+
+prints one generated case, made small, with both answers.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tests.allocation.generate import generate
+from tests.cases.layout import to_yaml
+from tests.oracle.oracles import AllocatorAnswer, Oracle, allocator_oracle
+from tests.oracle.shrink import shrink
+from tests.oracle.verdicts import Verdict, our_verdict, real_verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Json: TypeAlias = "dict[str, Any]"
+
+# More would only repeat the same bug.
+DIFFERENCES_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A case that the two sides decide differently."""
+
+    case: Json
+    real: Verdict
+    ours: Verdict
+
+    @property
+    def kind(self) -> tuple[bool, bool, bool, bool]:
+        """What sort of difference it is; a smaller case must keep it."""
+        return (
+            self.real.results is None,
+            self.ours.results is None,
+            self.real.error == "",
+            self.ours.error == "",
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    """How a comparison went."""
+
+    compared: int = 0
+    timeouts: int = 0
+    panics: int = 0
+    allocated: int = 0
+    errors: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.compared} compared ({self.allocated} allocated, {self.errors} errors), "
+            f"{len(self.differences)} differ; Kubernetes did not end on {self.timeouts} and "
+            f"panicked on {self.panics}"
+        )
+
+
+def compare(oracle: Oracle[AllocatorAnswer], cases: Iterable[Json]) -> Tally:
+    """Asks both sides; stops early once enough differences are known."""
+    tally = Tally()
+    for case, answer in oracle.ask(cases):
+        if answer.timeout or answer.panic:
+            tally.timeouts += answer.timeout
+            tally.panics += bool(answer.panic)
+            continue
+        real = real_verdict(answer)
+        tally.compared += 1
+        tally.allocated += real.results is not None
+        tally.errors += real.error != ""
+        difference = Difference(case, real, _ours(case))
+        if not real.same_as(difference.ours):
+            tally.differences.append(difference)
+            if len(tally.differences) == DIFFERENCES_MAX:
+                break
+    return tally
+
+
+def difference(oracle: Oracle[AllocatorAnswer], case: Json) -> Difference | None:
+    """How the two sides differ on a case, if they do."""
+    [(_, answer)] = oracle.ask([case])
+    if answer.timeout or answer.panic:
+        return None
+    real, ours = real_verdict(answer), _ours(case)
+    return None if real.same_as(ours) else Difference(case, real, ours)
+
+
+def report(oracle: Oracle[AllocatorAnswer], found: Difference) -> str:
+    """The difference on the smallest case that shows it, as YAML, and how to see it again."""
+
+    def fails(case: Json) -> bool:
+        try:
+            smaller = difference(oracle, case)
+        except (KeyError, TypeError):
+            # Something that every case has was left out.
+            return False
+        return smaller is not None and smaller.kind == found.kind
+
+    name = found.case.get("name", "")
+    small = shrink({key: part for key, part in found.case.items() if key != "name"}, fails)
+    smallest = difference(oracle, small) or found
+    answers = {"kubernetes": smallest.real.as_json(), "dryrack": smallest.ours.as_json()}
+    command = f"python -m tests.oracle.differential {name}"
+    return f"# {command}\n{to_yaml({**smallest.case, **answers})}"
+
+
+def _ours(case: Json) -> Verdict:
+    try:
+        return our_verdict(case)
+    except Exception as error:  # noqa: BLE001 - a crash is a difference to report, not the end
+        return Verdict(error=f"{type(error).__name__}: {error}")
+
+
+def main() -> None:
+    [name] = sys.argv[1:]
+    with allocator_oracle() as oracle:
+        found = difference(oracle, {"name": name, **generate(Random(name))})
+        said = report(oracle, found) if found else f"{name}: no difference\n"
+    sys.stdout.write(said)
+
+
+if __name__ == "__main__":
+    main()

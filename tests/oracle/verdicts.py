@@ -1,0 +1,158 @@
+"""
+Answers of both sides in one form, so that they can be held against each other.
+
+A verdict is what a case came to: allocations, an error, or neither. Two verdicts are the
+same when they allocate the same devices in the same order with the same configuration and
+node selector, or fail with the same error. The text of an error must be the same too, but
+for the parts that print the insides of Go values.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tests.cases.record import ANY_SHARE, allocator_answer, without_chance
+
+from dryrack.allocation import (
+    Allocated,
+    AllocatedState,
+    AllocationError,
+    Allocator,
+    DeviceId,
+    Features,
+    SharedDeviceId,
+)
+from dryrack.allocation.candidates import CelCompiler
+from dryrack.kinds.core import Node
+from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tests.oracle.oracles import AllocatorAnswer
+
+# What Go prints of its own values, and what only a cluster can know.
+INCIDENTAL = (
+    (re.compile(r"(could not retrieve device class \S*): .*", re.S), r"\1"),
+    (re.compile(r"(failed to perform node selection for device ).*?( in slice )", re.S), r"\1…\2"),
+    (re.compile(r"(failed to parse node selector ).*", re.S), r"\1…"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a case came to; `fatal` is None where that is not known."""
+
+    results: tuple[Mapping[str, Any], ...] | None = None
+    error: str = ""
+    fatal: bool | None = None
+
+    def same_as(self, other: Verdict) -> bool:
+        """Whether both sides decided alike."""
+        known = self.fatal is not None and other.fatal is not None
+        return (
+            self.results == other.results
+            and substance(self.error) == substance(other.error)
+            and (not known or self.fatal == other.fatal)
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as a person reads it in a report."""
+        if self.error:
+            return {"error": self.error, "fatal": self.fatal}
+        return {"fits": False} if self.results is None else {"results": list(self.results)}
+
+
+def substance(error: str) -> str:
+    """The error without what is incidental in its text."""
+    for pattern, kept in INCIDENTAL:
+        error = pattern.sub(kept, error)
+    return error
+
+
+def recorded_verdict(answer: Mapping[str, Any]) -> Verdict:
+    """The verdict that a case has recorded."""
+    results = answer.get("results")
+    return Verdict(
+        None if results is None else tuple(without_chance(result) for result in results),
+        answer.get("error", ""),
+        answer.get("fatal", None if "error" in answer else False),
+    )
+
+
+def real_verdict(answer: AllocatorAnswer) -> Verdict:
+    """The verdict of Kubernetes' own allocator, which ended by itself."""
+    return recorded_verdict(allocator_answer(answer))
+
+
+class _OneShare:
+    """Every share has the same identifier: it is random in Kubernetes."""
+
+    def uuid(self) -> str:
+        return ANY_SHARE
+
+
+class _Kept:
+    """Compiles an expression once for all cases, as the scheduler does for all pods."""
+
+    def __init__(self, enabled: Features) -> None:
+        self.compile = cache(CelCompiler(enabled).compile)
+
+
+_compiler = cache(_Kept)
+
+
+def our_allocator(case: Mapping[str, Any]) -> Allocator:
+    """Our allocator, set before the slices, classes and state of the case."""
+    enabled = features(case.get("features", ()))
+    return Allocator(
+        [decode(raw, ResourceSlice) for raw in case.get("slices", ())],
+        [decode(raw, DeviceClass) for raw in case.get("classes", ())],
+        features=enabled,
+        allocated=_in_use(case),
+        chance=_OneShare(),
+        compiler=_compiler(enabled),
+    )
+
+
+def our_verdict(case: Mapping[str, Any]) -> Verdict:
+    """The verdict of our allocator."""
+    allocator = our_allocator(case)
+    claims = [decode(raw, ResourceClaim) for raw in case["claims"]]
+    try:
+        outcome = allocator.allocate(decode(case["node"], Node), claims)
+    except AllocationError as error:
+        return Verdict(error=str(error), fatal=True)
+    if isinstance(outcome, Allocated):
+        return Verdict(tuple(without_chance(to_builtins(r)) for r in outcome.results), fatal=False)
+    return Verdict(error=outcome.error, fatal=False)
+
+
+def features(names: Iterable[str]) -> Features:
+    """Exactly the features named, by upstream's names."""
+    fields = (re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names)
+    return Features(**dict.fromkeys(fields, True))
+
+
+def _in_use(case: Mapping[str, Any]) -> AllocatedState:
+    capacity: dict[DeviceId, dict[str, Quantity]] = {}
+    for device in case.get("allocatedCapacity", ()):
+        consumed = {name: Quantity.parse(text) for name, text in device["consumed"].items()}
+        capacity[_identity(device)] = consumed
+    return AllocatedState(
+        devices=frozenset(map(_identity, case.get("allocatedDevices", ()))),
+        shared=frozenset(
+            SharedDeviceId(*_identity(device), device["shareID"])
+            for device in case.get("allocatedSharedDevices", ())
+        ),
+        capacity=capacity,
+    )
+
+
+def _identity(device: Mapping[str, str]) -> DeviceId:
+    return DeviceId(device["driver"], device["pool"], device["device"])
