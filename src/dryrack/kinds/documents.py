@@ -1,0 +1,191 @@
+"""
+Files of Kubernetes objects, as text, to documents that know their lines.
+
+Any mix of YAML and JSON, many documents to a file, lists unwrapped. What is wrong comes back
+as problems, all of them, each with file, line and what would fix it; nothing is raised. No
+file is opened here: the caller brings the bytes and a name to call them by.
+"""
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dryrack.kinds import json_text, yaml_text
+from dryrack.kinds.places import Place, Tree, parse_path
+from dryrack.kinds.shape import Path, described
+from dryrack.kinds.yaml_text import Fault, Parsed
+
+# A list of ten thousand slices is 25 MB; more than this is no manifest.
+BYTES_MAX = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a file, for a person."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.file}:{self.line}: {self.message}"
+        return f"{text}; {self.fix}" if self.fix else text
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a file: its raw value, and where each part of it stands."""
+
+    file: str
+    raw: dict[str, Any]
+    tree: Tree = field(repr=False, compare=False)
+    within: Path = ()
+
+    @property
+    def api_version(self) -> str:
+        return _text(self.raw.get("apiVersion"))
+
+    @property
+    def kind(self) -> str:
+        return _text(self.raw.get("kind"))
+
+    @property
+    def name(self) -> str:
+        return _text(_mapping(self.raw.get("metadata")).get("name"))
+
+    @property
+    def namespace(self) -> str:
+        return _text(_mapping(self.raw.get("metadata")).get("namespace"))
+
+    @property
+    def line(self) -> int:
+        return self.place("").line
+
+    def place(self, path: str | Path) -> Place:
+        """
+        The line and column of a path such as `spec.devices[2].attributes["a/b"].string`.
+
+        For a path that is not there, those of the nearest parent that is.
+        """
+        steps = parse_path(path) if isinstance(path, str) else path
+        return self.tree.locate((*self.within, *steps))
+
+    def problem(self, path: str | Path, message: str, fix: str = "") -> Problem:
+        """A problem with the value at the path."""
+        place = self.place(path)
+        return Problem(self.file, place.line, place.column, message, fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a file held: the good documents in order, and all problems."""
+
+    documents: tuple[Document, ...]
+    problems: tuple[Problem, ...]
+
+
+def read(data: bytes | str, name: str) -> Reading:
+    """Read the text of a file."""
+    text = _decoded(data)
+    if isinstance(text, Fault):
+        return Reading((), (_problem(name, text),))
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    for found in _parsed(text, name):
+        if isinstance(found, Parsed):
+            objects, wrong = _unwrapped(name, found.value, found.tree)
+            documents += objects
+            problems += wrong
+        else:
+            problems.append(_problem(name, found))
+    if not documents and not problems:
+        problems.append(Problem(name, 1, 1, "no document in this file"))
+    return Reading(tuple(documents), tuple(problems))
+
+
+def _decoded(data: bytes | str) -> str | Fault:
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass")
+    if len(data) > BYTES_MAX:
+        return Fault(Place(1, 1), f"larger than {BYTES_MAX} bytes", "split the file")
+    if not data.strip():
+        return Fault(Place(1, 1), "the file is empty")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return Fault(Place(1, 1), "the file is UTF-16", "save it as UTF-8")
+    nul = data.find(b"\0")
+    if nul >= 0:
+        return Fault(_place_in(data, nul), "a binary file, not YAML or JSON")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = data[error.start]
+        return Fault(
+            _place_in(data, error.start), f"byte 0x{byte:02x} is not UTF-8", "save it as UTF-8"
+        )
+
+
+def _place_in(data: bytes, offset: int) -> Place:
+    return Place(data.count(b"\n", 0, offset) + 1, offset - data.rfind(b"\n", 0, offset))
+
+
+def _parsed(text: str, name: str) -> Iterator[Parsed | Fault]:
+    if not json_text.looks_like_json(text):
+        return yaml_text.documents(text)
+    found = list(json_text.documents(text))
+    last = found[-1]
+    # YAML may begin with a brace as well. A repeated key is JSON all right, and wrong in both.
+    if isinstance(last, Fault) and not name.endswith(".json") and not last.fix:
+        return yaml_text.documents(text)
+    return iter(found)
+
+
+def _problem(name: str, fault: Fault) -> Problem:
+    return Problem(name, fault.place.line, fault.place.column, fault.message, fault.fix)
+
+
+def _unwrapped(name: str, value: Any, tree: Tree) -> tuple[list[Document], list[Problem]]:
+    """The objects in a document: none, itself, or the items of a list."""
+    if value is None:
+        return [], []
+    if not isinstance(value, dict):
+        place = tree.locate(())
+        message = f"expected an object with apiVersion and kind, got {described(value)}"
+        return [], [Problem(name, place.line, place.column, message)]
+    document = Document(name, value, tree)
+    if document.kind.endswith("List") and "items" in value:
+        return _items(document)
+    return [document], []
+
+
+def _items(whole: Document) -> tuple[list[Document], list[Problem]]:
+    items = whole.raw["items"] or []
+    if not isinstance(items, list):
+        message = f"items: expected a list, got {described(items)}"
+        return [], [whole.problem("items", message)]
+    kind = whole.kind.removesuffix("List")
+    # The items of a typed list need not repeat what the list says.
+    implied = {"apiVersion": whole.api_version, "kind": kind} if kind else {}
+    good = [
+        Document(whole.file, {**implied, **item}, whole.tree, ("items", index))
+        for index, item in enumerate(items)
+        if isinstance(item, dict)
+    ]
+    wrong = [
+        whole.problem(
+            ("items", index), f"items[{index}]: expected an object, got {described(item)}"
+        )
+        for index, item in enumerate(items)
+        if not isinstance(item, dict)
+    ]
+    return good, wrong
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

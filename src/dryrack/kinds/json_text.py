@@ -1,0 +1,147 @@
+"""
+JSON text to builtins, and the place of a value in it when somebody asks.
+
+A file may hold several JSON documents one after the other, as kubectl allows. Values are read
+by the compiled decoder, which knows no lines; a place is found afterwards by walking to it.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from dryrack.kinds.places import Place, Tree
+from dryrack.kinds.scalars import ScalarError, json_value
+from dryrack.kinds.shape import Path
+from dryrack.kinds.yaml_text import DEPTH_MAX, Fault, Parsed
+
+_SPACE = " \t\n\r"
+
+
+class _RepeatedKeyError(ValueError):
+    pass
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether the text begins as JSON does; a YAML flow mapping does too."""
+    return text.lstrip(_SPACE)[:1] in ("{", "[")
+
+
+def documents(text: str) -> Iterator[Parsed | Fault]:
+    """Every document up to the first fault."""
+    offset = _skip(text, 0)
+    while offset < len(text):
+        try:
+            value, end = _DECODER.raw_decode(text, offset)
+        except _RepeatedKeyError:
+            yield _repeated_key(text, offset)
+            return
+        except (ValueError, RecursionError) as error:
+            yield _fault(text, error)
+            return
+        yield Parsed(value, LazyTree(text, offset))
+        offset = _skip(text, end)
+
+
+class LazyTree(Tree):
+    """The places of a JSON document, found when asked for."""
+
+    def __init__(self, text: str, start: int) -> None:
+        super().__init__(place_at(text, start))
+        self._text = text
+        self._start = start
+
+    def locate(self, path: Path) -> Place:
+        offset = at = self._start
+        for step in path:
+            found = _child(self._text, offset, step)
+            if found is None:
+                break
+            at, offset = found
+        return place_at(self._text, at)
+
+
+def place_at(text: str, offset: int) -> Place:
+    """The line and column of an offset."""
+    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+
+
+def _child(text: str, offset: int, step: str | int) -> tuple[int, int] | None:
+    """Where the child stands and where its value begins."""
+    for index, (key, at, value) in enumerate(_children(text, offset)):
+        if (str(index) if key is None else key) == str(step):
+            return at, value
+    return None
+
+
+def _children(text: str, offset: int) -> Iterator[tuple[str | None, int, int]]:
+    """Key (for an object), place and value offset of each child of the value at the offset."""
+    opening = text[offset : offset + 1]
+    if opening not in ("{", "["):
+        return
+    offset = _skip(text, offset + 1)
+    while text[offset] not in "}]":
+        at, key = offset, None
+        if opening == "{":
+            key, offset = _PLAIN_DECODER.raw_decode(text, offset)
+            offset = _skip(text, _skip(text, offset) + 1)
+        yield key, at, offset
+        offset = _skip(text, _PLAIN_DECODER.raw_decode(text, offset)[1])
+        if text[offset] == ",":
+            offset = _skip(text, offset + 1)
+
+
+def _repeated_key(text: str, offset: int) -> Fault:
+    """The first key that is there twice, in the order of the text."""
+    seen: dict[str, int] = {}
+    for key, at, value in _children(text, offset):
+        if key is not None and key in seen:
+            first = place_at(text, seen[key]).line
+            message = f"the key {key!r} is there twice; the first is in line {first}"
+            return Fault(place_at(text, at), message, "remove one of the two")
+        if key is not None:
+            seen[key] = at
+        try:
+            _DECODER.raw_decode(text, value)
+        except _RepeatedKeyError:
+            return _repeated_key(text, value)
+    raise AssertionError("a repeated key that cannot be found again")
+
+
+def _fault(text: str, error: Exception) -> Fault:
+    if isinstance(error, json.JSONDecodeError):
+        return Fault(place_at(text, error.pos), f"not JSON: {error.msg}")
+    if isinstance(error, RecursionError):
+        return Fault(Place(1, 1), f"nested more than {DEPTH_MAX} levels deep")
+    return Fault(Place(1, 1), str(error))
+
+
+def _skip(text: str, offset: int) -> int:
+    while text[offset : offset + 1] in tuple(_SPACE):
+        offset += 1
+    return offset
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _RepeatedKeyError
+    return value
+
+
+def _float(text: str) -> Any:
+    return json_value(float(text))
+
+
+def _integer(text: str) -> Any:
+    # Longer than any number of Kubernetes, and than Python likes to read.
+    return int(text) if len(text) < 1000 else _float(text)
+
+
+def _constant(text: str) -> Any:
+    raise ScalarError(f"{text} is not JSON; write it in quotes")
+
+
+_PLAIN_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
+)

@@ -1,0 +1,132 @@
+"""
+What an unquoted word of YAML means.
+
+kubectl turns YAML into JSON before anything else looks at it, with the YAML 1.1 rules of
+go-yaml v2: `on` is true, `017` is fifteen, `1_000` is a thousand, `1e3` is 1000, and a date is
+a string. The meaning here is the same, so a file means the same to us and to the cluster.
+"""
+
+import math
+import re
+from typing import TypeAlias
+
+from dryrack.kinds.quantity import INT64_MIN, number_text
+
+Plain: TypeAlias = str | int | float | bool | None
+
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(
+        ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True
+    ),
+    **dict.fromkeys(
+        ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False
+    ),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+}
+_NOT_NUMBERS = {
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+# Most words in a manifest begin with none of these and need no closer look.
+_SUSPECT = frozenset("yYnNtTfFoO~.+-0123456789")
+_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_UINT64_MAX = 2**64 - 1
+# No number of Kubernetes is longer; Python's own limit on digits would raise further up.
+_NUMBER_LENGTH_MAX = 1000
+
+_TAG = "tag:yaml.org,2002:"
+
+
+class ScalarError(ValueError):
+    """A word that contradicts its tag, or that JSON has no value for."""
+
+
+def plain(text: str) -> Plain:
+    """The value of an unquoted word."""
+    if text and text[0] not in _SUSPECT:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if text in _NOT_NUMBERS:
+        return _NOT_NUMBERS[text]
+    if text[0] not in "+-.0123456789" or len(text) > _NUMBER_LENGTH_MAX:
+        return text
+    return _number(text, text if text[0] == "." else text.replace("_", ""))
+
+
+def tagged(text: str, tag: str) -> Plain:
+    """The value of a word that says its own type, such as `!!str 5`."""
+    kind = tag.removeprefix(_TAG)
+    if kind == "binary":
+        raise ScalarError("!!binary is not supported; write the base64 text without the tag")
+    if kind not in ("int", "float", "bool", "null"):
+        return text
+    value = plain(text)
+    if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if _kind(value) != kind:
+        raise ScalarError(f"cannot decode !!{_kind(value)} `{text}` as a !!{kind}")
+    return value
+
+
+def key(value: Plain, text: str) -> str:
+    """The JSON key for a key of YAML."""
+    match value:
+        case None:
+            raise ScalarError("a key may not be null; give it a name, in quotes if need be")
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case _:
+            return text
+
+
+def json_value(value: Plain) -> Plain:
+    """The value after the way through JSON: a float without a fraction is an integer."""
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        raise ScalarError(f"{value} is not a number that JSON can hold; write it in quotes")
+    text = number_text(value)
+    return value if "." in text or "e" in text else int(text)
+
+
+def _number(text: str, digits: str) -> Plain:
+    integer = _INTEGER.fullmatch(digits)
+    if integer and digits[0] != ".":
+        value = _integer(*integer.groups())
+        # Only a decimal that is too long for an integer has a second chance, as a float.
+        if value is not None:
+            return value
+    if _FLOAT.fullmatch(digits):
+        number = float(digits)
+        return number if math.isfinite(number) else text
+    return text
+
+
+def _integer(
+    sign: str, hexadecimal: str | None, binary: str | None, octal: str | None, decimal: str | None
+) -> int | None:
+    for digits, base in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)):
+        if digits is not None:
+            value = int(digits, base)
+            fits = value <= (_UINT64_MAX if not sign else -INT64_MIN - (sign == "+"))
+            return (-value if sign == "-" else value) if fits else None
+    return None
+
+
+def _kind(value: Plain) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case float():
+            return "float"
+        case str():
+            return "str"

@@ -1,0 +1,299 @@
+"""
+YAML text to builtins and places, one event at a time.
+
+libyaml's parser is driven event by event and the document is built here, not by its composer:
+the composer recurses in C and a file of brackets would kill the process, and an alias is
+expanded only after its cost is known. So a hostile file ends as a problem, at once.
+"""
+
+import copy
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from yaml._yaml import CParser, Mark
+
+from dryrack.kinds import scalars
+from dryrack.kinds.places import Place, Tree
+
+# Deeper than any Kubernetes object, and shallow enough for everybody's recursion.
+DEPTH_MAX = 200
+# Values that aliases may add to a document. Manifests share a few dozen; a bomb, billions.
+ALIASED_MAX = 100_000
+# A file with more syntax errors than this is not YAML; the rest would be noise.
+ERRORS_MAX = 20
+
+_DOCUMENT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_MERGE = "<<"
+_CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with the text, where, and what would put it right."""
+
+    place: Place
+    message: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One document: its value and the places in it."""
+
+    value: Any
+    tree: Tree
+
+
+class _FaultError(Exception):
+    """Ends the document that is being read; never leaves this module."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def documents(text: str) -> Iterator[Parsed | Fault]:
+    """
+    Every document of the text, and every fault, in order.
+
+    After a fault that ends a document reading goes on with the next `---`, so that one bad
+    document does not hide the faults of the others. A document with a fault is not delivered.
+    """
+    start = 0
+    for _ in range(ERRORS_MAX):
+        reader = _Reader(text, start)
+        yield from reader.read()
+        if reader.resume_at is None:
+            return
+        start = reader.resume_at
+    line = text.count("\n", 0, start) + 1
+    yield Fault(Place(line, 1), f"more than {ERRORS_MAX} faults; the rest was not read")
+
+
+class _Reader:
+    """Reads from one point of the text to its end, or to the first fault that ends a document."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self.resume_at: int | None = None
+        self._text = text[start:] if start else text
+        self._start = start
+        self._line = text.count("\n", 0, start)
+        self._document_start = 0
+        self._builder = _Builder(self._line)
+
+    def read(self) -> Iterator[Parsed | Fault]:
+        parser = CParser(self._text)
+        try:
+            while (event := parser.get_event()) is not None:
+                yield from self._take(event)
+        except yaml.YAMLError as error:
+            yield from self._stop(_syntax_fault(error, self._text, self._line))
+        except _FaultError as error:
+            yield from self._stop(error.fault)
+        finally:
+            parser.dispose()
+
+    def _take(self, event: yaml.Event) -> Iterator[Parsed | Fault]:
+        if isinstance(event, yaml.DocumentStartEvent):
+            self._document_start = _mark(event).index
+            self._builder = _Builder(self._line)
+        elif isinstance(event, yaml.DocumentEndEvent):
+            yield from self._builder.finished()
+        else:
+            self._builder.take(event)
+
+    def _stop(self, fault: Fault) -> Iterator[Fault]:
+        yield from self._builder.faults
+        yield fault
+        line = fault.place.line - self._line - 1
+        offset = 0
+        for _ in range(line):
+            offset = self._text.find("\n", offset) + 1
+        # The fault may be on the very line where the next document begins.
+        found = _DOCUMENT.search(self._text, max(offset, self._document_start + 1))
+        self.resume_at = self._start + found.start() if found else None
+
+
+def _syntax_fault(error: yaml.YAMLError, text: str, line: int) -> Fault:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return _character_fault(text, line, str(error))
+    mark = error.problem_mark
+    place = Place(line + mark.line + 1, mark.column + 1)
+    parts = [str(part) for part in (error.context, error.problem) if part]
+    tab = text[mark.index : mark.index + 1] == "\t"
+    return Fault(place, ": ".join(parts), "indent with spaces, not with tabs" if tab else "")
+
+
+def _character_fault(text: str, line: int, reason: str) -> Fault:
+    found = _CONTROL.search(text)
+    if found is None:
+        return Fault(Place(line + 1, 1), reason)
+    offset = found.start()
+    place = Place(line + text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+    return Fault(place, f"control character {found[0]!r} is not allowed in YAML")
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or object that is still open."""
+
+    value: list[Any] | dict[str, Any]
+    tree: Tree
+    anchor: str | None
+    size: int = 1
+    key: str | None = None
+    key_place: Place | None = None
+    merged: list[tuple[dict[str, Any], Tree]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchored:
+    """A finished value that an alias may repeat."""
+
+    value: Any
+    tree: Tree
+    size: int
+
+
+class _Builder:
+    """Puts one document together."""
+
+    def __init__(self, line: int) -> None:
+        self.faults: list[Fault] = []
+        self._line = line
+        self._open: list[_Open] = []
+        self._anchors: dict[str, _Anchored | None] = {}
+        self._aliased = 0
+        self._result: Parsed | None = None
+
+    def finished(self) -> Iterator[Parsed | Fault]:
+        """The document, or why there is none."""
+        if self.faults:
+            yield from self.faults
+        elif self._result is not None:
+            yield self._result
+
+    def take(self, event: yaml.Event) -> None:
+        match event:
+            case yaml.ScalarEvent():
+                self._scalar(event)
+            case yaml.MappingStartEvent():
+                self._begin(event, {})
+            case yaml.SequenceStartEvent():
+                self._begin(event, [])
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._end()
+            case yaml.AliasEvent():
+                self._alias(event)
+            case _:
+                pass
+
+    def _place(self, event: yaml.Event) -> Place:
+        mark = _mark(event)
+        return Place(self._line + mark.line + 1, mark.column + 1)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        place = self._place(event)
+        parent = self._open[-1] if self._open else None
+        try:
+            if parent is not None and isinstance(parent.value, dict) and parent.key is None:
+                self._set_key(parent, scalars.key(_meaning(event), event.value), place)
+                return
+            value = scalars.json_value(_meaning(event))
+        except scalars.ScalarError as error:
+            raise _FaultError(Fault(place, str(error))) from None
+        self._attach(_Anchored(value, Tree(place), 1), event.anchor)
+
+    def _set_key(self, parent: _Open, key: str, place: Place) -> None:
+        parent.key, parent.key_place = key, place
+        if key in parent.tree.fields and key != _MERGE:
+            first = parent.tree.fields[key][0]
+            message = f"the key {key!r} is there twice; the first is in line {first.line}"
+            self.faults.append(Fault(place, message, "remove one of the two"))
+
+    def _begin(self, event: yaml.CollectionStartEvent, value: list[Any] | dict[str, Any]) -> None:
+        place = self._place(event)
+        parent = self._open[-1] if self._open else None
+        if parent is not None and isinstance(parent.value, dict) and parent.key is None:
+            raise _FaultError(Fault(place, "a key must be a word, not a list or an object"))
+        if len(self._open) >= DEPTH_MAX:
+            raise _FaultError(Fault(place, f"nested more than {DEPTH_MAX} levels deep"))
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        self._open.append(_Open(value, Tree(place), event.anchor))
+
+    def _end(self) -> None:
+        done = self._open.pop()
+        if isinstance(done.value, dict):
+            _merge(done.value, done)
+        self._attach(_Anchored(done.value, done.tree, done.size), done.anchor)
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        place = self._place(event)
+        if event.anchor not in self._anchors:
+            raise _FaultError(Fault(place, f"alias *{event.anchor} has no anchor before it"))
+        target = self._anchors[event.anchor]
+        if target is None:
+            raise _FaultError(Fault(place, f"anchor &{event.anchor} contains itself"))
+        parent = self._open[-1]
+        if isinstance(parent.value, dict) and parent.key is None:
+            raise _FaultError(Fault(place, "an alias may not be a key"))
+        self._aliased += target.size
+        if self._aliased > ALIASED_MAX:
+            message = f"aliases would add more than {ALIASED_MAX} values"
+            raise _FaultError(Fault(place, message, "write the values out"))
+        # A copy, so that changing one place of the document never changes another.
+        self._attach(_Anchored(copy.deepcopy(target.value), target.tree, target.size), None)
+
+    def _attach(self, done: _Anchored, anchor: str | None) -> None:
+        if anchor:
+            self._anchors[anchor] = done
+        if not self._open:
+            self._result = Parsed(done.value, done.tree)
+            return
+        parent = self._open[-1]
+        parent.size += done.size
+        if isinstance(parent.value, list):
+            parent.value.append(done.value)
+            parent.tree.items.append(done.tree)
+        else:
+            self._attach_field(parent, parent.value, done)
+
+    def _attach_field(self, parent: _Open, value: dict[str, Any], done: _Anchored) -> None:
+        key, place = parent.key, parent.key_place
+        assert key is not None, "a value of an object without its key"
+        assert place is not None, "a key without its place"
+        parent.key = parent.key_place = None
+        if key != _MERGE:
+            value[key] = done.value
+            parent.tree.fields[key] = (place, done.tree)
+            return
+        sources = done.tree.items or [done.tree]
+        values = done.value if isinstance(done.value, list) else [done.value]
+        if not all(isinstance(source, dict) for source in values):
+            raise _FaultError(Fault(place, "<< must be an object or a list of objects"))
+        parent.merged += zip(values, sources, strict=True)
+
+
+def _mark(event: yaml.Event) -> Mark:
+    assert isinstance(event.start_mark, Mark), "an event without its place"
+    return event.start_mark
+
+
+def _merge(value: dict[str, Any], done: _Open) -> None:
+    """Fill in the fields of merged objects: what is written out wins, then the earlier one."""
+    for source, tree in done.merged:
+        for key in source:
+            if key not in value:
+                value[key] = source[key]
+                done.tree.fields[key] = tree.fields[key]
+
+
+def _meaning(event: yaml.ScalarEvent) -> scalars.Plain:
+    text: str = event.value
+    if event.tag is not None and event.tag != "!":
+        return scalars.tagged(text, event.tag)
+    return scalars.plain(text) if event.style in (None, "") and event.tag is None else text
