@@ -123,9 +123,9 @@ def our_allocator(case: Mapping[str, Any]) -> Allocator:
 def our_verdict(case: Mapping[str, Any]) -> Verdict:
     """The verdict of our allocator."""
     allocator = our_allocator(case)
-    claims = [decode(raw, ResourceClaim) for raw in case["claims"]]
+    claims = [decode(raw, ResourceClaim) for raw in case.get("claims", ())]
     try:
-        outcome = allocator.allocate(decode(case["node"], Node), claims)
+        outcome = allocator.allocate(decode(case.get("node", {}), Node), claims)
     except AllocationError as error:
         return Verdict(error=str(error), fatal=True)
     if isinstance(outcome, Allocated):
