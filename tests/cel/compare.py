@@ -1,0 +1,178 @@
+"""
+Our answer to a case beside Kubernetes' own, and whether they are the same.
+
+Compared are: whether the expression compiles, its estimated cost, whether the device matches
+or the evaluation fails, the cost of the evaluation, and the texts of both errors (of a syntax
+error, only that it is one). The answer that a scheduler uses (`matches`) must also equal the one
+that counts cost.
+
+Upstream iterates over maps in random order, so for a few expressions it gives several answers
+to one question. Where the answers differ at first, upstream is asked again many times, and
+any answer that it gave itself is right.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+import yaml
+
+from dryrack.cel import (
+    CompileError,
+    Device,
+    Environment,
+    EvaluationError,
+    Program,
+    compile_expression,
+)
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.oracle.oracles import CelAnswer, Oracle
+
+    Case: TypeAlias = Mapping[str, Any]
+
+# Two orders of one small map are both seen in so many runs, but for one time in 2**50.
+ASKED_AGAIN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is compared. An error is its text; `actual_cost` is None if nothing was evaluated."""
+
+    crash: str = ""
+    compile_error: str = ""
+    cost: int = 0
+    match: bool = False
+    match_error: str = ""
+    actual_cost: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    seed: str
+    case: Case
+    ours: Verdict
+    theirs: Verdict
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return differing_fields(self.ours, self.theirs)
+
+    def __str__(self) -> str:
+        report = {
+            "seed": self.seed,
+            "differs in": list(self.fields),
+            "case": dict(self.case),
+            "dryrack": _shown(self.ours),
+            "kubernetes": _shown(self.theirs),
+        }
+        return yaml.safe_dump(report, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _shown(verdict: Verdict) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(verdict).items() if value != ""}
+
+
+def case_count() -> int:
+    return int(os.environ.get("DRYRACK_ORACLE_CASES", "20000"))
+
+
+def differing_fields(ours: Verdict, theirs: Verdict) -> tuple[str, ...]:
+    if ours.crash:
+        return ("crash",)
+    if bool(ours.compile_error) != bool(theirs.compile_error):
+        return ("compile_error",)
+    if ours.compile_error:
+        return ("compile_error_text",) if _texts_differ(ours, theirs) else ()
+    fields = ["cost"] if ours.cost != theirs.cost else []
+    if (ours.match, bool(ours.match_error)) != (theirs.match, bool(theirs.match_error)):
+        fields.append("match")
+    elif ours.match_error != theirs.match_error:
+        fields.append("match_error_text")
+    if theirs.actual_cost is not None and ours.actual_cost != theirs.actual_cost:
+        fields.append("actual_cost")
+    return tuple(fields)
+
+
+def _texts_differ(ours: Verdict, theirs: Verdict) -> bool:
+    # What upstream says after a syntax error follows from its parser's guesses at what was
+    # meant; only that there is one is compared.
+    if "Syntax error" in theirs.compile_error:
+        return "Syntax error" not in ours.compile_error
+    return ours.compile_error != theirs.compile_error
+
+
+def their_verdict(answer: CelAnswer) -> Verdict:
+    if answer.compile_error:
+        return Verdict(compile_error=answer.compile_error)
+    return Verdict(
+        cost=answer.cost,
+        match=answer.match,
+        match_error=answer.match_error,
+        actual_cost=answer.actual_cost,
+    )
+
+
+def our_verdict(case: Case) -> Verdict:
+    try:
+        return _our_verdict(case)
+    except Exception as error:  # noqa: BLE001 - shrunk and shown like any other difference
+        return Verdict(crash=f"{type(error).__name__}: {error}")
+
+
+def _our_verdict(case: Case) -> Verdict:
+    env = Environment(
+        consumable_capacity=case.get("consumableCapacity", False),
+        list_type_attributes=case.get("listTypeAttributes", False),
+        new_expressions=case.get("newExpressions", False),
+    )
+    program = compile_expression(case["expression"], env)
+    if isinstance(program, CompileError):
+        return Verdict(compile_error=program.message)
+    return _evaluated(program, device_of(case))
+
+
+def device_of(case: Case) -> Device:
+    attributes = case.get("attributes", {}).items()
+    capacity = case.get("capacity", {}).items()
+    return Device(
+        driver=case["driver"],
+        attributes={name: decode(value, DeviceAttribute) for name, value in attributes},
+        capacity={name: decode(value, DeviceCapacity) for name, value in capacity},
+        allow_multiple_allocations=case.get("allowMultipleAllocations"),
+    )
+
+
+def _evaluated(program: Program, device: Device) -> Verdict:
+    result, actual_cost = program.matches_with_cost(device)
+    counted = _outcome(result)
+    try:
+        fast = _outcome(program.matches(device))
+    except EvaluationError as error:
+        fast = _outcome(error)
+    assert fast == counted, f"matches says {fast}, matches_with_cost says {counted}"
+    match, error_text = counted
+    return Verdict(
+        cost=program.max_cost, match=match, match_error=error_text, actual_cost=actual_cost
+    )
+
+
+def _outcome(result: bool | EvaluationError) -> tuple[bool, str]:
+    return (False, result.message) if isinstance(result, EvaluationError) else (result, "")
+
+
+def settled(oracle: Oracle[CelAnswer], case: Case, ours: Verdict) -> Verdict | None:
+    """Their answer that differs from ours, or None if upstream gives ours too, or fails."""
+    for times in (1, ASKED_AGAIN):
+        # As a list: whoever stops in the middle leaves answers for the next question.
+        answers = list(oracle.ask([case] * times))
+        if any(a.panic or not differing_fields(ours, their_verdict(a)) for _, a in answers):
+            return None
+    return their_verdict(answers[0][1])
