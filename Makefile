@@ -8,7 +8,7 @@ JOBS ?= auto
 
 .PHONY: help
 help: ## What can be made here
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV)" >&2
@@ -39,6 +39,14 @@ check: setup ## Formatting, lint, types, room contracts and house rules
 .PHONY: real
 real: setup ## Compare with Kubernetes' own code (needs Go)
 	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -m real
+
+.PHONY: real-up
+real-up: setup ## A real Kubernetes on loopback; options: make real-up BED="--node --kwok"
+	@$(BIN)/python -m tests.realcluster up $(BED)
+
+.PHONY: real-down
+real-down: setup ## Stop what real-up started
+	@$(BIN)/python -m tests.realcluster down $(BED)
 
 .PHONY: bench
 bench: setup ## Ratios against Kubernetes' own code, in one run (needs Go)

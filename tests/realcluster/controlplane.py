@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from tests.realcluster import kubeconfig, programs, readiness
 from tests.realcluster.pki import Authority, Identity, service_account_key
-from tests.realcluster.processes import Processes
 from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from tests.realcluster.processes import Processes
 
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 
@@ -134,6 +135,7 @@ class _Starter:
             "kubelet-certificate-authority": str(authority.certificate),
             "kubelet-client-certificate": str(to_kubelet.certificate),
             "kubelet-client-key": str(to_kubelet.key),
+            "kubelet-preferred-address-types": "InternalIP",
             "service-account-issuer": "https://kubernetes.default.svc",
             "service-account-key-file": str(tokens.certificate),
             "service-account-signing-key-file": str(tokens.key),
