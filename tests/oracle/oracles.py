@@ -25,7 +25,7 @@ import msgspec
 from tests.oracle.build import MODULE, build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -106,8 +106,13 @@ class Oracle(Generic[Answer]):
             self.process.stdin.close()
         self._talk.close()
 
-    def ask(self, cases: Iterable[Asked]) -> Iterator[tuple[Asked, Answer]]:
-        """Each case with its answer, in order; cases are taken from the iterable as needed."""
+    def ask(self, cases: Iterable[Asked]) -> Generator[tuple[Asked, Answer]]:
+        """
+        Each case with its answer, in order; cases are taken from the iterable as needed.
+
+        Every batch has its own turn with the reader, so that a stream may be left unfinished,
+        and others may be asked while it is.
+        """
         rest = iter(cases)
         under_way: deque[tuple[list[Asked], Future[list[bytes]]]] = deque()
         while batch := list(islice(rest, BATCH_CASES)):

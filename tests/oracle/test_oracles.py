@@ -46,6 +46,20 @@ def test_answers_come_in_order_through_full_pipes(echo: Path) -> None:
     assert answers == [(n, n) for n in range(150)]
 
 
+def test_questions_can_be_asked_in_the_middle_of_others(echo: Path) -> None:
+    """A stream that is left, or interrupted, does not mix its answers into the next one's."""
+    cases = [{"number": n} for n in range(150)]
+    with Oracle(echo, Echo) as oracle:
+        stream = oracle.ask(cases)
+        first = next(stream)[1].number
+        inner = [answer.number for _, answer in oracle.ask([{"number": 500}])]
+        second = next(stream)[1].number
+        stream.close()
+        last = [answer.number for _, answer in oracle.ask([{"number": 600}])]
+
+    assert (first, inner, second, last) == (0, [500], 1, [600])
+
+
 def test_an_oracle_that_ends_early_says_why(echo: Path) -> None:
     """The last words of the program are in the error, not lost on its stderr."""
     with Oracle(echo, Echo) as oracle, pytest.raises(OracleError, match="a negative case"):
@@ -55,7 +69,7 @@ def test_an_oracle_that_ends_early_says_why(echo: Path) -> None:
 def test_leaving_early_ends_the_process(echo: Path) -> None:
     """A caller that stops in the middle leaves no process and no blocked thread."""
     with Oracle(echo, Echo) as oracle:
-        next(iter(oracle.ask({"number": n, "padding": "x" * 20_000} for n in range(1000))))
+        next(oracle.ask({"number": n, "padding": "x" * 20_000} for n in range(1000)))
         process = oracle.process
 
     assert process.returncode is not None

@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 
     from tests.oracle.oracles import AllocatorAnswer
 
-# What Go prints of its own values, and what only a cluster can know.
+# What Go prints of its own values, what only a cluster can know, and what a parser guesses
+# that was meant by text that is no CEL.
 INCIDENTAL = (
     (re.compile(r"(could not retrieve device class \S*): .*", re.S), r"\1"),
     (re.compile(r"(failed to perform node selection for device ).*?( in slice )", re.S), r"\1…\2"),
     (re.compile(r"(failed to parse node selector ).*", re.S), r"\1…"),
+    (re.compile(r"ERROR: <input>:\d+:\d+: (Syntax error).*", re.S), r"\1"),
 )
 
 
