@@ -19,9 +19,9 @@ from dryrack.cel import types as t
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from tests.cel.compare import Asks
     from tests.cel.generate import Generated
     from tests.cel.pieces import Piece
-    from tests.oracle.oracles import CelAnswer, Oracle
 
 _SIMPLEST = {
     t.BOOL: "true",
@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 STEPS_MAX = 400
 
 
-def shrunk(generated: Generated, found: Difference, oracle: Oracle[CelAnswer]) -> Difference:
+def shrunk(generated: Generated, found: Difference, oracle: Asks) -> Difference:
     """The smallest case that differs as the found one does."""
     tree = generated.expression
     for _ in range(STEPS_MAX):
@@ -48,7 +48,7 @@ def shrunk(generated: Generated, found: Difference, oracle: Oracle[CelAnswer]) -
 
 
 def _first_that_differs(
-    found: Difference, tree: Piece, oracle: Oracle[CelAnswer]
+    found: Difference, tree: Piece, oracle: Asks
 ) -> tuple[Difference, Piece] | None:
     expressions = ((_with(found.case, smaller), smaller) for smaller in _smaller_trees(tree))
     cases = ((case, tree) for case in _smaller_cases(found.case))
