@@ -15,7 +15,7 @@ import msgspec
 
 from dryrack.base.errors import DryrackError
 from dryrack.kinds import shape
-from dryrack.kinds.meta import KubernetesObject
+from dryrack.kinds.meta import KubernetesObject, kind_of
 from dryrack.kinds.quantity import Quantity
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -59,7 +59,7 @@ def to_builtins(value: msgspec.Struct) -> dict[str, Any]:
     # By way of JSON, because that turns every tuple into a list, in compiled code.
     document: dict[str, Any] = msgspec.json.decode(to_json(value))
     if isinstance(value, KubernetesObject):
-        defaults = {"apiVersion": value.API_VERSION, "kind": value.__class__.__name__}
+        defaults = {"apiVersion": value.API_VERSION, "kind": kind_of(value.__class__)}
         return {**defaults, **document}
     return document
 

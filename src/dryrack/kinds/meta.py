@@ -58,10 +58,16 @@ class KubernetesObject(Model, frozen=True, kw_only=True):
 
     # What an object made here is written as; one that was read keeps what it was read as.
     API_VERSION: ClassVar[str] = ""
+    KIND: ClassVar[str] = ""
 
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
+
+
+def kind_of(model: type[KubernetesObject]) -> str:
+    """The kind that objects of this class are written as."""
+    return model.KIND or model.__name__
 
 
 class Condition(Model, frozen=True, kw_only=True):

@@ -1,0 +1,104 @@
+"""
+Which kinds there are.
+
+From the `apiVersion` and `kind` of a document to its model. Older versions of resource.k8s.io
+are converted to v1 on the way, so that everybody else knows one shape. What is not in the
+catalog is answered with what was probably meant.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from dryrack.kinds import core, overlay, resource, scheduling
+from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2, to_v1
+from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.defaults import with_defaults
+from dryrack.kinds.documents import Document, Problem
+from dryrack.kinds.meta import KubernetesObject, kind_of
+
+_CORE = (core.Node, core.Pod, core.Namespace, core.ConfigMap)
+_RESOURCE = (
+    resource.ResourceSlice,
+    resource.ResourceClaim,
+    resource.ResourceClaimTemplate,
+    resource.DeviceClass,
+    resource.DeviceTaintRule,
+)
+_SCHEDULING = (
+    scheduling.Workload,
+    scheduling.PodGroup,
+    scheduling.WorkloadV1Alpha1,
+    scheduling.WorkloadV1Beta1,
+    scheduling.PodGroupV1Beta1,
+    scheduling.CompositePodGroup,
+    scheduling.CoschedulingPodGroup,
+)
+
+
+def _own(models: Iterable[type[KubernetesObject]]) -> dict[tuple[str, str], type[KubernetesObject]]:
+    return {(model.API_VERSION, kind_of(model)): model for model in models}
+
+
+_MODELS: dict[tuple[str, str], type[KubernetesObject]] = {
+    **_own((*_CORE, *_RESOURCE, *_SCHEDULING, overlay.NodeOverlay)),
+    **{(V1BETA1, kind_of(model)): model for model in _RESOURCE[:4]},
+    **{(V1BETA2, kind_of(model)): model for model in _RESOURCE},
+    (V1ALPHA3, "DeviceTaintRule"): resource.DeviceTaintRule,
+    # v1alpha3 of 1.37 repeats the kinds of v1beta1.
+    ("scheduling.k8s.io/v1alpha3", "Workload"): scheduling.WorkloadV1Beta1,
+    ("scheduling.k8s.io/v1alpha3", "PodGroup"): scheduling.PodGroupV1Beta1,
+}
+KINDS = tuple(dict.fromkeys(kind for _, kind in _MODELS))
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A document with the object it stands for; `raw` is what was decoded, in its v1 shape."""
+
+    document: Document
+    object: KubernetesObject
+    raw: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Why there is no model, and what would help."""
+
+    message: str
+    fix: str
+
+
+def model_of(api_version: str, kind: str) -> type[KubernetesObject] | Unknown:
+    """The model of a kind in a version, or what is wrong with the two."""
+    model = _MODELS.get((api_version, kind))
+    if model is not None:
+        return model
+    versions = [version for version, known in _MODELS if known == kind]
+    if versions:
+        return Unknown(
+            f"{kind} is not in {api_version!r}" if api_version else f"{kind} without apiVersion",
+            f"write apiVersion: {' or '.join(versions)}",
+        )
+    folded = {each.lower(): each for each in KINDS}
+    close = get_close_matches(kind.lower(), list(folded), n=1, cutoff=0.7)
+    known = f"known kinds: {', '.join(KINDS)}"
+    return Unknown(
+        f"unknown kind {kind!r}" if kind else "an object without kind",
+        f"did you mean {folded[close[0]]!r}?" if close else known,
+    )
+
+
+def typed(document: Document, *, now: str | None = None) -> Typed | tuple[Problem, ...]:
+    """The object of a document, converted to v1 and with its defaults, or all that is wrong."""
+    model = model_of(document.api_version, document.kind)
+    if isinstance(model, Unknown):
+        path = "kind" if document.api_version and document.kind else ""
+        path = "apiVersion" if document.kind in KINDS else path
+        return (document.problem(path, model.message, model.fix),)
+    raw = with_defaults(to_v1(document.raw), now=now)
+    try:
+        return Typed(document, decode(raw, model), raw)
+    except DecodeError as error:
+        return tuple(document.problem(each.path, str(each)) for each in error.mismatches)

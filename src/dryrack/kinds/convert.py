@@ -1,0 +1,115 @@
+"""
+The versions of resource.k8s.io, on raw objects.
+
+v1 is what everything else here speaks. v1beta2 has the same shape. v1beta1 writes the fields of
+an exact request into the request itself and those of a device under `basic`; v1alpha3 knows
+only DeviceTaintRule, in the same shape as v1. Fields that nobody models travel along.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+Raw: TypeAlias = dict[str, Any]
+
+GROUP = "resource.k8s.io"
+V1 = f"{GROUP}/v1"
+V1BETA2 = f"{GROUP}/v1beta2"
+V1BETA1 = f"{GROUP}/v1beta1"
+V1ALPHA3 = f"{GROUP}/v1alpha3"
+
+_EXACT_FIELDS = (
+    "deviceClassName",
+    "selectors",
+    "allocationMode",
+    "count",
+    "adminAccess",
+    "tolerations",
+    "capacity",
+)
+
+
+def to_v1(raw: Raw) -> Raw:
+    """The object in resource.k8s.io/v1; an object of another group is returned as it is."""
+    version = raw.get("apiVersion")
+    if version not in (V1BETA1, V1BETA2, V1ALPHA3):
+        return raw
+    converted = {**raw, "apiVersion": V1}
+    return (
+        _with_spec(converted, _nested_request, _lifted_device) if version == V1BETA1 else converted
+    )
+
+
+def from_v1(raw: Raw, api_version: str) -> Raw:
+    """An object of resource.k8s.io/v1 in another version of the group."""
+    assert raw.get("apiVersion") == V1, f"not an object of {V1}: {raw.get('apiVersion')}"
+    converted = {**raw, "apiVersion": api_version}
+    return (
+        _with_spec(converted, _flat_request, _wrapped_device)
+        if api_version == V1BETA1
+        else converted
+    )
+
+
+def _with_spec(raw: Raw, request: Callable[[Raw], Raw], device: Callable[[Raw], Raw]) -> Raw:
+    match raw.get("kind"), raw.get("spec"):
+        case "ResourceClaim", dict(spec):
+            return {**raw, "spec": _claim_spec(spec, request)}
+        case "ResourceClaimTemplate", {"spec": dict(inner), **rest}:
+            return {**raw, "spec": {**rest, "spec": _claim_spec(inner, request)}}
+        case "ResourceSlice", dict(spec):
+            return {**raw, "spec": _slice_spec(spec, device)}
+        case _:
+            return raw
+
+
+def _claim_spec(spec: Raw, request: Callable[[Raw], Raw]) -> Raw:
+    match spec.get("devices"):
+        case {"requests": list(requests), **rest}:
+            return {**spec, "devices": {"requests": _each(requests, request), **rest}}
+        case _:
+            return spec
+
+
+def _slice_spec(spec: Raw, device: Callable[[Raw], Raw]) -> Raw:
+    # "" and false are how v1beta1 says "not set"; in v1 they would be values.
+    unset = {"nodeName": "", "allNodes": False}
+    kept = {key: value for key, value in spec.items() if key not in unset or value != unset[key]}
+    devices = spec.get("devices")
+    return {**kept, "devices": _each(devices, device)} if isinstance(devices, list) else kept
+
+
+def _each(items: list[Any], change: Callable[[Raw], Raw]) -> list[Any]:
+    # What is not an object is left for decoding to complain about.
+    return [change(item) if isinstance(item, dict) else item for item in items]
+
+
+def _nested_request(request: Raw) -> Raw:
+    fields = {key: request[key] for key in _EXACT_FIELDS if _is_set(request.get(key))}
+    if not fields:
+        return request
+    kept = {key: value for key, value in request.items() if key not in _EXACT_FIELDS}
+    return {**kept, "exactly": fields}
+
+
+def _is_set(value: Any) -> bool:
+    """Whether Go would take the field for set: an empty list is, an empty string is not."""
+    return value is not None and (isinstance(value, list | dict | bool) or bool(value))
+
+
+def _flat_request(request: Raw) -> Raw:
+    exactly = request.get("exactly")
+    if not isinstance(exactly, dict):
+        return request
+    return {**{key: value for key, value in request.items() if key != "exactly"}, **exactly}
+
+
+def _lifted_device(device: Raw) -> Raw:
+    basic = device.get("basic")
+    if not isinstance(basic, dict):
+        return device
+    return {**{key: value for key, value in device.items() if key != "basic"}, **basic}
+
+
+def _wrapped_device(device: Raw) -> Raw:
+    named = {key: value for key, value in device.items() if key == "name"}
+    return {**named, "basic": {key: value for key, value in device.items() if key != "name"}}
