@@ -1,0 +1,65 @@
+"""
+`dryrack lint`: prints what `hardware.lint` finds.
+
+For people, one line per finding in the form that editors and `grep` understand; for programs,
+the same as data. Findings are data and go to standard output, the tally is talk.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from dryrack.cli.files import read_sources
+from dryrack.cli.output import Format, paint, print_data, say
+from dryrack.hardware.lint import Finding, Severity, lint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def run(names: Sequence[str], form: Format) -> bool:
+    """Prints the findings; whether there is no error among them."""
+    sources = read_sources(names)
+    findings = lint([(source.name, source.content) for source in sources])
+    if form is Format.TABLE:
+        for finding in findings:
+            sys.stdout.write(_line(finding) + "\n")
+        say(_tally(findings, len(sources)))
+    else:
+        print_data({"findings": [_data(finding) for finding in findings]}, form)
+    return not any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def _line(finding: Finding) -> str:
+    severity = paint(finding.severity.value, _STYLES[finding.severity])
+    where = ", ".join(part for part in (finding.object, finding.field) if part)
+    place = f"{finding.file}:{finding.line}: {severity} {finding.code}"
+    return f"{place} {where}: {finding.message}" if where else f"{place} {finding.message}"
+
+
+def _data(finding: Finding) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "code": finding.code,
+        "name": finding.slug,
+        "severity": finding.severity.value,
+        "file": finding.file,
+        "line": finding.line,
+        "object": finding.object,
+        "field": finding.field,
+        "message": finding.message,
+        "fix": finding.fix,
+    }
+    return {**data, "reason": finding.reason} if finding.reason else data
+
+
+def _tally(findings: Sequence[Finding], file_count: int) -> str:
+    files = f"{file_count} file{'s' if file_count > 1 else ''}"
+    counts = [
+        f"{count} {severity.value}{'s' if count > 1 else ''}"
+        for severity in Severity
+        if (count := sum(finding.severity is severity for finding in findings))
+    ]
+    return f"{', '.join(counts) or 'nothing found'} in {files}"

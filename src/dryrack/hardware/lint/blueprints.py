@@ -1,0 +1,118 @@
+"""
+Slices in the configuration of publishers of fake devices.
+
+Three dialects are known: a ConfigMap whose text has `mappings`, a NodeOverlay with
+`resourceSlices`, and a DRAConfig with `pools`. What they have in common is a slice without a
+node, a `Blueprint`, from which a publisher makes slices for the nodes that it selects. The
+dialects are looser than the API, so blueprints stay plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.hardware.lint.world import Entry
+from dryrack.kinds.yaml_text import Parsed, documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.hardware.lint.finding import Path
+    from dryrack.hardware.lint.world import World
+    from dryrack.kinds.places import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A YAML text inside a document, and the line of the file before its first."""
+
+    tree: Tree
+    path: Path
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """A slice as a publisher would make it, but for the node."""
+
+    entry: Entry[object]
+    path: Path
+    spec: Mapping[str, Any]
+    selects_nodes: bool
+    text: Text | None = None
+
+    def line(self, path: Path) -> int | None:
+        """The line of `path`, if it is in a text inside the document."""
+        if self.text is None:
+            return None
+        inner = path[len(self.text.path) :]
+        return self.text.line + self.text.tree.locate(inner).line
+
+    def devices(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        for index, device in enumerate(_items(self.spec.get("devices"))):
+            yield (*self.path, "devices", index), device
+
+    def drivers(self) -> Iterator[tuple[Path, str]]:
+        """Names of drivers that the blueprint or one of its devices states."""
+        for path, holder in ((self.path, self.spec), *self.devices()):
+            name = holder.get("driver")
+            if isinstance(name, str):
+                yield (*path, "driver"), name
+
+    @property
+    def pool(self) -> Mapping[str, Any]:
+        return _fields(self.spec.get("pool"))
+
+    def attributes(self) -> Iterator[tuple[Path, str, Any]]:
+        for path, device in self.devices():
+            for name, value in _fields(device.get("attributes")).items():
+                yield (*path, "attributes", str(name)), str(name), value
+
+
+def blueprints(world: World) -> Iterator[Blueprint]:
+    """All of them, in file order."""
+    for document in world.documents:
+        entry = Entry(document, None)
+        spec = _fields(document.raw.get("spec"))
+        match document.kind:
+            case "ConfigMap":
+                yield from _of_config_map(entry)
+            case "NodeOverlay":
+                for index, each in enumerate(_items(spec.get("resourceSlices"))):
+                    path: Path = ("spec", "resourceSlices", index, "spec")
+                    yield Blueprint(entry, path, _fields(each.get("spec")), selects_nodes=True)
+            case "DRAConfig":
+                for index, pool in enumerate(_items(spec.get("pools"))):
+                    for nth, each in enumerate(_items(pool.get("resourceSlices"))):
+                        path = ("spec", "pools", index, "resourceSlices", nth)
+                        yield Blueprint(entry, path, each, selects_nodes=True)
+
+
+def _of_config_map(entry: Entry[object]) -> Iterator[Blueprint]:
+    for key, content in _fields(entry.document.raw.get("data")).items():
+        if not isinstance(content, str) or "mappings" not in content:
+            continue
+        path: Path = ("data", key)
+        for parsed in documents(content):
+            if isinstance(parsed, Parsed):
+                text = Text(parsed.tree, path, entry.document.place(path).line)
+                yield from _of_mappings(entry, text, _fields(parsed.value))
+
+
+def _of_mappings(
+    entry: Entry[object], text: Text, config: Mapping[str, Any]
+) -> Iterator[Blueprint]:
+    for index, mapping in enumerate(_items(config.get("mappings"))):
+        path = (*text.path, "mappings", index, "resourceSlice")
+        selects = bool(mapping.get("nodeSelectorTerms") or mapping.get("nodeSelector"))
+        yield Blueprint(entry, path, _fields(mapping.get("resourceSlice")), selects, text)
+
+
+def _fields(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(value: object) -> list[Mapping[str, Any]]:
+    return [_fields(each) for each in value] if isinstance(value, list) else []

@@ -1,0 +1,33 @@
+"""
+The line of a field, whatever version of the API the file is written for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.convert import V1BETA1
+
+if TYPE_CHECKING:
+    from dryrack.hardware.lint.finding import Path
+    from dryrack.kinds.documents import Document
+
+
+def line_of(document: Document, path: Path) -> int:
+    """The line of a path of v1, or of its nearest parent that is there."""
+    return document.place(_written(document, path)).line
+
+
+def _written(document: Document, path: Path) -> Path:
+    """
+    Where a path of v1 is in the document as written.
+
+    v1beta1 has the fields of an exact request in the request itself, and those of a device
+    under `basic`.
+    """
+    if document.api_version != V1BETA1:
+        return path
+    if document.kind == "ResourceSlice" and path[:2] == ("spec", "devices"):
+        inner = path[3:]
+        return (*path[:3], "basic", *inner) if inner and inner[0] != "name" else path
+    return tuple(step for step in path if step != "exactly")

@@ -1,0 +1,66 @@
+"""
+Names that were meant.
+
+What a person typed is compared with what exists; a near miss is offered as the fix. Names
+that the API forbids are turned into the nearest one that it allows.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# Below this two names have little in common, and a guess would mislead.
+_NEAR = 0.6
+_DRIVER_MAX = 63
+_IDENTIFIER_MAX = 32
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like `name`, if any is like it."""
+    found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=_NEAR)
+    return found[0] if found else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?`, or nothing."""
+    near = nearest(name, known)
+    return f"did you mean {near!r}?" if near else ""
+
+
+def driver_name(name: str) -> str:
+    """The nearest driver name that the API allows."""
+    text = re.sub(r"[^a-z0-9.-]+", "-", name.lower().replace("/", "."))
+    text = re.sub(r"\.{2,}", ".", re.sub(r"-*\.-*", ".", text))
+    return text[:_DRIVER_MAX].strip(".-") or "driver.example.com"
+
+
+def identifier(name: str) -> str:
+    """The nearest C identifier, as attributes and capacities are named; a domain is kept."""
+    domain, slash, bare = name.rpartition("/")
+    text = re.sub(r"[^A-Za-z0-9_]+", "_", bare)
+    if not text or text[0].isdigit():
+        text = "_" + text
+    return f"{domain}{slash}{text[:_IDENTIFIER_MAX]}"
+
+
+def label(name: str) -> str:
+    """The nearest DNS label, as devices, counter sets and requests are named."""
+    text = re.sub(r"[^a-z0-9-]+", "-", name.lower())
+    return text[:63].strip("-") or "unnamed"
+
+
+def qualified(name: str, driver: str) -> str:
+    """The full name: one without a domain is the driver's."""
+    return name if "/" in name else f"{driver}/{name}"
+
+
+def quoted(names: Sequence[str], shown_max: int = 3) -> str:
+    """A short list for a message: the first few, and how many more there are."""
+    shown = ", ".join(repr(name) for name in names[:shown_max])
+    more = len(names) - shown_max
+    return f"{shown} and {more} more" if more > 0 else shown

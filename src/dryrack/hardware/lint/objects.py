@@ -1,0 +1,121 @@
+"""
+From files to the world: which documents are objects that rules can read.
+
+A document that is not well typed yields mismatches and no object. The rest of the world is
+still judged, so one wrong line does not hide the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry, PodEntry, World
+from dryrack.kinds import core, shape
+from dryrack.kinds.catalog import Unknown, model_of
+from dryrack.kinds.convert import V1, V1BETA2, to_v1
+from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.defaults import with_defaults
+from dryrack.kinds.documents import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from dryrack.hardware.lint.finding import Path
+    from dryrack.kinds.documents import Document, Problem
+    from dryrack.kinds.meta import KubernetesObject
+
+# In the reference release a DeviceTaintRule is a beta; v1 came with the next.
+CURRENT: Mapping[str, str] = {
+    "ResourceSlice": V1,
+    "ResourceClaim": V1,
+    "ResourceClaimTemplate": V1,
+    "DeviceClass": V1,
+    "DeviceTaintRule": V1BETA2,
+}
+
+# Where workloads keep the spec of their pods.
+_TEMPLATE: Path = ("spec", "template", "spec")
+_POD_SPECS: Mapping[str, Path] = {
+    "Pod": ("spec",),
+    "PodTemplate": ("template", "spec"),
+    "Deployment": _TEMPLATE,
+    "ReplicaSet": _TEMPLATE,
+    "ReplicationController": _TEMPLATE,
+    "StatefulSet": _TEMPLATE,
+    "DaemonSet": _TEMPLATE,
+    "Job": _TEMPLATE,
+    "CronJob": ("spec", "jobTemplate", *_TEMPLATE),
+}
+
+
+def known_fields(document: Document, parent: Path) -> tuple[str, ...]:
+    """The names of the fields that the object at `parent` may have."""
+    model = model_of(document.api_version, document.kind)
+    assert not isinstance(model, Unknown), "only objects of known kinds have unknown fields"
+    found: shape.Shape = shape.of(model)
+    for step in parent:
+        match found:
+            case shape.Fields(fields=fields):
+                found = fields[str(step)]
+            case shape.Entries(value=inner) | shape.Items(item=inner):
+                found = inner
+    return tuple(found.fields) if isinstance(found, shape.Fields) else ()
+
+
+def read_world(files: Iterable[tuple[str, bytes]]) -> World:
+    """Everything that the files say."""
+    documents: list[Document] = []
+    faults: list[Problem] = []
+    for name, content in files:
+        reading = read(content, name)
+        documents += reading.documents
+        faults += reading.problems
+    objects = [_Read.of(document) for document in documents]
+    return World(
+        documents=tuple(documents),
+        entries=tuple(each.entry for each in objects if each.entry is not None),
+        pods=tuple(pod for document in documents for pod in _pods(document)),
+        faults=tuple(faults),
+        mismatches=tuple(pair for each in objects for pair in each.mismatches),
+        unknown_fields=tuple(pair for each in objects for pair in each.unknown_fields),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What came of one document."""
+
+    entry: Entry[KubernetesObject] | None = None
+    mismatches: tuple[tuple[Document, shape.Mismatch], ...] = ()
+    unknown_fields: tuple[tuple[Document, Path], ...] = ()
+
+    @staticmethod
+    def of(document: Document) -> _Read:
+        model = model_of(document.api_version, document.kind)
+        if isinstance(model, Unknown):
+            return _Read()
+        raw = to_v1(document.raw)
+        # Only the kinds of this group are modelled whole.
+        paths = shape.unknown(raw, shape.of(model)) if document.kind in CURRENT else ()
+        unknown = tuple((document, path) for path in paths)
+        try:
+            entry = Entry(document, decode(with_defaults(raw), model))
+        except DecodeError as error:
+            return _Read(None, tuple((document, each) for each in error.mismatches), unknown)
+        return _Read(entry, (), unknown)
+
+
+def _pods(document: Document) -> Iterator[PodEntry]:
+    path = _POD_SPECS.get(document.kind)
+    raw: Any = document.raw
+    for step in path or ():
+        raw = raw.get(step) if isinstance(raw, dict) else None
+    if path is None or not isinstance(raw, dict):
+        return
+    try:
+        spec = decode(raw, core.PodSpec)
+    except DecodeError:
+        # A pod's own mismatches are told with the pod; workloads are not ours to judge.
+        return
+    yield PodEntry(Entry(document, None), spec, path, document.namespace or DEFAULT_NAMESPACE)

@@ -1,0 +1,182 @@
+"""
+DR0xx: files that do not say what they seem to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.hardware.lint import examples
+from dryrack.hardware.lint.finding import Problem, Severity
+from dryrack.hardware.lint.names import suggestion
+from dryrack.hardware.lint.objects import CURRENT, known_fields
+from dryrack.hardware.lint.registry import Registry, broken
+from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry
+from dryrack.kinds.catalog import Unknown, model_of
+from dryrack.kinds.convert import GROUP, V1ALPHA3, V1BETA1, V1BETA2
+from dryrack.kinds.documents import Document
+from dryrack.kinds.places import Place, Tree, parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.hardware.lint.world import World
+
+RULES = Registry()
+
+# Kinds of the core group that lint passes over.
+_CORE_KINDS = frozenset(
+    {
+        "Binding",
+        "ComponentStatus",
+        "Endpoints",
+        "Event",
+        "LimitRange",
+        "List",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "PodTemplate",
+        "ReplicationController",
+        "ResourceQuota",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+    }
+)
+
+
+@RULES.rule(
+    "DR001",
+    "file-unreadable",
+    Severity.ERROR,
+    summary="A file or document cannot be read as YAML or JSON.",
+    example=broken(
+        examples.SLICE, ("  nodeName: rack-1\n", "  nodeName: rack-1\n  nodeName: rack-2\n")
+    ),
+)
+def file_unreadable(world: World) -> Iterator[Problem]:
+    """
+    Nothing else can be said about the document. A key that occurs twice is such a fault: one
+    of its values would silently be lost.
+    """
+    for fault in world.faults:
+        document = Document(fault.file, {}, Tree(Place(fault.line, fault.column)))
+        yield Problem(Entry(document, None), (), fault.message, fault.fix or "correct the text")
+
+
+@RULES.rule(
+    "DR002",
+    "wrong-type",
+    Severity.ERROR,
+    summary="A field has a value of the wrong type.",
+    example=broken(examples.SLICE, ("generation: 1", 'generation: "1"')),
+)
+def wrong_type(world: World) -> Iterator[Problem]:
+    """The API server refuses the object before it looks at anything else."""
+    for document, mismatch in world.mismatches:
+        yield Problem(
+            Entry(document, None),
+            parse_path(mismatch.path),
+            f"expected {mismatch.expected}, got {mismatch.got}",
+            f"write {mismatch.expected}",
+        )
+
+
+@RULES.rule(
+    "DR003",
+    "field-unknown",
+    Severity.ERROR,
+    summary="A field does not exist in the API.",
+    example=broken(
+        examples.SLICE,
+        (
+            "    capacity:\n      memory: {value: 80Gi}\n  - name: gpu-1",
+            "    capacities:\n      memory: {value: 80Gi}\n  - name: gpu-1",
+        ),
+    ),
+)
+def field_unknown(world: World) -> Iterator[Problem]:
+    """kubectl refuses an unknown field, and other clients lose it. Names are exact in case."""
+    for document, path in world.unknown_fields:
+        *parent, name = path
+        yield Problem(
+            Entry(document, None),
+            path,
+            f"{document.kind} has no field {name!r} here",
+            suggestion(str(name), known_fields(document, tuple(parent))) or "remove it",
+        )
+
+
+@RULES.rule(
+    "DR004",
+    "kind-unknown",
+    Severity.ERROR,
+    summary="An object is of a kind or version that does not exist.",
+    example=broken(examples.CLASS, ("kind: DeviceClass", "kind: DeviceClas")),
+)
+def kind_unknown(world: World) -> Iterator[Problem]:
+    """The API server answers that there is no such resource."""
+    for document in world.documents:
+        model = model_of(document.api_version, document.kind)
+        if isinstance(model, Unknown) and _is_ours(document):
+            missing = not document.kind or not document.api_version
+            field = "apiVersion" if document.kind in CURRENT else "kind"
+            path = () if missing else (field,)
+            yield Problem(Entry(document, None), path, model.message, model.fix)
+
+
+def _is_ours(document: Document) -> bool:
+    """Whether lint knows all kinds that the document could be of."""
+    group, _, _ = document.api_version.rpartition("/")
+    if document.kind in CURRENT or not document.kind or not document.api_version:
+        return True
+    return group == GROUP or (document.api_version == "v1" and document.kind not in _CORE_KINDS)
+
+
+@RULES.rule(
+    "DR005",
+    "api-version-old",
+    Severity.INFO,
+    summary="An object is written for an API version that is no longer served by default.",
+    example=broken(examples.CLASS, ("resource.k8s.io/v1\n", "resource.k8s.io/v1beta2\n")),
+)
+def api_version_old(world: World) -> Iterator[Problem]:
+    """
+    It is read and judged as what it is in v1. A cluster serves the beta versions only if that
+    is switched on.
+    """
+    for document in world.documents:
+        current = CURRENT.get(document.kind)
+        is_old = document.api_version in (V1BETA1, V1BETA2, V1ALPHA3)
+        if current and is_old and document.api_version != current:
+            yield Problem(
+                Entry(document, None),
+                ("apiVersion",),
+                f"{document.api_version} is not served by default",
+                f"rewrite it for {current}",
+            )
+
+
+@RULES.rule(
+    "DR006",
+    "object-twice",
+    Severity.WARNING,
+    summary="Two objects in the files have the same kind and name.",
+    example=broken(
+        examples.join(examples.CLASS, examples.CLASS.replace("name: gpu", "name: big-gpu")),
+        ("name: big-gpu", "name: gpu"),
+    ),
+)
+def object_twice(world: World) -> Iterator[Problem]:
+    """Applied to a cluster, the later one replaces the earlier."""
+    seen: dict[tuple[str, str, str], Document] = {}
+    for document in world.documents:
+        key = (document.kind, document.namespace or DEFAULT_NAMESPACE, document.name)
+        first = seen.setdefault(key, document)
+        if first is not document and document.kind and document.name:
+            yield Problem(
+                Entry(document, None),
+                ("metadata", "name"),
+                f"{document.kind} {document.name!r} is also at {first.file}:{first.line}",
+                "rename or remove one of them",
+            )

@@ -1,0 +1,78 @@
+"""
+What the API server would refuse, of all objects in the files.
+
+Expressions are checked with the compiler of the API server; it is asked once per expression,
+since fleets of claims are copies of few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from dryrack import cel
+from dryrack.hardware.lint.lines import line_of
+from dryrack.kinds.core import Pod
+from dryrack.kinds.places import parse_path
+from dryrack.kinds.validation import TOO_COMPLEX, ExpressionProblem, FieldProblem, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.hardware.lint.finding import Path
+    from dryrack.hardware.lint.world import Entry, PodEntry, World
+
+# What an API server of the reference release compiles new selectors with.
+NEW = cel.Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=True)
+COST_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One thing that the server has against one object."""
+
+    entry: Entry[object]
+    path: Path
+    problem: FieldProblem
+
+    @property
+    def line(self) -> int:
+        """The line of the field; if a key of it is refused, that of the key."""
+        key = (str(self.problem.value),) if isinstance(self.problem.value, str) else ()
+        return line_of(self.entry.document, (*self.path, *key))
+
+
+class _Compiler:
+    """The checker that validation asks."""
+
+    def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
+        assert not stored, "a file is always a create"
+        return _problem(expression)
+
+
+@lru_cache(maxsize=4096)
+def _problem(expression: str) -> ExpressionProblem | None:
+    program = cel.compile_expression(expression, NEW)
+    if isinstance(program, cel.CompileError):
+        return ExpressionProblem(program.message)
+    return TOO_COMPLEX if program.max_cost > COST_MAX else None
+
+
+def refusals(world: World) -> Iterator[Refusal]:
+    """Everything that a server of the reference release would refuse, in file order."""
+    compiler = _Compiler()
+    for entry in world.validated:
+        namespace = world.namespace_of.get(entry.value.metadata.namespace or "default")
+        labels = namespace.value.metadata.labels if namespace else None
+        for problem in validate(entry.value, expressions=compiler, namespace_labels=labels):
+            yield Refusal(entry, parse_path(problem.field), problem)
+    for pod in world.pods:
+        yield from _pod_refusals(pod)
+
+
+def _pod_refusals(pod: PodEntry) -> Iterator[Refusal]:
+    for problem in validate(Pod(spec=pod.spec)):
+        # The verdict speaks of a pod; in a workload its spec is further down.
+        _, *rest = parse_path(problem.field)
+        yield Refusal(pod.entry, (*pod.path, *rest), problem)

@@ -1,0 +1,145 @@
+"""
+Which devices a list of selectors picks, by evaluating it on every device there is.
+
+Fleets are many copies of few devices. Devices that look the same to an expression are one
+`Shape`, an expression is compiled once, and a list of selectors runs once per shape, however
+many claims carry it. As in the scheduler, selectors run in order, a device that one refuses
+is not shown to the next, and an error is not a "no": it stops the pod that met it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dryrack import cel
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from dryrack.hardware.lint.world import PlacedDevice
+    from dryrack.kinds.resource import DeviceSelector
+
+# What a scheduler of the reference release compiles stored selectors with.
+STORED = cel.Environment(
+    consumable_capacity=True, list_type_attributes=False, new_expressions=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Devices that no expression can tell apart."""
+
+    device: cel.Device
+    members: list[PlacedDevice] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An expression that ends in an error on some devices."""
+
+    selector: int
+    expression: str
+    message: str
+    shapes: tuple[Shape, ...]
+
+    @property
+    def example(self) -> PlacedDevice:
+        return self.shapes[0].members[0]
+
+    @property
+    def device_count(self) -> int:
+        return sum(len(shape.members) for shape in self.shapes)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What remains of the shapes; unsound if an expression did not compile."""
+
+    shapes: tuple[Shape, ...]
+    failures: tuple[Failure, ...] = ()
+    compiled: bool = True
+
+    @property
+    def devices(self) -> Iterable[PlacedDevice]:
+        return (placed for shape in self.shapes for placed in shape.members)
+
+
+class Selection:
+    """All devices of a world, ready to be asked about."""
+
+    def __init__(self, devices: Iterable[PlacedDevice]) -> None:
+        self.everything = Selected(_shapes(devices))
+        self._programs: dict[str, cel.Program | None] = {}
+        self._answers: dict[tuple[Hashable, ...], Selected] = {}
+
+    def select(self, selectors: Sequence[DeviceSelector], among: Selected) -> Selected:
+        """Those of `among` that pass all selectors."""
+        texts = tuple(each.cel.expression if each.cel else "" for each in selectors)
+        key = (id(among), texts)
+        if key not in self._answers:
+            self._answers[key] = self._run(texts, among)
+        return self._answers[key]
+
+    def _run(self, texts: Sequence[str], among: Selected) -> Selected:
+        programs = [self._program(text) for text in texts]
+        remaining, failures = among.shapes, []
+        for index, program in enumerate(programs):
+            if program is None:
+                return Selected(among.shapes, compiled=False)
+            passed, errors = _evaluate(program, remaining)
+            failures += [
+                Failure(index, texts[index], message, tuple(shapes))
+                for message, shapes in errors.items()
+            ]
+            remaining = passed
+        return Selected(remaining, tuple(failures))
+
+    def _program(self, text: str) -> cel.Program | None:
+        if text not in self._programs:
+            program = cel.compile_expression(text, STORED)
+            self._programs[text] = None if isinstance(program, cel.CompileError) else program
+        return self._programs[text]
+
+
+def _evaluate(
+    program: cel.Program, shapes: Iterable[Shape]
+) -> tuple[tuple[Shape, ...], dict[str, list[Shape]]]:
+    passed: list[Shape] = []
+    errors: dict[str, list[Shape]] = {}
+    for shape in shapes:
+        try:
+            if program.matches(shape.device):
+                passed.append(shape)
+        except cel.EvaluationError as error:
+            errors.setdefault(error.message, []).append(shape)
+    return tuple(passed), errors
+
+
+def _shapes(devices: Iterable[PlacedDevice]) -> tuple[Shape, ...]:
+    found: dict[Hashable, Shape] = {}
+    for placed in devices:
+        driver, device = placed.entry.value.spec.driver, placed.device
+        key = (
+            driver,
+            tuple(sorted(device.attributes.items(), key=_first)),
+            tuple(
+                sorted(((name, each.value) for name, each in device.capacity.items()), key=_first)
+            ),
+            bool(device.allow_multiple_allocations),
+        )
+        if key not in found:
+            found[key] = Shape(
+                cel.Device(
+                    driver,
+                    device.attributes,
+                    device.capacity,
+                    device.allow_multiple_allocations,
+                )
+            )
+        found[key].members.append(placed)
+    return tuple(found.values())
+
+
+def _first(pair: tuple[str, object]) -> str:
+    return pair[0]
