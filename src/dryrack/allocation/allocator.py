@@ -17,6 +17,7 @@ from dryrack.allocation.candidates import CelCompiler, SelectorCompiler, Selecto
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.pools import Inventory
 from dryrack.allocation.problem import Problem, Surroundings
+from dryrack.allocation.proof import SearchProof
 from dryrack.allocation.search import Ending, Walk
 from dryrack.allocation.state import AllocatedState
 
@@ -48,6 +49,9 @@ class Unsatisfiable:
 Outcome = Allocated | Unsatisfiable
 
 INVALID_POOLS = "invalid resource pools were encountered"
+
+# A proof costs a look at every device for every request. So many dead ends cost about as much.
+_DEAD_ENDS_MAX = -1
 
 
 class Allocator:
@@ -86,11 +90,25 @@ class Allocator:
         """
         pools = self._inventory.pools(node)
         problem = Problem(self._surroundings, node, pools, claims)
-        walk = Walk(problem)
-        if walk.run() is Ending.FOUND:
+        walk, ending = self._search(problem)
+        if ending is Ending.FOUND:
             return Allocated(assemble(problem, walk.picks(), walk.chosen_ways, self._chance))
         error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
         return Unsatisfiable(node.metadata.name, error, walk)
+
+    @staticmethod
+    def _search(problem: Problem) -> tuple[Walk, Ending]:
+        """Most attempts need no proof; those that do begin again with one."""
+        first = Walk(problem)
+        ending = first.run(dead_ends_max=_DEAD_ENDS_MAX)
+        if ending is not Ending.UNDECIDED:
+            return first, ending
+        proof = SearchProof(problem)
+        if proof.refuted():
+            return first, Ending.FAILED
+        walk = Walk(problem, proof if proof.cuts else None)
+        ending = walk.run()
+        return (walk if ending is Ending.FOUND else first), ending
 
     def with_allocated(self, allocated: AllocatedState) -> Allocator:
         """The same cluster with other devices in use; cheap."""

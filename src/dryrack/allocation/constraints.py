@@ -180,9 +180,9 @@ class DistinctState:
     def key(self) -> object:
         return tuple(sorted(self.values))
 
-    def others(self, request: int) -> tuple[int, ...]:
-        """The values that a further device must differ from."""
-        return tuple(self.values)
+    def others(self, *requests: int) -> list[int]:
+        """The values that a further device must differ from, whatever these requests add."""
+        return self.values
 
 
 class LastDistinctState:
@@ -209,8 +209,8 @@ class LastDistinctState:
     def key(self) -> object:
         return tuple(sorted(self.last.items()))
 
-    def others(self, request: int) -> tuple[int, ...]:
-        return tuple(value for other, value in self.last.items() if other != request)
+    def others(self, *requests: int) -> list[int]:
+        return [value for other, value in self.last.items() if other not in requests]
 
 
 ConstraintState = MatchState | DistinctState | LastDistinctState

@@ -20,7 +20,7 @@ from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import DeviceId, PoolId
 from dryrack.kinds.core import Node, NodeSelector
-from dryrack.kinds.resource import CounterSet, Device, ResourceSlice
+from dryrack.kinds.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from dryrack.kinds.selectors import NodeMatcher, SelectorError, strict_node_selector
 
 
@@ -133,22 +133,11 @@ class Inventory:
         spec = each.spec
         if spec.shared_counters and self._release is Release.V1_36:
             return True
-        try:
-            if spec.node_name or spec.all_nodes or spec.node_selector is not None:
-                return node_matches(
-                    node,
-                    node_name=spec.node_name,
-                    all_nodes=spec.all_nodes,
-                    selector=spec.node_selector,
-                )
-            return bool(spec.per_device_node_selection) and any(
-                _device_matches(each, device, node) for device in spec.devices
-            )
-        except AllocationError as error:
-            raise AllocationError(
-                "gather pool information: failed to perform node selection for "
-                f"slice {each.metadata.name}: {error}"
-            ) from error
+        if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+            return _matches(spec, node, each)
+        return bool(spec.per_device_node_selection) and any(
+            _matches(device, node, each) for device in spec.devices
+        )
 
     def _add(self, of_pool: dict[PoolId, list[int]], index: int) -> None:
         each = self._slices[index]
@@ -230,13 +219,20 @@ def _pool_id(each: ResourceSlice) -> PoolId:
     return PoolId(each.spec.driver, each.spec.pool.name)
 
 
-def _device_matches(each: ResourceSlice, device: Device, node: Node) -> bool:
-    return node_matches(
-        node,
-        node_name=device.node_name,
-        all_nodes=device.all_nodes,
-        selector=device.node_selector,
-    )
+def _matches(offered: Device | ResourceSliceSpec, node: Node, each: ResourceSlice) -> bool:
+    try:
+        return node_matches(
+            node,
+            node_name=offered.node_name,
+            all_nodes=offered.all_nodes,
+            selector=offered.node_selector,
+        )
+    except AllocationError as error:
+        what = f"device {offered} in slice" if isinstance(offered, Device) else "slice"
+        raise AllocationError(
+            "gather pool information: failed to perform node selection for "
+            f"{what} {each.metadata.name}: {error}"
+        ) from error
 
 
 def _duplicate_device(devices: Iterable[PooledDevice]) -> str:

@@ -128,6 +128,7 @@ class Problem:
         self.columns: list[Column] = []
         # One entry per request of all claims: the ways to satisfy it.
         self.requests: list[tuple[Slate, ...]] = []
+        self.has_admin = False
         self._rules = surroundings.rules
         self._shared_columns: dict[str, Column] = {}
         for index, claim in enumerate(claims):
@@ -169,6 +170,7 @@ class Problem:
             if slate.ask.takes_all:
                 slate.all_devices = list(self._all_devices(slate))
                 slate.count = len(slate.all_devices)
+            self.has_admin |= slate.ask.admin
             slates.append(slate)
         self.requests.append(tuple(slates))
         return min(slate.count for slate in slates)

@@ -28,7 +28,7 @@ from dryrack.allocation.reasons import Code
 from dryrack.allocation.requests import RESULTS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from dryrack.allocation.constraints import Constraint, ConstraintState
     from dryrack.allocation.problem import Problem, Slate
@@ -60,8 +60,8 @@ class Frame:
         self.chosen = -1
         self.exceeded = True
         # For the proof: what has been tried here, and how to remember that it failed.
-        self.tried: set[object] | None = None
-        self.key: object = None
+        self.tried: set[Hashable] = set()
+        self.key: Hashable = None
 
 
 class Proof(Protocol):
@@ -75,8 +75,8 @@ class Proof(Protocol):
         """The frame was walked through and nothing came of it."""
         ...
 
-    def twin(self, walk: Walk, frame: Frame, device: int) -> bool:
-        """Whether a device like this one has been tried in the frame, and nothing came of it."""
+    def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
+        """Equal for two devices of which the second need not be tried after the first."""
         ...
 
 
@@ -118,6 +118,14 @@ class Walk:
             frame = self.stack[-1]
             ending = self._resume(frame, ending)
         return Ending.FOUND if ending is Ending.FOUND else Ending.FAILED
+
+    @property
+    def ongoing(self) -> int:
+        """The request of which some devices are chosen and some are not; -1 if there is none."""
+        top = self.stack[-1] if self.stack else None
+        if top is None or top.slot < 0 or top.slot + 1 >= top.slate.count:
+            return -1
+        return top.slate.request
 
     def picks(self) -> list[tuple[Slate, int]]:
         """What is chosen, in the order of the results."""
@@ -200,28 +208,37 @@ class Walk:
     def _choose(self, frame: Frame) -> bool:
         """Take the next device that fits; raises if the walk meets an error first."""
         slate, order = frame.slate, frame.slate.order
-        status, holds, proof = slate.status, self.holds, self._proof
-        claim = slate.claim
+        status, holds, admin = slate.status, self.holds, slate.ask.admin
         for position in range(frame.cursor, len(order)):
             device = order[position]
-            if ((claim, device) in self.held) if slate.ask.admin else holds[device]:
+            if ((slate.claim, device) in self.held) if admin else holds[device]:
                 continue
             code = status[device]
-            if code != USABLE:
-                if code == UNKNOWN:
-                    code = self.problem.judge(slate, device)
-                if code == FAILED:
-                    raise AllocationError(slate.failures[device])
-                if code != USABLE:
-                    continue
-            if proof is not None and proof.twin(self, frame, device):
+            if code != USABLE and self._settle(slate, device, code) != USABLE:
                 continue
-            if self.refusal(slate, device) is not None or not self._constrain(slate, device):
-                continue
-            frame.cursor = position + 1
-            self._take(frame, device)
-            return True
+            if self._try(frame, device):
+                frame.cursor = position + 1
+                return True
         return False
+
+    def _settle(self, slate: Slate, device: int, code: int) -> int:
+        if code == UNKNOWN:
+            code = self.problem.judge(slate, device)
+        if code == FAILED:
+            raise AllocationError(slate.failures[device])
+        return code
+
+    def _try(self, frame: Frame, device: int) -> bool:
+        slate, twin = frame.slate, None
+        if self._proof is not None:
+            twin = self._proof.twin_key(self, frame, device)
+            if twin in frame.tried:
+                return False
+        if self.refusal(slate, device) is not None or not self._constrain(slate, device):
+            return False
+        frame.tried.add(twin)
+        self._take(frame, device)
+        return True
 
     def _choose_all(self, frame: Frame) -> bool:
         """Take the device that "all" has in this place, if it can be had at all."""
@@ -233,7 +250,7 @@ class Walk:
         if ((slate.claim, device) in self.held) if slate.ask.admin else self.holds[device]:
             return False
         code = slate.status[device] or self.problem.judge(slate, device)
-        if code != USABLE or self._drained(device):
+        if code != USABLE or self.drained(device):
             return False
         if not self._constrain(slate, device):
             ask, name = slate.ask, self.problem.devices[device].id
@@ -251,13 +268,14 @@ class Walk:
 
     def refusal(self, slate: Slate, device: int) -> Code | None:
         """Why a usable device cannot be chosen now, constraints aside."""
-        if device in self.problem.draws and self._drained(device):
+        if device in self.problem.draws and self.drained(device):
             return Code.COUNTER_SHORT
-        if device in slate.needs and self._crowded(slate, device):
+        if device in slate.needs and self.crowded(slate, device):
             return Code.CAPACITY_SHORT
         return None
 
-    def _drained(self, device: int) -> bool:
+    def drained(self, device: int) -> bool:
+        """Whether a counter has not enough left for the device."""
         left, drawn = self.problem.ledger.left, self.drawn
         return any(
             left[number] - drawn.get(number, 0) < amount for number, amount in self.draw(device)
@@ -270,7 +288,8 @@ class Walk:
             return _NO_DRAW
         return draw
 
-    def _crowded(self, slate: Slate, device: int) -> bool:
+    def crowded(self, slate: Slate, device: int) -> bool:
+        """Whether a shareable device has not enough capacity left for another share."""
         room = self.room(device)
         return any(left < need for left, need in zip(room, slate.needs[device], strict=True))
 
@@ -288,7 +307,7 @@ class Walk:
         return Code.CAPACITY_SHORT if self._over(slate, device) else None
 
     def _over(self, slate: Slate, device: int) -> bool:
-        return device in slate.needs and self._crowded(slate, device)
+        return device in slate.needs and self.crowded(slate, device)
 
     def _constrain(self, slate: Slate, device: int) -> bool:
         constraints = slate.constraints

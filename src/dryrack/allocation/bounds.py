@@ -1,0 +1,376 @@
+"""
+Reasons why what is left to choose cannot be chosen, found without trying.
+
+A demand is a number of devices that one request, or several alike, still need, and the sorts
+of devices that would do. Each bound asks for less than the search does, so that "impossible"
+here is impossible there:
+
+- supply: any set of demands needs as many devices as it has together (Hall's condition);
+- matchAttribute: some one value must supply all covered demands;
+- distinctAttribute: covered demands need as many different values as they have devices;
+- totals: the cheapest devices that would do must not draw more from all counters of one name,
+  or consume more of all shared capacity of one name, than is left.
+
+Sorts, not devices, are counted, so the cost depends on how many devices differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.constraints import ConstraintKind, LastDistinctState, MatchState
+from dryrack.allocation.problem import USABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.allocation.constraints import Constraint
+    from dryrack.allocation.likeness import Likeness
+    from dryrack.allocation.problem import Problem, Slate
+    from dryrack.allocation.search import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one request still needs; one of several ways will do."""
+
+    request: int
+    ways: tuple[Slate, ...]
+    need: int
+    # Where in the order of its only way the devices begin that may still be chosen.
+    cursor: int | None = None
+
+
+@dataclass(slots=True)
+class _Group:
+    """Demands that the same devices would serve."""
+
+    demand: Demand
+    need: int
+    requests: int
+    # How many devices of each sort would do.
+    supply: dict[int, int]
+
+
+class Bounds:
+    """The bounds of one problem, with what about it never changes."""
+
+    def __init__(self, problem: Problem, likeness: Likeness) -> None:
+        self._problem = problem
+        self._likeness = likeness
+        self._sample: dict[int, int] = {}
+        self._total: Counter[int] = Counter()
+        for device, sort in enumerate(likeness.sort):
+            self._sample.setdefault(sort, device)
+            self._total[sort] += 1
+        self._served = {
+            row: [s for s, d in self._sample.items() if likeness.rows[row][d] == USABLE]
+            for row in range(len(likeness.rows))
+        }
+        self._drawing = [s for s, d in self._sample.items() if problem.draws.get(d)]
+        self._counter_names = self._names_of_counters()
+        self._capacity_names = self._names_of_capacity()
+
+    def impossible(self, walk: Walk, demands: Sequence[Demand]) -> bool:
+        """Whether the demands cannot all be met from what the walk has left."""
+        free = self._free(walk)
+        groups = self._grouped(walk, demands, free)
+        return (
+            any(self._most(group) < group.need for group in groups)
+            or self._short_of_supply(groups, free)
+            or self._short_of_match(walk, groups)
+            or self._short_of_distinct(walk, groups)
+            or self._short_of_totals(walk, groups)
+        )
+
+    # What would do for which demand.
+
+    def _free(self, walk: Walk) -> dict[int, int]:
+        """How many devices of each sort are left; none of a sort whose counters are drained."""
+        free = dict(self._total)
+        for device in {frame.chosen for frame in walk.stack}:
+            if device >= 0 and walk.holds[device]:
+                free[self._likeness.sort[device]] -= 1
+        for sort in self._drawing:
+            if walk.drained(self._sample[sort]):
+                free[sort] = 0
+        return free
+
+    def _grouped(
+        self, walk: Walk, demands: Iterable[Demand], free: Mapping[int, int]
+    ) -> list[_Group]:
+        groups: dict[object, _Group] = {}
+        for demand in demands:
+            key = self._group_key(demand)
+            known = groups.get(key)
+            if known is None:
+                supply = self._supply(walk, demand, free)
+                groups[key] = _Group(demand, demand.need, 1, supply)
+            else:
+                known.need += demand.need
+                known.requests += 1
+        return list(groups.values())
+
+    def _group_key(self, demand: Demand) -> object:
+        if demand.cursor is not None:
+            return demand.request
+        return tuple(
+            (self._likeness.row_of[id(way)], way.claim, way.constraints, way.ask.admin)
+            for way in demand.ways
+        )
+
+    def _supply(self, walk: Walk, demand: Demand, free: Mapping[int, int]) -> dict[int, int]:
+        supply: dict[int, int] = {}
+        for way in demand.ways:
+            counted = self._counted(walk, way, demand.cursor, free)
+            for sort, number in counted:
+                if number > 0 and sort not in supply and self._admitted(walk, way, sort):
+                    supply[sort] = number
+        return supply
+
+    def _counted(
+        self, walk: Walk, way: Slate, cursor: int | None, free: Mapping[int, int]
+    ) -> Iterable[tuple[int, int]]:
+        if way.ask.admin:
+            return self._count_for_admin(walk, way, cursor or 0).items()
+        if cursor is None:
+            served = self._served[self._likeness.row_of[id(way)]]
+            return [(sort, free[sort]) for sort in served]
+        sort = self._likeness.sort
+        usable = (d for d in way.order[cursor:] if way.status[d] == USABLE)
+        left = Counter(sort[d] for d in usable if not walk.holds[d])
+        return [(each, min(number, free[each])) for each, number in left.items()]
+
+    def _count_for_admin(self, walk: Walk, way: Slate, cursor: int) -> Counter[int]:
+        sort, claim, held = self._likeness.sort, way.claim, walk.held
+        usable = (d for d in way.order[cursor:] if way.status[d] == USABLE)
+        return Counter(sort[d] for d in usable if (claim, d) not in held)
+
+    def _admitted(self, walk: Walk, way: Slate, sort: int) -> bool:
+        """Whether constraints and shared capacity let a device of the sort in now."""
+        device = self._sample[sort]
+        if device in way.needs and walk.crowded(way, device):
+            return False
+        return all(self._open_to(walk, way, each, device) for each in way.constraints)
+
+    def _open_to(self, walk: Walk, way: Slate, constraint: Constraint, device: int) -> bool:
+        column = self._problem.columns[constraint.number]
+        value, state = column[device], walk.states[constraint.number]
+        if isinstance(state, MatchState):
+            if not state.count:
+                return True
+            return value >= 0 and not column.members[value].isdisjoint(state.shared)
+        return column.lists or value not in state.others(way.request, walk.ongoing)
+
+    # The bounds.
+
+    def _most(self, group: _Group) -> int:
+        return sum(self._within_reach(group, sort) for sort in group.supply)
+
+    def _within_reach(self, group: _Group, sort: int) -> int:
+        """How many devices of a sort the group can use: each request may have a share of one."""
+        shareable = self._problem.shareable(self._sample[sort])
+        return group.supply[sort] * (group.requests if shareable else 1)
+
+    def _short_of_supply(self, groups: Sequence[_Group], free: Mapping[int, int]) -> bool:
+        exclusive = [group for group in groups if not group.demand.ways[0].ask.admin]
+        if len(exclusive) < 2:
+            return False
+        by_mask: Counter[int] = Counter()
+        masks: Counter[int] = Counter()
+        for index, group in enumerate(exclusive):
+            for sort in group.supply:
+                masks[sort] |= 1 << index
+        for sort, mask in masks.items():
+            shareable = self._problem.shareable(self._sample[sort])
+            # Every request can have a share; how many fit is for the totals to say.
+            by_mask[mask] += sum(g.requests for g in exclusive) if shareable else free[sort]
+        return _hall_violated([group.need for group in exclusive], by_mask)
+
+    def _short_of_match(self, walk: Walk, groups: Sequence[_Group]) -> bool:
+        for constraint in self._open_constraints(walk, groups, ConstraintKind.MATCH):
+            covered = [group for group in groups if _covers(constraint, group.demand)]
+            if sum(group.need for group in covered) < 2:
+                continue
+            column = self._problem.columns[constraint.number]
+            by_value: dict[object, list[int]] = {}
+            for sort in {sort: None for group in covered for sort in group.supply}:
+                value = column[self._sample[sort]]
+                for member in column.members[value] if value >= 0 else ():
+                    by_value.setdefault(member, []).append(sort)
+            if not any(self._value_suffices(covered, sorts) for sorts in by_value.values()):
+                return True
+        return False
+
+    def _value_suffices(self, covered: Sequence[_Group], sorts: Iterable[int]) -> bool:
+        by_mask: Counter[int] = Counter()
+        for sort in sorts:
+            mask, number = 0, 0
+            for index, group in enumerate(covered):
+                if sort in group.supply:
+                    mask |= 1 << index
+                    number = max(number, group.supply[sort])
+            if self._problem.shareable(self._sample[sort]):
+                number = sum(group.requests for group in covered)
+            by_mask[mask] += number
+        return not _hall_violated([group.need for group in covered], by_mask)
+
+    def _short_of_distinct(self, walk: Walk, groups: Sequence[_Group]) -> bool:
+        for constraint in self._open_constraints(walk, groups, ConstraintKind.DISTINCT):
+            column = self._problem.columns[constraint.number]
+            covered = [group for group in groups if _covers(constraint, group.demand)]
+            if column.lists or not covered:
+                continue
+            masks: Counter[int] = Counter()
+            for index, group in enumerate(covered):
+                for sort in group.supply:
+                    masks[column[self._sample[sort]]] |= 1 << index
+            # Up to 1.36 only the last device of a request is compared with other requests'.
+            last_only = isinstance(walk.states[constraint.number], LastDistinctState)
+            needs = [group.requests if last_only else group.need for group in covered]
+            if _hall_violated(needs, Counter(masks.values())):
+                return True
+        return False
+
+    def _open_constraints(
+        self, walk: Walk, groups: Sequence[_Group], kind: ConstraintKind
+    ) -> Iterator[Constraint]:
+        seen: set[int] = set()
+        for group in groups:
+            for constraint in group.demand.ways[0].constraints:
+                if constraint.kind is not kind or constraint.number in seen:
+                    continue
+                seen.add(constraint.number)
+                state = walk.states[constraint.number]
+                if not (isinstance(state, MatchState) and state.count):
+                    yield constraint
+
+    def _short_of_totals(self, walk: Walk, groups: Sequence[_Group]) -> bool:
+        return any(
+            self._least(groups, costs) > self._counters_left(walk, numbers)
+            for numbers, costs in self._counter_names
+        ) or any(
+            self._least(groups, costs) > self._capacity_left(walk, groups, costs, places)
+            for places, costs in self._capacity_names
+        )
+
+    def _least(self, groups: Sequence[_Group], costs: Mapping[int, int]) -> int:
+        """The least that all demands together can cost, each met by its cheapest sorts."""
+        total = 0
+        for group in groups:
+            need = group.need
+            priced = sorted((costs.get(sort, 0), sort) for sort in group.supply)
+            for cost, sort in priced:
+                taken = min(need, self._within_reach(group, sort))
+                total += cost * taken
+                need -= taken
+                if not need:
+                    break
+        return total
+
+    def _names_of_counters(self) -> list[tuple[list[int], dict[int, int]]]:
+        """For each counter name: the counters that have it, and what a device of a sort draws."""
+        numbers: dict[str, list[int]] = {}
+        for number, name in enumerate(self._problem.ledger.names):
+            numbers.setdefault(name.counter, []).append(number)
+        return [(each, self._costs(set(each))) for each in numbers.values()]
+
+    def _costs(self, numbers: set[int]) -> dict[int, int]:
+        costs: dict[int, int] = {}
+        for sort, device in self._sample.items():
+            if not self._problem.shareable(device):
+                draw = self._problem.draws.get(device, ())
+                costs[sort] = sum(amount for number, amount in draw if number in numbers)
+        return costs
+
+    def _counters_left(self, walk: Walk, numbers: Iterable[int]) -> int:
+        left, drawn = self._problem.ledger.left, walk.drawn
+        return sum(max(0, left[number] - drawn.get(number, 0)) for number in numbers)
+
+    def _names_of_capacity(self) -> list[tuple[dict[int, int], dict[int, int]]]:
+        """For each capacity name: its place in each shareable device, and the least of a share."""
+        places: dict[str, dict[int, int]] = {}
+        costs: dict[str, dict[int, int]] = {}
+        for sort, device in self._sample.items():
+            if not self._problem.shareable(device):
+                continue
+            needs = [
+                w.needs[device]
+                for ways in self._problem.requests
+                for w in ways
+                if device in w.needs
+            ]
+            for place, name in enumerate(self._problem.devices[device].device.capacity):
+                if needs:
+                    places.setdefault(name, {})[sort] = place
+                    costs.setdefault(name, {})[sort] = min(need[place] for need in needs)
+        return [(places[name], costs[name]) for name in places]
+
+    def _capacity_left(
+        self,
+        walk: Walk,
+        groups: Sequence[_Group],
+        costs: Mapping[int, int],
+        places: Mapping[int, int],
+    ) -> int:
+        concerned = {sort: None for group in groups for sort in group.supply if sort in costs}
+        return sum(max(0, walk.room(self._sample[sort])[places[sort]]) for sort in concerned)
+
+
+def _covers(constraint: Constraint, demand: Demand) -> bool:
+    return all(constraint in way.constraints for way in demand.ways)
+
+
+def _hall_violated(needs: Sequence[int], by_mask: Mapping[int, int]) -> bool:
+    """Whether some set of demands has fewer devices than it needs; found by a flow."""
+    spare = dict(by_mask)
+    given: list[Counter[int]] = [Counter() for _ in needs]
+    for demand, need in enumerate(needs):
+        open_need = need
+        while open_need:
+            moved = _serve(demand, open_need, spare, given)
+            if not moved:
+                return True
+            open_need -= moved
+    return False
+
+
+def _serve(demand: int, need: int, spare: dict[int, int], given: list[Counter[int]]) -> int:
+    """Serve a demand from spare supply, or by moving others to spare supply; by how much."""
+    came_from: dict[int, tuple[int, int] | None] = {demand: None}
+    queue = [demand]
+    for current in queue:
+        for mask, left in spare.items():
+            if not mask >> current & 1:
+                continue
+            if left > 0:
+                return _move(current, mask, need, (came_from, spare, given))
+            for other, counter in enumerate(given):
+                if other not in came_from and counter[mask] > 0:
+                    came_from[other] = (current, mask)
+                    queue.append(other)
+    return 0
+
+
+def _move(
+    last: int,
+    mask: int,
+    need: int,
+    network: tuple[dict[int, tuple[int, int] | None], dict[int, int], list[Counter[int]]],
+) -> int:
+    came_from, spare, given = network
+    amount, step = min(need, spare[mask]), last
+    while (origin := came_from[step]) is not None:
+        amount = min(amount, given[step][origin[1]])
+        step = origin[0]
+    spare[mask] -= amount
+    step, into = last, mask
+    while True:
+        given[step][into] += amount
+        origin = came_from[step]
+        if origin is None:
+            return amount
+        given[step][origin[1]] -= amount
+        step, into = origin

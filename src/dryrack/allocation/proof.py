@@ -1,0 +1,201 @@
+"""
+Proof that a part of the search holds nothing, so that it need not be walked through.
+
+Kubernetes tries every combination and gives up after ten seconds. Here a part of the tree is
+left out when it provably holds no leaf that ends the attempt: no solution, and no error.
+
+What ends the attempt with an error? A *mine*: a request and a device for which a selector
+cannot be evaluated. The walk treads on it when it comes to the request, the device is not held
+by an earlier choice, and no solution came before. And "all" devices under a constraint: the
+first of them that breaks it. Both are known from the table before the walk, the first exactly,
+the second as a possibility. From this follows what may be cut:
+
+- Bounds prove that requests cannot all be satisfied. If those from here up to, and not
+  including, the next request with a mine cannot, then neither the end nor that mine is ever
+  reached. So bounds look at exactly these requests. A request that has a mine itself is
+  walked through: its first device is the point where the mine goes off.
+- Exchanging alike devices maps the walk below one choice onto the walk below the other, mines
+  included, for alike devices are mines for the same requests. If nothing came of the first,
+  nothing comes of the second. Within a request only later devices are tried, so what is tried
+  below a later twin was tried below the earlier one.
+- By the same exchange a state that was walked through in vain need not be walked through
+  again when it returns with other devices of the same sorts. The key has all that decides
+  what follows: the request, the choices up to exchange, the constraints' state, and, where it
+  can matter, the number of results.
+
+A claim over its limit of results makes Kubernetes skip devices, and so mines. No choice of
+devices brings such a claim back under the limit, so without mines in the claim itself
+skipping is the same as trying in vain. A claim with both is walked through plainly.
+
+Lists under matchAttribute up to 1.36 keep traces of devices that were tried in vain. Then what
+was tried cannot be left out, and only the bounds at the very beginning are used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.bounds import Bounds, Demand
+from dryrack.allocation.constraints import ConstraintKind
+from dryrack.allocation.features import Release
+from dryrack.allocation.likeness import Likeness
+from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
+from dryrack.allocation.requests import RESULTS_MAX
+from dryrack.allocation.search import Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from dryrack.allocation.problem import Problem, Slate
+    from dryrack.allocation.search import Frame
+
+# Dead ends are strings of some hundred bytes; this bounds them to about a hundred megabytes.
+_DEAD_ENDS_MAX = 300_000
+
+
+class SearchProof:
+    """Knows, for one problem, what need not be searched. Completes the problem's table."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._slates = [slate for ways in problem.requests for slate in ways]
+        for slate in self._slates:
+            _complete(problem, slate)
+        self._mined = [any(map(_has_mine, ways)) for ways in problem.requests]
+        self._horizon = self._next_mines()
+        self._least_after = self._least_results()
+        self._likeness = Likeness(problem, self._slates)
+        self._bounds = Bounds(problem, self._likeness)
+        self._dead: set[Hashable] = set()
+        # Whether the walk may be cut below its root.
+        self.cuts = not (self._leaves_traces() or self._limit_hides_mines() or self._odd_amounts())
+
+    def refuted(self) -> bool:
+        """Whether the bounds alone show that there is nothing to find, and no error either."""
+        if not self._problem.requests:
+            return False
+        return self._out_of_bounds(Walk(self._problem), list(self._later(0)))
+
+    # What the walk asks.
+
+    def hopeless(self, walk: Walk, frame: Frame) -> bool:
+        slate, request = frame.slate, frame.slate.request
+        if frame.slot < 0:
+            if walk.counts[slate.claim] + self._least_after[request] > RESULTS_MAX:
+                return True
+            frame.key = self._key(walk, frame)
+            return frame.key in self._dead or self._out_of_bounds(walk, list(self._later(request)))
+        if frame.slot == 0 and len(self._problem.requests[request]) == 1:
+            # Nothing changed since the request was entered.
+            return False
+        frame.key = self._key(walk, frame)
+        if frame.key in self._dead:
+            return True
+        if self._mined[request] and _has_mine(slate):
+            return False
+        now = Demand(request, (slate,), slate.count - frame.slot, frame.cursor)
+        return self._out_of_bounds(walk, [now, *self._later(request + 1)])
+
+    def failed(self, frame: Frame) -> None:
+        if frame.key is not None and len(self._dead) < _DEAD_ENDS_MAX:
+            self._dead.add(frame.key)
+
+    def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
+        return self._likeness.twin_key(walk, frame.slate, frame.slot, device)
+
+    def _key(self, walk: Walk, frame: Frame) -> Hashable:
+        slate = frame.slate
+        states = tuple(
+            walk.states[constraint.number].key()
+            for constraint in self._problem.constraints
+            if constraint.claim == slate.claim
+        )
+        results = walk.counts[slate.claim]
+        if frame.slot < 0:
+            return slate.request, results, states, self._likeness.choices(walk)
+        choices = self._likeness.choices_from(walk, slate, frame.cursor)
+        return slate.request, slate.sub, frame.slot, frame.cursor, states, choices
+
+    # Bounds.
+
+    def _out_of_bounds(self, walk: Walk, demands: list[Demand]) -> bool:
+        return bool(demands) and self._bounds.impossible(walk, demands)
+
+    def _later(self, request: int) -> Iterator[Demand]:
+        """What requests need from this one up to the next mine."""
+        end = self._horizon[request] if request < len(self._horizon) else request
+        for number in range(request, end):
+            ways = self._problem.requests[number]
+            need = min(_need(way) for way in ways)
+            if need > 0:
+                yield Demand(number, ways, need)
+
+    def _next_mines(self) -> list[int]:
+        horizon = [len(self._mined)] * len(self._mined)
+        following = len(self._mined)
+        for number in reversed(range(len(self._mined))):
+            if self._mined[number]:
+                following = number
+            horizon[number] = following
+        return horizon
+
+    def _least_results(self) -> list[int]:
+        """By request: how many results its claim needs at least from it on."""
+        least = [0] * len(self._problem.requests)
+        claim, total = -1, 0
+        for number in reversed(range(len(least))):
+            ways = self._problem.requests[number]
+            if ways[0].claim != claim:
+                claim, total = ways[0].claim, 0
+            total += max(0, min(way.count for way in ways))
+            least[number] = total
+        return least
+
+    # Whether cuts are allowed.
+
+    def _leaves_traces(self) -> bool:
+        problem = self._problem
+        return problem.surroundings.release is Release.V1_36 and any(
+            constraint.kind is ConstraintKind.MATCH
+            and not problem.columns[constraint.number].scalar
+            for constraint in problem.constraints
+        )
+
+    def _limit_hides_mines(self) -> bool:
+        most: dict[int, int] = {}
+        mined: set[int] = set()
+        for ways, has_mine in zip(self._problem.requests, self._mined, strict=True):
+            claim = ways[0].claim
+            most[claim] = most.get(claim, 0) + max(0, *(way.count for way in ways))
+            if has_mine:
+                mined.add(claim)
+        return any(most[claim] > RESULTS_MAX for claim in mined)
+
+    def _odd_amounts(self) -> bool:
+        """Whether something gives back counters or capacity instead of taking it."""
+        draws = (amount for draw in self._problem.draws.values() for _, amount in draw)
+        needs = (n for slate in self._slates for need in slate.needs.values() for n in need)
+        return any(amount < 0 for amount in draws) or any(need < 0 for need in needs)
+
+
+def _complete(problem: Problem, slate: Slate) -> None:
+    """Fill the ask's row of the table, and keep only devices that the walk has to look at."""
+    devices = slate.all_devices if slate.ask.takes_all else range(len(problem.devices))
+    for device in devices:
+        if slate.status[device] == UNKNOWN:
+            problem.judge(slate, device)
+    if slate.ask.takes_all:
+        slate.order = slate.all_devices
+    else:
+        slate.order = [d for d in devices if slate.status[d] in (USABLE, FAILED)]
+
+
+def _has_mine(slate: Slate) -> bool:
+    if slate.ask.takes_all:
+        return bool(slate.constraints)
+    return any(slate.status[device] == FAILED for device in slate.order)
+
+
+def _need(way: Slate) -> int:
+    # "All" of nothing fails; one device that nobody has says the same.
+    return 1 if way.ask.takes_all and not way.all_devices else way.count
