@@ -6,6 +6,7 @@ go-yaml v2: `on` is true, `017` is fifteen, `1_000` is a thousand, `1e3` is 1000
 a string. The meaning here is the same, so a file means the same to us and to the cluster.
 """
 
+import base64
 import math
 import re
 from typing import TypeAlias
@@ -32,6 +33,7 @@ _NOT_NUMBERS = {
 _SUSPECT = frozenset("yYnNtTfFoO~.+-0123456789")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_GROUPED = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?")
 _UINT64_MAX = 2**64 - 1
 # No number of Kubernetes is longer; Python's own limit on digits would raise further up.
 _NUMBER_LENGTH_MAX = 1000
@@ -53,14 +55,16 @@ def plain(text: str) -> Plain:
         return _NOT_NUMBERS[text]
     if text[0] not in "+-.0123456789" or len(text) > _NUMBER_LENGTH_MAX:
         return text
-    return _number(text, text if text[0] == "." else text.replace("_", ""))
+    # After a point an underscore may only stand between digits; elsewhere it is ignored.
+    grouped = text[0] != "." or _GROUPED.fullmatch(text)
+    return _number(text, text.replace("_", "") if grouped else text)
 
 
 def tagged(text: str, tag: str) -> Plain:
     """The value of a word that says its own type, such as `!!str 5`."""
     kind = tag.removeprefix(_TAG)
     if kind == "binary":
-        raise ScalarError("!!binary is not supported; write the base64 text without the tag")
+        return _binary(text)
     if kind not in ("int", "float", "bool", "null"):
         return text
     value = plain(text)
@@ -116,6 +120,13 @@ def _integer(
             fits = value <= (_UINT64_MAX if not sign else -INT64_MIN - (sign == "+"))
             return (-value if sign == "-" else value) if fits else None
     return None
+
+
+def _binary(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        raise ScalarError("!!binary must be base64 of UTF-8 text") from None
 
 
 def _kind(value: Plain) -> str:

@@ -1,0 +1,76 @@
+"""
+YAML means to us what it means to kubectl.
+
+`yaml.json` was written by sigs.k8s.io/yaml v1.6.0: for each text the JSON it becomes, or that
+it is refused. Where we differ on purpose, the test says so.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dryrack.kinds.yaml_text import ALIASED_MAX, DEPTH_MAX, Fault, Parsed, documents
+
+ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "yaml.json").read_text())
+TWICE = "a: 1\na: 2"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: repr(row["yaml"]))
+def test_each_text_becomes_the_same_json(row: dict[str, Any]) -> None:
+    """The same texts are refused, and the others have the same value and type of value."""
+    found = list(documents(row["yaml"]))
+
+    if "error" in row or row["yaml"] == TWICE:
+        assert isinstance(found[-1], Fault)
+    else:
+        assert json.dumps(value_of(found), sort_keys=True) == json.dumps(
+            row.get("json"), sort_keys=True
+        )
+
+
+def value_of(found: list[Parsed | Fault]) -> Any:
+    if not found:
+        return None
+    (only,) = found
+    assert isinstance(only, Parsed)
+    return only.value
+
+
+def test_an_alias_is_a_copy() -> None:
+    """Changing one place of a document never changes another."""
+    value = value_of(list(documents("a: &x {b: [1]}\nc: *x\n")))
+
+    value["a"]["b"].append(2)
+    assert value["c"] == {"b": [1]}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 100_000, "- " * 100_000 + "a"])
+def test_nesting_without_end_is_a_fault(text: str) -> None:
+    """A file of brackets is refused; it neither recurses nor crashes."""
+    (fault,) = documents(text)
+
+    assert isinstance(fault, Fault)
+    assert fault.message == f"nested more than {DEPTH_MAX} levels deep"
+
+
+def test_a_bomb_of_aliases_is_a_fault() -> None:
+    """Aliases of aliases are counted before they are expanded."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    (fault,) = documents("\n".join(lines))
+
+    assert isinstance(fault, Fault)
+    assert f"more than {ALIASED_MAX} values" in fault.message
+
+
+def test_syntax_errors_do_not_hide_each_other() -> None:
+    """Reading goes on after a bad document, up to a limit."""
+    found = list(documents("a: [\n---\nb: 1\n---\n c: ]\n---\nd: 1\n"))
+    lines = [each.place.line for each in found if isinstance(each, Fault)]
+    values = [each.value for each in found if isinstance(each, Parsed)]
+
+    assert lines == [2, 5]
+    assert values == [{"b": 1}, {"d": 1}]
+    assert "the rest was not read" in str(list(documents("--- [\n" * 100))[-1])
