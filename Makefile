@@ -14,7 +14,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV)" >&2
 	@$(PYTHON) -c 'import sys; sys.exit("dryrack needs Python 3.11 or newer; this is " + sys.version.split()[0] + "; run: make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,real]'
 	@touch $@
 
 .PHONY: setup

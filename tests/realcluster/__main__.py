@@ -60,7 +60,6 @@ def _up(arguments: argparse.Namespace) -> int:
         feature_gates=_switches(arguments.feature_gates),
         runtime_config=_switches(arguments.runtime_config),
         with_scheduler=not arguments.without_scheduler,
-        nodes_have_kubelets=arguments.node,
     )
     parts = cluster.Parts(node=arguments.node, kwok=arguments.kwok)
     bed = cluster.start(directory, options, parts, detached=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tests.realcluster import controlplane, kwok, node, programs
@@ -56,6 +56,7 @@ def start(
     parts = parts or Parts()
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
     processes = Processes(directory, detached=detached)
+    options = replace(options, nodes_live=parts.node or parts.kwok)
     cluster = Cluster(controlplane.start(directory, options, processes), processes)
     try:
         _add(cluster, parts, detached=detached)

@@ -34,8 +34,9 @@ class Options:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     runtime_config: Mapping[str, bool] = field(default_factory=dict)
     with_scheduler: bool = True
-    # Without a kubelet nobody renews leases, and every node would be taken for lost.
-    nodes_have_kubelets: bool = False
+    # Whether a kubelet or KWOK keeps nodes alive. If nobody does, nodes are taken as they are
+    # written: neither tainted when they are made nor lost when no lease is renewed.
+    nodes_live: bool = False
     # The API server refuses some addresses for nodes; the machine's own goes into certificates.
     server_addresses: tuple[str, ...] = ("127.0.0.1",)
 
@@ -141,6 +142,7 @@ class _Starter:
             "service-account-signing-key-file": str(tokens.key),
             "authorization-mode": "Node,RBAC",
             "enable-admission-plugins": "NodeRestriction",
+            "disable-admission-plugins": "" if self.options.nodes_live else "TaintNodesByCondition",
             "service-cluster-ip-range": "10.0.0.0/24",
             "endpoint-reconciler-type": "none",
             "allow-privileged": "true",
@@ -156,7 +158,7 @@ class _Starter:
 
     def _controller_manager(self, authority: Authority, tokens: Identity) -> None:
         user = authority.client("system:kube-controller-manager")
-        off = () if self.options.nodes_have_kubelets else ("-node-lifecycle-controller",)
+        off = () if self.options.nodes_live else ("-node-lifecycle-controller",)
         flags = {
             "kubeconfig": str(self._kubeconfig(authority, user, "controller-manager")),
             "service-account-private-key-file": str(tokens.key),

@@ -1,0 +1,129 @@
+"""
+The test bed as pytest fixtures: a shared control plane with a fresh namespace for each test, a
+private cluster on request, and a node on request.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+from tests.realcluster import cluster as clusters
+from tests.realcluster.controlplane import ControlPlane, Options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from subprocess import CompletedProcess
+
+    from tests.realcluster.cluster import Cluster, Parts
+
+_ACCOUNT_SECONDS_MAX = 30.0
+_COUNTER = itertools.count(1)
+
+
+class StartCluster(Protocol):
+    """Starts a cluster that ends with the test."""
+
+    def __call__(self, options: Options, parts: Parts | None = None) -> Cluster: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace of one test, and kubectl in it."""
+
+    name: str
+    plane: ControlPlane
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> CompletedProcess[str]:
+        return self.plane.kubectl("-n", self.name, *arguments, stdin=stdin)
+
+    def apply(self, manifest: str) -> None:
+        done = self.kubectl("apply", "-f", "-", stdin=manifest)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def real_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """One control plane for the whole run."""
+    with _started(request, Options()) as cluster:
+        yield cluster.plane
+
+
+@pytest.fixture(scope="session")
+def real_node_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """One cluster with a real kubelet for the whole run."""
+    with _started(request, Options(), clusters.Parts(node=True)) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def real_namespace(real_plane: ControlPlane) -> Iterator[Namespace]:
+    """A fresh namespace on the shared control plane."""
+    with _Fresh(real_plane) as namespace:
+        yield namespace
+
+
+@pytest.fixture
+def real_node_namespace(real_node_cluster: Cluster) -> Iterator[Namespace]:
+    """A fresh namespace on the cluster that has a real node."""
+    with _Fresh(real_node_cluster.plane) as namespace:
+        yield namespace
+
+
+@pytest.fixture
+def start_cluster(request: pytest.FixtureRequest) -> Iterator[StartCluster]:
+    """Private clusters, stopped when the test ends."""
+    with ExitStack() as stack:
+
+        def start(options: Options, parts: Parts | None = None) -> Cluster:
+            return stack.enter_context(_started(request, options, parts))
+
+        yield start
+
+
+class _started:  # noqa: N801 - reads as a statement: `with _started(…) as cluster`
+    """A cluster for the time of a block, in a directory whose path is short."""
+
+    def __init__(
+        self, request: pytest.FixtureRequest, options: Options, parts: Parts | None = None
+    ) -> None:
+        self._capture = request.config.pluginmanager.getplugin("capturemanager")
+        self._options, self._parts = options, parts
+
+    def __enter__(self) -> Cluster:
+        directory = Path(tempfile.mkdtemp(prefix="dryrack-"))
+        # The first start may build for minutes and says so; captured, it would look like a hang.
+        with self._capture.global_and_fixture_disabled():
+            self._cluster = clusters.start(directory, self._options, self._parts)
+        return self._cluster
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.stop()
+
+
+class _Fresh:
+    """A namespace for the time of a block, ready for pods."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._namespace = Namespace(f"test-{next(_COUNTER)}", plane)
+
+    def __enter__(self) -> Namespace:
+        namespace = self._namespace
+        done = namespace.plane.kubectl("create", "namespace", namespace.name)
+        assert done.returncode == 0, done.stderr
+        deadline = time.monotonic() + _ACCOUNT_SECONDS_MAX
+        while namespace.kubectl("get", "serviceaccount", "default").returncode != 0:
+            assert time.monotonic() < deadline, "no default service account"
+            time.sleep(0.05)
+        return namespace
+
+    def __exit__(self, *_: object) -> None:
+        self._namespace.plane.kubectl(
+            "delete", "namespace", self._namespace.name, "--wait=false", "--ignore-not-found"
+        )
