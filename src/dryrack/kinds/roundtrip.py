@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dryrack.kinds import shape
-from dryrack.kinds.decode import to_builtins
+from dryrack.kinds.decode import to_json
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -37,7 +37,8 @@ _IDENTITIES = (
 def changed(raw: dict[str, Any], before: T, after: T) -> dict[str, Any]:
     """The document `raw`, of which `before` was read, such that it reads as `after`."""
     known = shape.of(type(before))
-    result = _merged(raw, (to_builtins(before), to_builtins(after)), known)
+    change = msgspec.json.decode(to_json(before)), msgspec.json.decode(to_json(after))
+    result = _merged(raw, change, known)
     assert isinstance(result, dict), "an object stays an object"
     return result
 
