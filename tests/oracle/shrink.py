@@ -19,13 +19,19 @@ Path: TypeAlias = "tuple[str | int, ...]"
 TRIALS_MAX = 5000
 
 
-def shrink(case: Json, fails: Callable[[Json], bool]) -> Json:
-    """A smaller case that fails too; the case itself if nothing can be left out."""
+def shrink(
+    case: Json, fails: Callable[[Json], bool], *, keep: frozenset[str] = frozenset()
+) -> Json:
+    """
+    A smaller case that fails too; the case itself if nothing can be left out.
+
+    Parts whose names are in `keep` go only together with the whole that they belong to.
+    """
     trials = 0
     progress = True
     while progress and trials < TRIALS_MAX:
         progress = False
-        for smaller in _smaller(case):
+        for smaller in _smaller(case, keep):
             trials += 1
             if trials > TRIALS_MAX:
                 break
@@ -35,7 +41,7 @@ def shrink(case: Json, fails: Callable[[Json], bool]) -> Json:
     return case
 
 
-def _smaller(case: Json) -> Iterator[Json]:
+def _smaller(case: Json, keep: frozenset[str]) -> Iterator[Json]:
     """The case without one of its parts, from the outermost to the innermost."""
     for path in sorted(_paths(case), key=len):
         part = _at(case, path)
@@ -46,7 +52,7 @@ def _smaller(case: Json) -> Iterator[Json]:
             for index in range(len(part)):
                 yield _replaced(case, path, part[:index] + part[index + 1 :])
         else:
-            for name in part:
+            for name in (name for name in part if name not in keep):
                 rest = {other: value for other, value in part.items() if other != name}
                 yield _replaced(case, path, rest)
 

@@ -34,3 +34,11 @@ def test_a_case_is_not_changed_in_place() -> None:
     shrink(case, lambda smaller: True)
 
     assert case == {"claims": [{"name": "a"}, {"name": "b"}]}
+
+
+def test_what_must_stay_goes_only_with_its_whole() -> None:
+    """A device may go, but what is left of it keeps its name."""
+    case = {"devices": [{"name": "a", "taint": 1}, {"name": "b"}]}
+    small = shrink(case, lambda smaller: bool(smaller.get("devices")), keep=frozenset({"name"}))
+
+    assert small == {"devices": [{"name": "b"}]}
