@@ -33,6 +33,9 @@ class StartCluster(Protocol):
     def __call__(self, options: Options, parts: Parts | None = None) -> Cluster: ...
 
 
+StartModuleCluster = StartCluster
+
+
 @dataclass(frozen=True, slots=True)
 class Namespace:
     """A namespace of one test, and kubectl in it."""
@@ -79,6 +82,16 @@ def real_node_namespace(real_node_cluster: Cluster) -> Iterator[Namespace]:
 @pytest.fixture
 def start_cluster(request: pytest.FixtureRequest) -> Iterator[StartCluster]:
     """Private clusters, stopped when the test ends."""
+    yield from _private_clusters(request)
+
+
+@pytest.fixture(scope="module")
+def start_module_cluster(request: pytest.FixtureRequest) -> Iterator[StartModuleCluster]:
+    """Private clusters, stopped when the last test of the module ends."""
+    yield from _private_clusters(request)
+
+
+def _private_clusters(request: pytest.FixtureRequest) -> Iterator[StartCluster]:
     with ExitStack() as stack:
 
         def start(options: Options, parts: Parts | None = None) -> Cluster:

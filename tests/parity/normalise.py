@@ -1,0 +1,85 @@
+"""
+Answers without what differs between two runs of the same server.
+
+Identities keep their identity: the first uid that a script sees is `<uid 1>` wherever it
+occurs again, and the same holds for revisions and generated names. Only times, ages and the
+revision of a list, which moves with the whole cluster, are blanked out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z\b")
+_AGE = re.compile(r"(?<![\w.-])(?:\d+m)?\d+s\b(?: ago)?")
+_GAPS = re.compile(r" {2,}")
+_ADDRESS = re.compile(r"https://127\.0\.0\.1:\d+")
+_SHORT_AGE = re.compile(r"^(?:\d+m)?\d+s$")
+
+
+@dataclass(slots=True)
+class Normaliser:
+    """Remembers what one script has seen."""
+
+    _tokens: dict[tuple[str, str], str] = field(default_factory=dict)
+    _generated: dict[str, str] = field(default_factory=dict)
+
+    def body(self, value: Any) -> Any:
+        self._note_generated(value)
+        return self._value("", value)
+
+    def text(self, value: str) -> str:
+        """What kubectl printed: columns are as wide as their content, so gaps are made equal."""
+        aged = _AGE.sub("<age>", self._string(value))
+        return "\n".join(_GAPS.sub("  ", line).rstrip() for line in aged.splitlines())
+
+    def _value(self, key: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return self._object(value)
+        if isinstance(value, list):
+            return [self._value(key, inner) for inner in value]
+        if isinstance(value, str):
+            return self._keyed(key, value)
+        return value
+
+    def _object(self, value: dict[str, Any]) -> dict[str, Any]:
+        is_list = "items" in value or "rows" in value
+        made = {key: self._value(key, inner) for key, inner in value.items()}
+        if is_list and made.get("metadata", {}).get("resourceVersion"):
+            made["metadata"]["resourceVersion"] = "<list revision>"
+        return made
+
+    def _keyed(self, key: str, value: str) -> str:
+        if key == "resourceVersion" and value.isdigit() and value != "0":
+            return self._token("revision", value)
+        if key == "continue" and value:
+            return "<continue>"
+        if key == "cells" and _SHORT_AGE.match(value):
+            return "<age>"
+        return self._string(value)
+
+    def _string(self, value: str) -> str:
+        for name, token in self._generated.items():
+            value = value.replace(name, token)
+        value = _UUID.sub(lambda found: self._token("uid", found[0]), value)
+        value = _ADDRESS.sub("<server>", value)
+        return _TIME.sub("<time>", value)
+
+    def _note_generated(self, value: Any) -> None:
+        if isinstance(value, list):
+            for inner in value:
+                self._note_generated(inner)
+        elif isinstance(value, dict):
+            prefix, name = value.get("generateName"), value.get("name")
+            if isinstance(prefix, str) and isinstance(name, str) and name.startswith(prefix):
+                number = len(self._generated) + 1
+                self._generated.setdefault(name, f"{prefix}<generated {number}>")
+            for inner in value.values():
+                self._note_generated(inner)
+
+    def _token(self, kind: str, value: str) -> str:
+        number = sum(1 for known, _ in self._tokens if known == kind) + 1
+        return self._tokens.setdefault((kind, value), f"<{kind} {number}>")

@@ -1,0 +1,51 @@
+"""
+The recordings are what a real server says today.
+
+If one of these fails after a change of Kubernetes' version, record anew and read the difference;
+if it fails without one, the script depends on something that the normaliser does not know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.parity.__main__ import OPTIONS
+from tests.parity.recording import differences, read
+from tests.parity.run import Run
+from tests.parity.script import Script, load_all
+from tests.parity.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.realcluster.cluster import Cluster
+    from tests.realcluster.fixtures import StartModuleCluster
+
+REQUESTS_MIN = 150
+
+
+@pytest.fixture(scope="module")
+def cluster(start_module_cluster: StartModuleCluster) -> Iterator[Cluster]:
+    """A server that no other test has written to."""
+    return start_module_cluster(OPTIONS)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("script", load_all([]), ids=lambda script: script.name)
+def test_a_real_server_answers_as_recorded(script: Script, cluster: Cluster) -> None:
+    """Asked again, the real server gives the recorded answers."""
+    run = Run(script, Server.of(cluster.plane.kubeconfig), cluster.plane.kubectl_path)
+
+    assert list(differences(script, list(run.answers()))) == []
+
+
+@pytest.mark.parametrize("script", load_all([]), ids=lambda script: script.name)
+def test_every_step_has_its_answer(script: Script) -> None:
+    """A recording belongs to its script: the same steps in the same order."""
+    assert [answer["step"] for answer in read(script)] == [step.name for step in script.steps]
+
+
+def test_there_are_enough_requests_to_speak_of_parity() -> None:
+    """The recordings cover the breadth of the API, not a corner of it."""
+    assert sum(len(script.steps) for script in load_all([])) >= REQUESTS_MIN
