@@ -63,7 +63,7 @@ class Run:
     def _by_kubectl(self, step: Step) -> dict[str, Any]:
         words = shlex.split(self._filled(step.kubectl))
         stdin = self._filled(step.text) or json.dumps(self._filled(step.body))
-        kubectl = [self.kubectl, "--kubeconfig", self.server.kubeconfig]
+        kubectl = [str(self.kubectl), "--kubeconfig", str(self.server.kubeconfig)]
         done = subprocess.run(
             [*kubectl, "-n", self.script.namespace, *words],
             input=stdin,

@@ -17,8 +17,6 @@ from tests.parity.script import Script, load_all
 from tests.parity.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartModuleCluster
 
@@ -26,7 +24,7 @@ REQUESTS_MIN = 150
 
 
 @pytest.fixture(scope="module")
-def cluster(start_module_cluster: StartModuleCluster) -> Iterator[Cluster]:
+def cluster(start_module_cluster: StartModuleCluster) -> Cluster:
     """A server that no other test has written to."""
     return start_module_cluster(OPTIONS)
 
