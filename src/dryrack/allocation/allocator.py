@@ -51,7 +51,7 @@ Outcome = Allocated | Unsatisfiable
 INVALID_POOLS = "invalid resource pools were encountered"
 
 # A proof costs a look at every device for every request. So many dead ends cost about as much.
-_DEAD_ENDS_MAX = -1
+_DEAD_ENDS_MAX = 24
 
 
 class Allocator:
@@ -92,7 +92,7 @@ class Allocator:
         problem = Problem(self._surroundings, node, pools, claims)
         walk, ending = self._search(problem)
         if ending is Ending.FOUND:
-            return Allocated(assemble(problem, walk.picks(), walk.chosen_ways, self._chance))
+            return Allocated(assemble(problem, walk.chosen(), walk.chosen_ways, self._chance))
         error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
         return Unsatisfiable(node.metadata.name, error, walk)
 

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.constraints import ConstraintKind, LastDistinctState, MatchState
+from dryrack.allocation.constraints import MISSING, ConstraintKind, LastDistinctState, MatchState
 from dryrack.allocation.problem import USABLE
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ class Demand:
     request: int
     ways: tuple[Slate, ...]
     need: int
-    # Where in the order of its only way the devices begin that may still be chosen.
+    # Where in the order of its only way the devices begin that may still be chosen, and end.
     cursor: int | None = None
+    end: int | None = None
 
 
 @dataclass(slots=True)
@@ -124,28 +126,30 @@ class Bounds:
     def _supply(self, walk: Walk, demand: Demand, free: Mapping[int, int]) -> dict[int, int]:
         supply: dict[int, int] = {}
         for way in demand.ways:
-            counted = self._counted(walk, way, demand.cursor, free)
+            counted = self._counted(walk, way, demand, free)
             for sort, number in counted:
                 if number > 0 and sort not in supply and self._admitted(walk, way, sort):
                     supply[sort] = number
         return supply
 
     def _counted(
-        self, walk: Walk, way: Slate, cursor: int | None, free: Mapping[int, int]
+        self, walk: Walk, way: Slate, demand: Demand, free: Mapping[int, int]
     ) -> Iterable[tuple[int, int]]:
         if way.ask.admin:
-            return self._count_for_admin(walk, way, cursor or 0).items()
-        if cursor is None:
+            return self._count_for_admin(walk, way, demand).items()
+        if demand.cursor is None:
             served = self._served[self._likeness.row_of[id(way)]]
             return [(sort, free[sort]) for sort in served]
         sort = self._likeness.sort
-        usable = (d for d in way.order[cursor:] if way.status[d] == USABLE)
+        places = way.order[demand.cursor : demand.end]
+        usable = (d for d in places if way.status[d] == USABLE)
         left = Counter(sort[d] for d in usable if not walk.holds[d])
         return [(each, min(number, free[each])) for each, number in left.items()]
 
-    def _count_for_admin(self, walk: Walk, way: Slate, cursor: int) -> Counter[int]:
+    def _count_for_admin(self, walk: Walk, way: Slate, demand: Demand) -> Counter[int]:
         sort, claim, held = self._likeness.sort, way.claim, walk.held
-        usable = (d for d in way.order[cursor:] if way.status[d] == USABLE)
+        places = way.order[demand.cursor : demand.end]
+        usable = (d for d in places if way.status[d] == USABLE)
         return Counter(sort[d] for d in usable if (claim, d) not in held)
 
     def _admitted(self, walk: Walk, way: Slate, sort: int) -> bool:
@@ -158,11 +162,13 @@ class Bounds:
     def _open_to(self, walk: Walk, way: Slate, constraint: Constraint, device: int) -> bool:
         column = self._problem.columns[constraint.number]
         value, state = column[device], walk.states[constraint.number]
+        if value == MISSING:
+            return False
         if isinstance(state, MatchState):
             if not state.count:
                 return True
             return value >= 0 and not column.members[value].isdisjoint(state.shared)
-        return column.lists or value not in state.others(way.request, walk.ongoing)
+        return column.lists or value not in state.others(way.name_of, walk.ongoing)
 
     # The bounds.
 
@@ -248,13 +254,28 @@ class Bounds:
                     yield constraint
 
     def _short_of_totals(self, walk: Walk, groups: Sequence[_Group]) -> bool:
-        return any(
-            self._least(groups, costs) > self._counters_left(walk, numbers)
-            for numbers, costs in self._counter_names
-        ) or any(
-            self._least(groups, costs) > self._capacity_left(walk, groups, costs, places)
+        resources = [
+            (costs, self._counters_left(walk, numbers)) for numbers, costs in self._counter_names
+        ]
+        resources += [
+            (costs, self._capacity_left(walk, groups, costs, places))
             for places, costs in self._capacity_names
-        )
+        ]
+        if any(self._least(groups, costs) > left for costs, left in resources):
+            return True
+        scarce = [(costs, left) for costs, left in resources if left > 0]
+        return len(scarce) > 1 and self._short_of_all_together(groups, scarce)
+
+    def _short_of_all_together(
+        self, groups: Sequence[_Group], resources: Sequence[tuple[Mapping[int, int], int]]
+    ) -> bool:
+        """Whether even the shares of all resources, added up, exceed what there is."""
+        whole = prod(left for _, left in resources)
+        together: Counter[int] = Counter()
+        for costs, left in resources:
+            for sort, cost in costs.items():
+                together[sort] += cost * (whole // left)
+        return self._least(groups, together) > whole * len(resources)
 
     def _least(self, groups: Sequence[_Group], costs: Mapping[int, int]) -> int:
         """The least that all demands together can cost, each met by its cheapest sorts."""

@@ -13,6 +13,7 @@ difference either, nor does exchanging two in which alike devices are chosen.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.problem import FAILED, USABLE
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from dryrack.allocation.problem import Problem, Slate
-    from dryrack.allocation.search import Walk
+    from dryrack.allocation.search import Frame, Walk
 
 # Keeps usable and failed, makes every refusal one and the same.
 _FOLD = bytes(code if code in (USABLE, FAILED) else 0 for code in range(256))
 
 NO_GROUP = -1
+# Past every device.
+_NOWHERE = 1 << 60
 
 
 class _Numbers:
@@ -60,6 +63,9 @@ class Likeness:
         self._counters = [self._counters_of(group) for group in self.members]
         self.local = [0] * len(problem.devices)
         self.form = self._number_forms(slates)
+        self._tokens = _Numbers()
+        self._shareable = [problem.shareable(device) for device in range(len(problem.devices))]
+        self._place = {d: place for group in self.members for place, d in enumerate(group)}
 
     def _number_rows(self, slates: Sequence[Slate]) -> dict[int, int]:
         numbers: dict[bytes, int] = {}
@@ -156,73 +162,62 @@ class Likeness:
 
     def choices(self, walk: Walk) -> Hashable:
         """The devices chosen so far, up to exchanges that make no difference."""
-        return self._told(walk, None, 0)
+        return self._told(walk, _NOWHERE)
 
     def choices_from(self, walk: Walk, slate: Slate, cursor: int) -> Hashable:
         """The same with the devices before a place in the ask's order told from those after."""
-        return self._told(walk, slate, cursor)
+        return self._told(walk, slate.order[cursor] if cursor < len(slate.order) else _NOWHERE)
 
-    def _told(self, walk: Walk, slate: Slate | None, cursor: int) -> Hashable:
-        boundary = self._boundary(slate, cursor)
-        plain: list[Hashable] = []
-        grouped: dict[int, list[Hashable]] = {}
-        for frame in walk.stack:
-            device = frame.chosen
-            if device < 0 or frame.slot < 0:
-                continue
-            after = device >= boundary
+    def _told(self, walk: Walk, boundary: int) -> Hashable:
+        plain: list[int] = []
+        grouped: dict[int, list[int]] = {}
+        for slate, device in walk.chosen():
             group = self.group[device]
             if group == NO_GROUP:
-                plain.append((self.sort[device], after, self._holder(walk, frame.slate)))
+                token = 2 * self.sort[device] + (device >= boundary)
+                plain.append(self._held_by(slate, token))
             else:
-                token = (self.local[device], after, self._share(frame.slate, device))
-                grouped.setdefault(group, []).append((token, self._holder(walk, frame.slate)))
-        plain.sort(key=repr)
+                grouped.setdefault(group, []).append(self._token(slate, device, boundary))
+        plain.sort()
         touched = sorted(
-            (
-                (self.form[group], sorted(tokens, key=repr), self._rest(group, slate, cursor))
-                for group, tokens in grouped.items()
-            ),
-            key=repr,
+            (self.form[group], self._rest(group, boundary), *sorted(tokens))
+            for group, tokens in grouped.items()
         )
-        return repr((plain, touched))
+        return tuple(plain), tuple(touched)
 
-    @staticmethod
-    def _boundary(slate: Slate | None, cursor: int) -> int:
-        if slate is None or cursor >= len(slate.order):
-            return 1 << 60
-        return slate.order[cursor]
+    def _token(self, slate: Slate, device: int, boundary: int) -> int:
+        """A number for a chosen device of a group, equal where exchanging makes no difference."""
+        place = self._place[device] if self._shareable[device] else -1
+        need = slate.needs.get(device) if self._shareable[device] else None
+        claim = slate.claim if self._problem.has_admin else 0
+        return self._tokens.of((self.local[device], device >= boundary, place, need, claim))
 
-    def _holder(self, walk: Walk, slate: Slate) -> int:
+    def _held_by(self, slate: Slate, token: int) -> int:
         # Only admin access looks at who holds a device.
-        return slate.claim if walk.problem.has_admin else 0
+        return token * len(self._problem.claims) + slate.claim if self._problem.has_admin else token
 
-    def _share(self, slate: Slate, device: int) -> Hashable:
-        if not self._problem.shareable(device):
-            return None
-        return self.members[self.group[device]].index(device), slate.needs.get(device)
+    def _rest(self, group: int, boundary: int) -> int:
+        """How many of the group's devices come at or after the boundary."""
+        members = self.members[group]
+        return len(members) - bisect_left(members, boundary)
 
-    def _rest(self, group: int, slate: Slate | None, cursor: int) -> int:
-        """How many of the group's devices come at or after the place."""
-        boundary = self._boundary(slate, cursor)
-        return sum(device >= boundary for device in self.members[group])
-
-    def twin_key(self, walk: Walk, slate: Slate, slot: int, device: int) -> Hashable:
+    def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
         """Equal for two devices of which the second need not be tried after the first."""
-        group = self.group[device]
+        slate, group = frame.slate, self.group[device]
         held = walk.holds[device] if slate.ask.admin else 0
-        if group == NO_GROUP or slot > 0 or (slate.count > 1 and self._order_matters(slate)):
+        if group == NO_GROUP or frame.slot > 0 or (slate.count > 1 and slate.constraints):
             return self.sort[device], held
-        chosen = sorted(
-            repr((self.local[f.chosen], self._share(f.slate, f.chosen), f.slate.claim))
-            for f in walk.stack
-            if f.slot >= 0 and f.chosen >= 0 and self.group[f.chosen] == group
-        )
-        share = None
-        if self._problem.shareable(device):
-            share = self.members[group].index(device)
-        return self.form[group], self.local[device], share, tuple(chosen), held
+        if frame.touched is None:
+            # Nothing changes while a frame goes through its devices.
+            frame.touched = self._touched(walk)
+        place = self._place[device] if self._shareable[device] else -1
+        chosen = frame.touched.get(group, ())
+        return self.form[group], self.local[device], place, chosen, held
 
-    @staticmethod
-    def _order_matters(slate: Slate) -> bool:
-        return bool(slate.constraints)
+    def _touched(self, walk: Walk) -> dict[int, tuple[int, ...]]:
+        grouped: dict[int, list[int]] = {}
+        for slate, device in walk.chosen():
+            if self.group[device] != NO_GROUP:
+                token = self._token(slate, device, _NOWHERE)
+                grouped.setdefault(self.group[device], []).append(token)
+        return {group: tuple(sorted(tokens)) for group, tokens in grouped.items()}

@@ -80,6 +80,7 @@ class Slate:
         "constraints",
         "count",
         "failures",
+        "name_of",
         "needs",
         "order",
         "request",
@@ -92,6 +93,8 @@ class Slate:
         self.claim = claim
         # Counted through all claims.
         self.request = request
+        # The first request of the claim with this name; the API allows no second.
+        self.name_of = request
         self.sub = sub
         self.count = ask.count
         self.constraints: tuple[Constraint, ...] = ()
@@ -143,7 +146,8 @@ class Problem:
 
     def _add_claim(self, index: int, claim: ResourceClaim) -> None:
         first = len(self.requests)
-        least = sum(self._add_request(index, claim, each) for each in claim.spec.devices.requests)
+        names: dict[str, int] = {}
+        least = sum(self._add_request(index, each, names) for each in claim.spec.devices.requests)
         if least > RESULTS_MAX:
             raise AllocationError(
                 f"claim {claim_name(claim)}: number of requested devices {least} "
@@ -154,9 +158,9 @@ class Problem:
             for slate in slates:
                 slate.constraints = tuple(self._covering(slate))
 
-    def _add_request(self, claim_index: int, claim: ResourceClaim, request: DeviceRequest) -> int:
+    def _add_request(self, claim_index: int, request: DeviceRequest, names: dict[str, int]) -> int:
         """Add a request; returns the fewest devices that satisfy it."""
-        surroundings = self.surroundings
+        claim, surroundings = self.claims[claim_index], self.surroundings
         check_gates(claim, request, surroundings.features)
         slates: list[Slate] = []
         for sub, draft in enumerate(asks_of(claim, request, surroundings.classes)):
@@ -170,6 +174,7 @@ class Problem:
             if slate.ask.takes_all:
                 slate.all_devices = list(self._all_devices(slate))
                 slate.count = len(slate.all_devices)
+            slate.name_of = names.setdefault(slate.ask.base, slate.request)
             self.has_admin |= slate.ask.admin
             slates.append(slate)
         self.requests.append(tuple(slates))
@@ -382,6 +387,10 @@ class Problem:
         return Code.TAINTED if blocking_taints(offered, slate.ask.tolerations) else 0
 
     def _lacking_attribute(self, slate: Slate, device: int) -> int:
+        # Up to 1.36 a device that one constraint admits and another refuses leaves a trace.
+        traces = slate.count > 1 or self.surroundings.features.list_type_attributes
+        if traces and len(slate.constraints) > 1 and self.surroundings.release is Release.V1_36:
+            return 0
         for constraint in slate.constraints:
             if self.columns[constraint.number][device] == MISSING:
                 return Code.CONSTRAINT

@@ -7,8 +7,8 @@ left out when it provably holds no leaf that ends the attempt: no solution, and 
 What ends the attempt with an error? A *mine*: a request and a device for which a selector
 cannot be evaluated. The walk treads on it when it comes to the request, the device is not held
 by an earlier choice, and no solution came before. And "all" devices under a constraint: the
-first of them that breaks it. Both are known from the table before the walk, the first exactly,
-the second as a possibility. From this follows what may be cut:
+first of them that breaks it, which counts as a mine of that request if it is possible at all.
+Mines are known from the table before the walk. From this follows what may be cut:
 
 - Bounds prove that requests cannot all be satisfied. If those from here up to, and not
   including, the next request with a mine cannot, then neither the end nor that mine is ever
@@ -46,6 +46,7 @@ from dryrack.allocation.search import Walk
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
+    from dryrack.allocation.constraints import Constraint
     from dryrack.allocation.problem import Problem, Slate
     from dryrack.allocation.search import Frame
 
@@ -61,7 +62,8 @@ class SearchProof:
         self._slates = [slate for ways in problem.requests for slate in ways]
         for slate in self._slates:
             _complete(problem, slate)
-        self._mined = [any(map(_has_mine, ways)) for ways in problem.requests]
+        self._safe = {id(s): safe_prefix(problem, s) for s in self._slates if s.ask.takes_all}
+        self._mined = [any(map(self._has_mine, ways)) for ways in problem.requests]
         self._horizon = self._next_mines()
         self._least_after = self._least_results()
         self._likeness = Likeness(problem, self._slates)
@@ -91,7 +93,7 @@ class SearchProof:
         frame.key = self._key(walk, frame)
         if frame.key in self._dead:
             return True
-        if self._mined[request] and _has_mine(slate):
+        if self._mined[request] and self._has_mine(slate):
             return False
         now = Demand(request, (slate,), slate.count - frame.slot, frame.cursor)
         return self._out_of_bounds(walk, [now, *self._later(request + 1)])
@@ -101,7 +103,7 @@ class SearchProof:
             self._dead.add(frame.key)
 
     def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
-        return self._likeness.twin_key(walk, frame.slate, frame.slot, device)
+        return self._likeness.twin_key(walk, frame, device)
 
     def _key(self, walk: Walk, frame: Frame) -> Hashable:
         slate = frame.slate
@@ -116,6 +118,11 @@ class SearchProof:
         choices = self._likeness.choices_from(walk, slate, frame.cursor)
         return slate.request, slate.sub, frame.slot, frame.cursor, states, choices
 
+    def _has_mine(self, slate: Slate) -> bool:
+        if slate.ask.takes_all:
+            return self._safe[id(slate)] < len(slate.all_devices)
+        return any(slate.status[device] == FAILED for device in slate.order)
+
     # Bounds.
 
     def _out_of_bounds(self, walk: Walk, demands: list[Demand]) -> bool:
@@ -129,6 +136,11 @@ class SearchProof:
             need = min(_need(way) for way in ways)
             if need > 0:
                 yield Demand(number, ways, need)
+        if end < len(self._problem.requests) and len(self._problem.requests[end]) == 1:
+            [way] = self._problem.requests[end]
+            if way.ask.takes_all and self._safe[id(way)]:
+                # Until a constraint can break, "all" fails like any other request.
+                yield Demand(end, (way,), self._safe[id(way)], 0, self._safe[id(way)])
 
     def _next_mines(self) -> list[int]:
         horizon = [len(self._mined)] * len(self._mined)
@@ -190,12 +202,34 @@ def _complete(problem: Problem, slate: Slate) -> None:
         slate.order = [d for d in devices if slate.status[d] in (USABLE, FAILED)]
 
 
-def _has_mine(slate: Slate) -> bool:
-    if slate.ask.takes_all:
-        return bool(slate.constraints)
-    return any(slate.status[device] == FAILED for device in slate.order)
-
-
 def _need(way: Slate) -> int:
     # "All" of nothing fails; one device that nobody has says the same.
     return 1 if way.ask.takes_all and not way.all_devices else way.count
+
+
+def safe_prefix(problem: Problem, slate: Slate) -> int:
+    """How many of "all" devices come before the first that might break a constraint."""
+    return min(
+        (_safe_under(problem, slate, constraint) for constraint in slate.constraints),
+        default=len(slate.all_devices),
+    )
+
+
+def _safe_under(problem: Problem, slate: Slate, constraint: Constraint) -> int:
+    column = problem.columns[constraint.number]
+    if column.lists:
+        return 0
+    match = constraint.kind is ConstraintKind.MATCH
+    seen = {
+        column[device]
+        for ways in problem.requests[: slate.request]
+        for way in ways
+        if constraint in way.constraints
+        for device in way.order
+    }
+    for place, device in enumerate(slate.all_devices):
+        value = column[device]
+        if value < 0 or (bool(seen - {value}) if match else value in seen):
+            return place
+        seen.add(value)
+    return len(slate.all_devices)

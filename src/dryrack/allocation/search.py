@@ -50,7 +50,7 @@ class Ending(IntEnum):
 class Frame:
     """A request being satisfied, or one device of it being chosen."""
 
-    __slots__ = ("chosen", "cursor", "exceeded", "key", "slate", "slot", "tried")
+    __slots__ = ("chosen", "cursor", "exceeded", "key", "slate", "slot", "touched", "tried")
 
     def __init__(self, slate: Slate, slot: int) -> None:
         self.slate = slate
@@ -62,6 +62,7 @@ class Frame:
         # For the proof: what has been tried here, and how to remember that it failed.
         self.tried: set[Hashable] = set()
         self.key: Hashable = None
+        self.touched: dict[int, tuple[int, ...]] | None = None
 
 
 class Proof(Protocol):
@@ -125,11 +126,11 @@ class Walk:
         top = self.stack[-1] if self.stack else None
         if top is None or top.slot < 0 or top.slot + 1 >= top.slate.count:
             return -1
-        return top.slate.request
+        return top.slate.name_of
 
-    def picks(self) -> list[tuple[Slate, int]]:
+    def chosen(self) -> list[tuple[Slate, int]]:
         """What is chosen, in the order of the results."""
-        return [(frame.slate, frame.chosen) for frame in self.stack if frame.slot >= 0]
+        return [(frame.slate, frame.chosen) for frame in self.stack if frame.chosen >= 0]
 
     # Frames. `None` as an ending means: the frame on top of the stack goes on.
 
@@ -313,14 +314,14 @@ class Walk:
         constraints = slate.constraints
         for done, constraint in enumerate(constraints):
             value = self.problem.columns[constraint.number][device]
-            if value == -1 or not self.states[constraint.number].add(slate.request, value):
+            if value == -1 or not self.states[constraint.number].add(slate.name_of, value):
                 self._unconstrain(slate, constraints[:done])
                 return False
         return True
 
     def _unconstrain(self, slate: Slate, constraints: Sequence[Constraint]) -> None:
         for constraint in reversed(constraints):
-            self.states[constraint.number].remove(slate.request)
+            self.states[constraint.number].remove(slate.name_of)
 
     # Changes.
 
@@ -369,4 +370,4 @@ class Walk:
         self.dead_ends += 1
         if self.stuck is None or self._picks > len(self.deepest):
             self.stuck = slate
-            self.deepest = tuple(pick for pick in self.picks() if pick[1] >= 0)
+            self.deepest = tuple(self.chosen())
