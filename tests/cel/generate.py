@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.cel.generate_devices import random_device
 from tests.cel.generate_expressions import ExpressionMaker
+from tests.cel.generate_hostile import hostile
 from tests.cel.pieces import piece
 from tests.cel.signatures import Signatures
 
@@ -58,6 +59,8 @@ def generate(seed: str) -> Generated:
 
 
 def _expression(chance: Random, device: Mapping[str, Any]) -> Piece:
+    if chance.random() < 0.01:
+        return piece(t.BOOL, hostile(chance))
     made = ExpressionMaker(chance, device, _signatures()).selector()
     if chance.random() < 0.1:
         return piece(t.BOOL, damaged(chance, made.text))
