@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A YAML text inside a document, and the line of the file before its first."""
+    """A YAML text inside a document, and where in the file its lines are."""
 
     tree: Tree
     path: Path
-    line: int
+    key_line: int
+    is_block: bool
+
+    def line(self, path: Path) -> int:
+        """The line of the file; of a text that is not written in lines, that of its key."""
+        inner = self.tree.locate(path[len(self.path) :]).line
+        return self.key_line + inner if self.is_block else self.key_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +51,7 @@ class Blueprint:
 
     def line(self, path: Path) -> int | None:
         """The line of `path`, if it is in a text inside the document."""
-        if self.text is None:
-            return None
-        inner = path[len(self.text.path) :]
-        return self.text.line + self.text.tree.locate(inner).line
+        return None if self.text is None else self.text.line(path)
 
     def devices(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         for index, device in enumerate(_items(self.spec.get("devices"))):
@@ -78,36 +81,49 @@ def blueprints(world: World) -> Iterator[Blueprint]:
         spec = _fields(document.raw.get("spec"))
         match document.kind:
             case "ConfigMap":
-                yield from _of_config_map(entry)
+                yield from _of_config_map(entry, world)
             case "NodeOverlay":
                 for index, each in enumerate(_items(spec.get("resourceSlices"))):
                     path: Path = ("spec", "resourceSlices", index, "spec")
                     yield Blueprint(entry, path, _fields(each.get("spec")), selects_nodes=True)
             case "DRAConfig":
+                yield _of_driver(entry, ("spec",), spec)
                 for index, pool in enumerate(_items(spec.get("pools"))):
                     for nth, each in enumerate(_items(pool.get("resourceSlices"))):
                         path = ("spec", "pools", index, "resourceSlices", nth)
                         yield Blueprint(entry, path, each, selects_nodes=True)
 
 
-def _of_config_map(entry: Entry[object]) -> Iterator[Blueprint]:
+def _of_config_map(entry: Entry[object], world: World) -> Iterator[Blueprint]:
     for key, content in _fields(entry.document.raw.get("data")).items():
         if not isinstance(content, str) or "mappings" not in content:
             continue
         path: Path = ("data", key)
+        key_line = entry.document.place(path).line
+        # A block has the text's lines as they are; the line after the key tells it from others.
+        is_block = world.line_text(entry.document, key_line + 1) == content.splitlines()[0].strip()
         for parsed in documents(content):
             if isinstance(parsed, Parsed):
-                text = Text(parsed.tree, path, entry.document.place(path).line)
+                text = Text(parsed.tree, path, key_line, is_block)
                 yield from _of_mappings(entry, text, _fields(parsed.value))
 
 
 def _of_mappings(
     entry: Entry[object], text: Text, config: Mapping[str, Any]
 ) -> Iterator[Blueprint]:
+    yield _of_driver(entry, text.path, config, text)
     for index, mapping in enumerate(_items(config.get("mappings"))):
         path = (*text.path, "mappings", index, "resourceSlice")
         selects = bool(mapping.get("nodeSelectorTerms") or mapping.get("nodeSelector"))
         yield Blueprint(entry, path, _fields(mapping.get("resourceSlice")), selects, text)
+
+
+def _of_driver(
+    entry: Entry[object], path: Path, config: Mapping[str, Any], text: Text | None = None
+) -> Blueprint:
+    """A blueprint of nothing but the driver that a configuration states for all of its slices."""
+    driver = {"driver": config["driver"]} if "driver" in config else {}
+    return Blueprint(entry, path, driver, selects_nodes=False, text=text)
 
 
 def _fields(value: object) -> Mapping[str, Any]:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.asks import asks_of
 from dryrack.hardware.lint.finding import Problem, Severity
-from dryrack.hardware.lint.names import qualified, suggestion
+from dryrack.hardware.lint.names import suggestion
 from dryrack.hardware.lint.registry import Registry, broken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from dryrack.hardware.lint.asks import Ask
     from dryrack.hardware.lint.finding import Path
-    from dryrack.hardware.lint.world import ClaimEntry, PlacedDevice, World
+    from dryrack.hardware.lint.world import ClaimEntry, World
     from dryrack.kinds.resource import DeviceConstraint
 
 RULES = Registry()
@@ -65,7 +65,7 @@ def constraint_attribute_missing(world: World) -> Iterator[Problem]:
         field, attribute = _attribute(constraint)
         for ask in asks:
             selected = world.candidates(ask)
-            names = _attribute_names(selected.devices)
+            names = selected.names_of("attributes")
             if selected.shapes and "/" in attribute and attribute not in names:
                 yield Problem(
                     claim.entry,
@@ -73,14 +73,6 @@ def constraint_attribute_missing(world: World) -> Iterator[Problem]:
                     f"no device that matches request {ask.name!r} has attribute {attribute!r}",
                     suggestion(attribute, names) or "name one that they have",
                 )
-
-
-def _attribute_names(devices: Iterable[PlacedDevice]) -> frozenset[str]:
-    return frozenset(
-        qualified(name, placed.entry.value.spec.driver)
-        for placed in devices
-        for name in placed.device.attributes
-    )
 
 
 @RULES.rule(

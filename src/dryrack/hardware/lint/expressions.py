@@ -9,7 +9,7 @@ with a text. Whatever is written otherwise yields no hint, never a wrong one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
@@ -28,6 +28,8 @@ _MISSING = re.compile(r"no such key: ([^\s(]+)")
 _COMPARISONS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"})
 _INDEX = "_[_]"
 _KINDS = ("attributes", "capacity")
+# Fields of a device that every shape keeps.
+_OWN_FIELDS = ("driver", "allowMultipleAllocations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,13 @@ def guard(expression: str, key: str, everything: Selected) -> str:
     read = next((each for each in _reads(expression) if each.name == key), None)
     if read is None:
         return f"ask first whether {key!r} is there, with `in` or has()"
-    known = _names(everything, read.kind)
+    known = everything.names_of(read.kind)
     full = f"{read.domain}/{read.name}"
     if full in known:
         domain = f'device.{read.kind}["{read.domain}"]'
         return f'guard it: "{key}" in {domain} && {domain}.{key} …'
     other = _KINDS[1 - _KINDS.index(read.kind)]
-    if full in _names(everything, other):
+    if full in everything.names_of(other):
         return f"it is in {other}; write {Read(other, read.domain, read.name)}"
     return suggestion(full, known) or f"no device has {full!r}; publish it, or remove the test"
 
@@ -78,6 +80,32 @@ def hint(expressions: Sequence[str], everything: Selected) -> str:
                 near = suggestion(text, values)
                 return f"{text!r} does not occur; {near or 'there are ' + quoted(values)}"
     return ""
+
+
+def visible_names(expression: str) -> frozenset[str] | None:
+    """
+    The names of attributes and capacities that the expression can tell apart devices by.
+
+    None if it looks at a device in any other way than by name, as by a loop over attributes.
+    """
+    names: set[str] = set()
+    known: set[int] = set()
+    for node in _nodes(expression):
+        read = _read(node) or _presence(node)
+        if read is not None or _is_own_field(node):
+            names.add(read.name if read else "")
+            known.update(inner.id for inner in _inside(node))
+        elif isinstance(node, Ident) and node.name == "device" and node.id not in known:
+            return None
+    return frozenset(names)
+
+
+def _inside(node: Expr) -> Iterator[Expr]:
+    pending = [node]
+    while pending:
+        inner = pending.pop()
+        yield inner
+        pending.extend(_children(inner))
 
 
 @lru_cache(maxsize=1024)
@@ -147,6 +175,17 @@ def _read(node: Expr) -> Read | None:
     return None
 
 
+def _presence(node: Expr) -> Read | None:
+    """What `"name" in device.attributes["domain"]` and `has(…)` ask for."""
+    if isinstance(node, Select) and node.test_only:
+        return _read(replace(node, test_only=False))
+    if isinstance(node, Call) and node.function == "@in":
+        key, operand = node.args
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            return _read(Select(node.id, node.position, operand, key.value))
+    return None
+
+
 def _step(node: Expr) -> tuple[Expr, str] | None:
     """The operand and key of `operand.key` and `operand["key"]`."""
     if isinstance(node, Select) and not node.test_only:
@@ -158,25 +197,18 @@ def _step(node: Expr) -> tuple[Expr, str] | None:
     return None
 
 
+def _is_own_field(node: Expr) -> bool:
+    return isinstance(node, Select) and node.field in _OWN_FIELDS and _is_device(node.operand)
+
+
 def _is_device(node: Expr) -> bool:
     return isinstance(node, Ident) and node.name == "device"
-
-
-def _names(everything: Selected, kind: str) -> frozenset[str]:
-    """Full names of all attributes or capacities that any device has."""
-    return frozenset(
-        qualified(name, placed.entry.value.spec.driver)
-        for shape in everything.shapes
-        for placed in shape.members[:1]
-        for name in getattr(placed.device, kind)
-    )
 
 
 def _values(everything: Selected, read: Read) -> tuple[str, ...]:
     """The texts that `read` can give, on any device."""
     found: set[str] = set()
-    for shape in everything.shapes:
-        placed = shape.members[0]
+    for placed in everything.examples:
         driver = placed.entry.value.spec.driver
         if read.kind == "driver":
             found.add(driver)

@@ -67,7 +67,9 @@ def read_world(files: Iterable[tuple[str, bytes]]) -> World:
     """Everything that the files say."""
     documents: list[Document] = []
     faults: list[Problem] = []
+    contents: dict[str, bytes] = {}
     for name, content in files:
+        contents[name] = content
         reading = read(content, name)
         documents += reading.documents
         faults += reading.problems
@@ -79,6 +81,7 @@ def read_world(files: Iterable[tuple[str, bytes]]) -> World:
         faults=tuple(faults),
         mismatches=tuple(pair for each in objects for pair in each.mismatches),
         unknown_fields=tuple(pair for each in objects for pair in each.unknown_fields),
+        contents=contents,
     )
 
 

@@ -1,21 +1,25 @@
 """
 Which devices a list of selectors picks, by evaluating it on every device there is.
 
-Fleets are many copies of few devices. Devices that look the same to an expression are one
-`Shape`, an expression is compiled once, and a list of selectors runs once per shape, however
-many claims carry it. As in the scheduler, selectors run in order, a device that one refuses
-is not shown to the next, and an error is not a "no": it stops the pod that met it.
+Fleets are many copies of few devices. Devices that look the same to all expressions, because
+they differ only in what none of them reads, are one `Shape`. An expression is compiled once,
+and a list of selectors runs once per shape, however many claims carry it. As in the scheduler,
+selectors run in order, a device that one refuses is not shown to the next, and an error is not
+a "no": it stops the pod that met it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dryrack import cel
+from dryrack.hardware.lint.names import qualified
+from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.hardware.lint.world import PlacedDevice
     from dryrack.kinds.resource import DeviceSelector
@@ -52,7 +56,7 @@ class Failure:
         return sum(len(shape.members) for shape in self.shapes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Selected:
     """What remains of the shapes; unsound if an expression did not compile."""
 
@@ -61,16 +65,44 @@ class Selected:
     compiled: bool = True
 
     @property
-    def devices(self) -> Iterable[PlacedDevice]:
+    def devices(self) -> Iterator[PlacedDevice]:
         return (placed for shape in self.shapes for placed in shape.members)
+
+    @property
+    def examples(self) -> Iterator[PlacedDevice]:
+        """One device of each shape."""
+        return (shape.members[0] for shape in self.shapes)
+
+    @cached_property
+    def device_count(self) -> int:
+        return sum(len(shape.members) for shape in self.shapes)
+
+    def names_of(self, kind: str) -> frozenset[str]:
+        """Full names of all attributes, or of all capacities."""
+        return self._names[kind]
+
+    @cached_property
+    def _names(self) -> Mapping[str, frozenset[str]]:
+        return {
+            kind: frozenset(
+                qualified(name, placed.entry.value.spec.driver)
+                for placed in self.examples
+                for name in getattr(placed.device, kind)
+            )
+            for kind in ("attributes", "capacity")
+        }
 
 
 class Selection:
     """All devices of a world, ready to be asked about."""
 
-    def __init__(self, devices: Iterable[PlacedDevice]) -> None:
-        self.everything = Selected(_shapes(devices))
+    def __init__(
+        self, devices: Iterable[PlacedDevice], visible: frozenset[str] | None = None
+    ) -> None:
+        """`visible` are the attributes and capacities that anybody reads; None for all."""
+        self.everything = Selected(_shapes(devices, visible))
         self._programs: dict[str, cel.Program | None] = {}
+        # By identity: every `among` is itself an answer that is kept here.
         self._answers: dict[tuple[Hashable, ...], Selected] = {}
 
     def select(self, selectors: Sequence[DeviceSelector], among: Selected) -> Selected:
@@ -116,30 +148,42 @@ def _evaluate(
     return tuple(passed), errors
 
 
-def _shapes(devices: Iterable[PlacedDevice]) -> tuple[Shape, ...]:
+def _shapes(devices: Iterable[PlacedDevice], visible: frozenset[str] | None) -> tuple[Shape, ...]:
     found: dict[Hashable, Shape] = {}
     for placed in devices:
         driver, device = placed.entry.value.spec.driver, placed.device
         key = (
             driver,
-            tuple(sorted(device.attributes.items(), key=_first)),
-            tuple(
-                sorted(((name, each.value) for name, each in device.capacity.items()), key=_first)
-            ),
+            _seen(device.attributes, visible),
+            _seen(device.capacity, visible),
             bool(device.allow_multiple_allocations),
         )
-        if key not in found:
-            found[key] = Shape(
-                cel.Device(
-                    driver,
-                    device.attributes,
-                    device.capacity,
-                    device.allow_multiple_allocations,
-                )
-            )
-        found[key].members.append(placed)
+        shape = found.get(key)
+        if shape is None:
+            attributes, capacity = device.attributes, device.capacity
+            multiple = device.allow_multiple_allocations
+            shape = found[key] = Shape(cel.Device(driver, attributes, capacity, multiple))
+        shape.members.append(placed)
     return tuple(found.values())
 
 
-def _first(pair: tuple[str, object]) -> str:
-    return pair[0]
+def _seen(values: Mapping[str, object], visible: frozenset[str] | None) -> tuple[object, ...]:
+    """What can be seen of a map, in an order that does not depend on how it was written."""
+    names = sorted(
+        name
+        for name, value in values.items()
+        if visible is None or name.rpartition("/")[2] in visible or _is_odd(value)
+    )
+    return tuple((name, _value(values[name])) for name in names)
+
+
+def _value(value: object) -> object:
+    # A request policy is not visible to expressions.
+    return value.value if isinstance(value, DeviceCapacity) else value
+
+
+def _is_odd(value: object) -> bool:
+    """Whether the value alone can make every expression fail on the device."""
+    return isinstance(value, DeviceAttribute) and (
+        value.int_value is None and value.bool_value is None and value.string_value is None
+    )

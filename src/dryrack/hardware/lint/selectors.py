@@ -94,7 +94,7 @@ def _picks_nothing(use: _Use) -> bool:
 
 def _nothing(use: _Use, world: World, remark: str) -> Problem:
     texts = [each.cel.expression for each in use.selectors if each.cel]
-    total = sum(1 for _ in use.among.devices)
+    total = use.among.device_count
     return Problem(
         use.entry,
         use.expression(0) if len(texts) == 1 else (*use.path, "selectors"),

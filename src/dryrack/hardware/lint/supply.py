@@ -7,7 +7,6 @@ fleet, and are warnings.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint import examples
@@ -15,18 +14,15 @@ from dryrack.hardware.lint.asks import asks_of
 from dryrack.hardware.lint.finding import Problem, Severity
 from dryrack.hardware.lint.names import suggestion
 from dryrack.hardware.lint.registry import Registry, broken
-from dryrack.kinds.selectors import tolerates_device_taint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from dryrack.hardware.lint.asks import Ask
-    from dryrack.hardware.lint.world import ClaimEntry, PlacedDevice, World
+    from dryrack.hardware.lint.reach import Reach
+    from dryrack.hardware.lint.world import ClaimEntry, World
 
 RULES = Registry()
-
-# The effects that keep a request away; None is only a note.
-_KEEPING_AWAY = ("NoSchedule", "NoExecute")
 
 _SOUND = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM)
 _TAINT = """\
@@ -35,30 +31,15 @@ _TAINT = """\
 """
 
 
-def _availability(world: World, devices: Iterable[PlacedDevice]) -> tuple[int, str]:
-    """The most of these devices that one node can reach, and the name of such a node."""
-    shared, own = 0, Counter[str]()
-    for placed in devices:
-        node = placed.node_name
-        if node is None:
-            shared += 1
-        else:
-            own[node] += 1
-    best = max(world.node_names, key=lambda name: own[name], default="")
-    return shared + own[best], best
+def _reach(world: World, ask: Ask) -> Reach:
+    return world.supply.reach([world.candidates(ask)], ask.details.tolerations)
 
 
-def _is_usable(ask: Ask, placed: PlacedDevice) -> bool:
-    """Whether no taint keeps the device from the ask."""
-    return all(
-        any(tolerates_device_taint(toleration, taint) for toleration in ask.details.tolerations)
-        for taint in placed.device.taints
-        if taint.effect in _KEEPING_AWAY
-    )
-
-
-def _usable(world: World, ask: Ask) -> list[PlacedDevice]:
-    return [placed for placed in world.candidates(ask).devices if _is_usable(ask, placed)]
+def _is_countable(world: World, ask: Ask) -> bool:
+    """Whether counting says anything: all candidates are known, and each can be given once."""
+    selected = world.candidates(ask)
+    once = not any(placed.device.allow_multiple_allocations for placed in selected.examples)
+    return selected.compiled and once and _reach(world, ask).count > 0
 
 
 @RULES.rule(
@@ -74,52 +55,38 @@ def more_than_any_node_has(world: World) -> Iterator[Problem]:
     many nodes there are.
     """
     for claim in world.claims:
-        usable = {ask.name: _usable(world, ask) for ask in asks_of(claim) if _is_open(world, ask)}
-        asks = [ask for ask in asks_of(claim) if usable.get(ask.name)]
-        too_large = False
-        for ask in asks:
-            has, node = _availability(world, usable[ask.name])
-            if ask.count > has:
-                too_large = True
-                where = f"node {node!r}" if node else "a node"
-                yield Problem(
-                    claim.entry,
-                    (*ask.path, "count"),
-                    f"request {ask.name!r} asks for {ask.count} devices, but {where} has the most"
-                    f" that it could use, {has}",
-                    f"ask for at most {has}",
-                )
+        asks = [ask for ask in asks_of(claim) if _is_countable(world, ask)]
+        too_large = [ask for ask in asks if ask.count > _reach(world, ask).count]
+        for ask in too_large:
+            reach = _reach(world, ask)
+            where = f"node {reach.node!r}" if reach.node else "a node"
+            yield Problem(
+                claim.entry,
+                (*ask.path, "count"),
+                f"request {ask.name!r} asks for {ask.count} devices, but {where} has the most"
+                f" that it could use, {reach.count}",
+                f"ask for at most {reach.count}",
+            )
         if not too_large:
-            yield from _more_in_all(world, claim, [(ask, usable[ask.name]) for ask in asks])
+            yield from _more_in_all(world, claim, asks)
 
 
-def _is_open(world: World, ask: Ask) -> bool:
-    """Whether counting devices says anything: each can be given once, and all are known."""
-    selected = world.candidates(ask)
-    return selected.compiled and not any(
-        placed.device.allow_multiple_allocations for placed in selected.devices
-    )
-
-
-def _more_in_all(
-    world: World, claim: ClaimEntry, usable: list[tuple[Ask, list[PlacedDevice]]]
-) -> Iterator[Problem]:
+def _more_in_all(world: World, claim: ClaimEntry, asks: list[Ask]) -> Iterator[Problem]:
     """The requests of a claim share what a node has."""
-    exact = [
-        (ask, devices)
-        for ask, devices in usable
-        if "/" not in ask.name and not ask.is_admin and not ask.is_all
-    ]
-    union = {id(placed.device): placed for _, devices in exact for placed in devices}
-    wanted = sum(ask.count for ask, _ in exact)
-    has, node = _availability(world, union.values())
-    if len(exact) > 1 and wanted > has:
+    exact = [ask for ask in asks if "/" not in ask.name and not ask.is_admin and not ask.is_all]
+    selections = [world.candidates(ask) for ask in exact]
+    tolerations = tuple(each for ask in exact for each in ask.details.tolerations)
+    wanted = sum(ask.count for ask in exact)
+    if len(exact) < 2:
+        return
+    reach = world.supply.reach(selections, tolerations)
+    if wanted > reach.count:
         yield Problem(
             claim.entry,
             (*claim.path, "devices", "requests"),
-            f"the requests ask for {wanted} devices together, but no node has more than {has}"
-            f" that they could use{f' (node {node!r})' if node else ''}",
-            f"ask for at most {has} in all",
+            f"the requests ask for {wanted} devices together, but no node has more than"
+            f" {reach.count} that they could use{f' (node {reach.node!r})' if reach.node else ''}",
+            f"ask for at most {reach.count} in all",
         )
 
 
@@ -147,8 +114,11 @@ def only_tainted_devices(world: World) -> Iterator[Problem]:
     """Taints with the effects NoSchedule and NoExecute keep requests away that do not tolerate."""
     for ask in world.asks:
         selected = world.candidates(ask)
-        if selected.shapes and selected.compiled and not _usable(world, ask):
-            taints = selected.shapes[0].members[0].device.taints
+        if selected.shapes and selected.compiled and not _reach(world, ask).count:
+            taints = next(placed.device.taints for placed in selected.devices)
+            if not taints:
+                # The devices are free of taints but on nodes that are not in the files.
+                continue
             yield Problem(
                 ask.claim.entry,
                 ask.path,
@@ -177,7 +147,7 @@ def capacity_missing(world: World) -> Iterator[Problem]:
     """
     for ask in world.asks:
         selected = world.candidates(ask)
-        known = {name for placed in selected.devices for name in placed.device.capacity}
+        known = {name for placed in selected.examples for name in placed.device.capacity}
         for name in ask.details.capacity.requests if ask.details.capacity else ():
             if selected.shapes and name not in known:
                 yield Problem(
@@ -207,7 +177,7 @@ def capacity_too_large(world: World) -> Iterator[Problem]:
         for name, quantity in wanted.items():
             sizes = [
                 placed.device.capacity[name].value
-                for placed in world.candidates(ask).devices
+                for placed in world.candidates(ask).examples
                 if name in placed.device.capacity
             ]
             if sizes and max(sizes) < quantity:

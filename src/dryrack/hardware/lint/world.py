@@ -10,11 +10,13 @@ Objects are in file order everywhere; nothing here depends on the order of a has
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dryrack.hardware.lint.asks import Ask, asks_of
+from dryrack.hardware.lint.expressions import visible_names
+from dryrack.hardware.lint.reach import Supply
 from dryrack.hardware.lint.refusals import Refusal, refusals
 from dryrack.hardware.lint.selection import Selected, Selection
 from dryrack.kinds.core import Namespace, Node
@@ -146,6 +148,7 @@ class World:
     faults: tuple[Fault, ...] = ()
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
     unknown_fields: tuple[tuple[Document, Path], ...] = ()
+    contents: Mapping[str, bytes] = field(default_factory=dict)
 
     def of_kind(self, kind: type[Object]) -> tuple[Entry[Object], ...]:
         return tuple(
@@ -153,6 +156,11 @@ class World:
             for each in self.entries
             if isinstance(each.value, kind)
         )
+
+    def line_text(self, document: Document, line: int) -> str:
+        """A line of the file that the document is in, without the space around it."""
+        lines = self.contents.get(document.file, b"").split(b"\n", line)
+        return lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
 
     @cached_property
     def slices(self) -> tuple[Entry[ResourceSlice], ...]:
@@ -236,7 +244,34 @@ class World:
 
     @cached_property
     def selection(self) -> Selection:
-        return Selection(self.devices)
+        return Selection(self.devices, self._visible)
+
+    @cached_property
+    def supply(self) -> Supply:
+        return Supply(self.node_names)
+
+    @cached_property
+    def _visible(self) -> frozenset[str] | None:
+        """The attributes and capacities that any selector, constraint or request names."""
+        names: set[str] = set()
+        for text in dict.fromkeys(self._expressions()):
+            seen = visible_names(text)
+            if seen is None:
+                return None
+            names |= seen
+        for claim in self.claims:
+            for constraint in claim.spec.devices.constraints:
+                names.add(_bare(constraint.match_attribute or constraint.distinct_attribute or ""))
+        for ask in self.asks:
+            if ask.details.capacity is not None:
+                names.update(_bare(name) for name in ask.details.capacity.requests)
+        return frozenset(names)
+
+    def _expressions(self) -> Iterator[str]:
+        by_class = (each.value.spec.selectors for each in self.classes)
+        by_ask = (ask.details.selectors for ask in self.asks)
+        for selectors in (*by_class, *by_ask):
+            yield from (each.cel.expression for each in selectors if each.cel)
 
     @cached_property
     def asks(self) -> tuple[Ask, ...]:
@@ -271,6 +306,10 @@ class World:
         if self.nodes:
             return tuple(each.value.metadata.name for each in self.nodes)
         return tuple(dict.fromkeys(name for each in self.devices if (name := each.node_name)))
+
+
+def _bare(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 Name = TypeVar("Name", bound="Hashable")
