@@ -1,0 +1,125 @@
+"""
+A device as selectors see it, made ready once for any number of expressions.
+
+An attribute that has no usable value makes every expression fail on the device, used or not.
+Which attributes are usable depends on whether attributes may be lists, so both views are kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.cel.values import DomainMap, Err, StringMap, Value, Version
+from dryrack.kinds.semver import Semver, SemverError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
+
+
+class View:
+    """The device for expressions of one kind: the variable `device`, or why there is none."""
+
+    __slots__ = ("attributes", "capacity", "driver", "error", "multiple", "variable")
+
+    def __init__(
+        self, driver: str, attributes: DomainMap | Err, capacity: DomainMap, *, multiple: bool
+    ) -> None:
+        self.error = attributes.message if isinstance(attributes, Err) else ""
+        self.driver = driver
+        self.multiple = multiple
+        self.attributes = DomainMap() if isinstance(attributes, Err) else attributes
+        self.capacity = capacity
+        self.variable: dict[str, Value] = {
+            "driver": driver,
+            "allowMultipleAllocations": multiple,
+            "attributes": self.attributes,
+            "capacity": capacity,
+        }
+
+
+class Device:
+    __slots__ = ("lists", "scalars")
+
+    def __init__(
+        self,
+        driver: str,
+        attributes: Mapping[str, DeviceAttribute],
+        capacity: Mapping[str, DeviceCapacity],
+        allow_multiple_allocations: bool | None = None,
+    ) -> None:
+        amounts = _by_domain({name: item.value for name, item in capacity.items()}, driver)
+        multiple = bool(allow_multiple_allocations)
+        scalars = _attributes(attributes, driver, lists=False)
+        self.scalars = View(driver, scalars, amounts, multiple=multiple)
+        self.lists = self.scalars
+        if any(_is_list(attribute) for attribute in attributes.values()):
+            values = _attributes(attributes, driver, lists=True)
+            self.lists = View(driver, values, amounts, multiple=multiple)
+
+
+def _by_domain(values: Mapping[str, Value], driver: str) -> DomainMap:
+    """Sort by domain and then by id; a name without a domain is the driver's."""
+    domains = DomainMap()
+    for name, value in values.items():
+        domain, slash, identifier = name.partition("/")
+        if not slash:
+            domain, identifier = driver, name
+        domains.setdefault(domain, {})[identifier] = value
+    ordered = DomainMap()
+    for domain in sorted(domains):
+        ordered[domain] = StringMap(sorted(domains[domain].items()))
+    return ordered
+
+
+def _attributes(
+    attributes: Mapping[str, DeviceAttribute], driver: str, *, lists: bool
+) -> DomainMap | Err:
+    values: dict[str, Value] = {}
+    for name in sorted(attributes):
+        value = _value(attributes[name], lists=lists)
+        if isinstance(value, Err):
+            return Err(f"attribute {name}: {value.message}")
+        values[name] = value
+    return _by_domain(values, driver)
+
+
+def _is_list(attribute: DeviceAttribute) -> bool:
+    return _list(attribute) is not None
+
+
+def _list(attribute: DeviceAttribute) -> tuple[Value, ...] | None:
+    for values in (
+        attribute.int_values,
+        attribute.bool_values,
+        attribute.string_values,
+        attribute.version_values,
+    ):
+        if values is not None:
+            return values
+    return None
+
+
+def _value(attribute: DeviceAttribute, *, lists: bool) -> Value:
+    values = _list(attribute) if lists else None
+    if values is not None:
+        return _versions(values) if values is attribute.version_values else list(values)
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
+    if attribute.version_value is not None:
+        return _version(attribute.version_value)
+    return Err("unsupported attribute value")
+
+
+def _versions(texts: tuple[str, ...]) -> Value:
+    versions = [_version(text) for text in texts]
+    return next((version for version in versions if isinstance(version, Err)), versions)
+
+
+def _version(text: str) -> Value:
+    try:
+        return Version(Semver.parse(text))
+    except SemverError as error:
+        return Err(f"parse semantic version: {error}")

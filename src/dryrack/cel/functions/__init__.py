@@ -1,0 +1,1 @@
+"""The functions of CEL, one module per library, keyed by overload id or function name."""

@@ -1,0 +1,254 @@
+"""`"…".format([…])`, with the verbs and the messages of the second strings library."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dryrack.cel.ast import Uint
+from dryrack.cel.functions import gotext
+from dryrack.cel.functions.conversions import duration_text, timestamp_text, to_text
+from dryrack.cel.values import (
+    Duration,
+    Err,
+    Timestamp,
+    TypeValue,
+    Value,
+    decode_key,
+    type_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DEFAULT_PRECISION = 6
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class _FormatError(Exception):
+    """The format and its arguments do not go together."""
+
+
+def format_string(template: str, arguments: list[Value]) -> Value:
+    try:
+        return _format(template, arguments)
+    except _FormatError as error:
+        return Err(str(error))
+
+
+def _format(template: str, arguments: list[Value]) -> str:
+    written: list[str] = []
+    position, used = 0, 0
+    while position < len(template):
+        percent = template.find("%", position)
+        if percent < 0:
+            break
+        written.append(template[position:percent])
+        if template.startswith("%%", percent):
+            written.append("%")
+            position = percent + 2
+            continue
+        if used >= len(arguments):
+            raise _FormatError(f"index {used} out of range")
+        position, text = _clause(template, percent + 1, arguments[used])
+        written.append(text)
+        used += 1
+    return "".join(written) + template[position:]
+
+
+def _clause(template: str, position: int, argument: Value) -> tuple[int, str]:
+    if position >= len(template):
+        raise _FormatError("unexpected end of string")
+    position, precision = _precision(template, position)
+    if position >= len(template):
+        raise _FormatError("internal error: runtime error: index out of range")
+    verb = template[position]
+    clause = _CLAUSES.get(verb)
+    if clause is None:
+        raise _FormatError(
+            "could not parse formatting clause: "
+            f'unrecognized formatting clause "{_first_byte(verb)}"'
+        )
+    try:
+        return position + 1, clause(argument, precision)
+    except _FormatError as error:
+        raise _FormatError(f"error during formatting: {error}") from None
+
+
+def _first_byte(verb: str) -> str:
+    return chr(verb.encode()[0])
+
+
+def _precision(template: str, position: int) -> tuple[int, int]:
+    if template[position] != ".":
+        return position, _DEFAULT_PRECISION
+    end = position + 1
+    while end < len(template) and template[end] in "0123456789":
+        end += 1
+    problem = "could not parse formatting clause: error while parsing precision: "
+    if end >= len(template):
+        raise _FormatError(problem + "could not find end of precision specifier")
+    digits = template[position + 1 : end]
+    if not digits:
+        raise _FormatError(
+            problem + 'error while converting precision to integer: strconv.Atoi: parsing "": '
+            "invalid syntax"
+        )
+    return end, int(digits)
+
+
+def _string(value: Value, _precision: int = 0) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_element(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return _map(value)
+    text = to_text(value)
+    if text is not None:
+        return text
+    if type(value) is bytes:
+        raise _FormatError(
+            'could not convert argument "invalid UTF-8 in bytes, cannot convert to string"'
+            " to string"
+        )
+    raise _FormatError(
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, "
+        f"types, durations, and timestamps, was given {type_name(value)}"
+    )
+
+
+def _map(value: dict[object, Value]) -> str:
+    pairs = sorted((_key(decode_key(key)), _element(item)) for key, item in value.items())
+    return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
+
+
+def _key(key: Value) -> str:
+    if type(key) not in (str, bool, int, Uint):
+        raise _FormatError(f"no formatting function for map key of type {type_name(key)}")
+    return _element(key)
+
+
+def _element(value: Value) -> str:
+    kind = type(value)
+    if kind is str:
+        return gotext.quote(value)
+    if kind is bytes:
+        return "b" + gotext.quote(_string(value))
+    if kind is Timestamp:
+        return f"timestamp({gotext.quote(timestamp_text(value))})"
+    if kind is Duration:
+        return f"duration({gotext.quote(duration_text(value))})"
+    if kind is float:
+        return f"{value:.6f}" if math.isfinite(value) else gotext.quote(_special(value))
+    if isinstance(value, (list, dict)) or kind in (bool, int, Uint, type(None), TypeValue):
+        return _string(value)
+    raise _FormatError(f"no formatting function for {type_name(value)}")
+
+
+def _special(value: float) -> str:
+    if value != value:
+        return "NaN"
+    return "+Inf" if value > 0 else "-Inf"
+
+
+def _decimal(value: Value, _precision: int) -> str:
+    if type(value) is int or type(value) is Uint:
+        return str(_plain(value))
+    raise _FormatError(f"decimal clause can only be used on integers, was given {type_name(value)}")
+
+
+def _plain(value: Value) -> int:
+    return value.value if type(value) is Uint else int(value)
+
+
+def _double(value: Value, clause: str) -> float:
+    if type(value) is float:
+        return value
+    if type(value) is str and value in _SPECIAL:
+        return _SPECIAL[value]
+    raise _FormatError(f"{clause} clause can only be used on doubles, was given {type_name(value)}")
+
+
+def _fixed(value: Value, precision: int) -> str:
+    number = _double(value, "fixed-point")
+    return f"{number:,.{precision}f}" if math.isfinite(number) else _locale_special(number)
+
+
+def _locale_special(number: float) -> str:
+    if number != number:
+        return "NaN"
+    return "∞" if number > 0 else "-∞"
+
+
+def _scientific(value: Value, precision: int) -> str:
+    number = _double(value, "scientific")
+    if not math.isfinite(number):
+        return _locale_special(number)
+    mantissa, exponent = f"{number:.{_DEFAULT_PRECISION}e}".split("e")
+    sign = "-" if exponent[0] == "-" else ""
+    raised = str(int(exponent.lstrip("+-"))).zfill(2)
+    return f"{mantissa} × 10{_superscript(sign + raised)}".rjust(precision)
+
+
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def _superscript(text: str) -> str:
+    return text.translate(_RAISED)
+
+
+def _binary(value: Value, _precision: int) -> str:
+    if type(value) is bool:
+        return "1" if value else "0"
+    if type(value) is int or type(value) is Uint:
+        return format(_plain(value), "b")
+    raise _FormatError(
+        f"only integers and bools can be formatted as binary, was given {type_name(value)}"
+    )
+
+
+def _octal(value: Value, _precision: int) -> str:
+    if type(value) is int or type(value) is Uint:
+        return format(_plain(value), "o")
+    raise _FormatError(f"octal clause can only be used on integers, was given {type_name(value)}")
+
+
+def _hexadecimal(value: Value, _precision: int) -> str:
+    if type(value) is str:
+        return value.encode().hex()
+    if type(value) is bytes:
+        return value.hex()
+    if type(value) is int or type(value) is Uint:
+        return format(_plain(value), "x")
+    raise _FormatError(
+        "only integers, byte buffers, and strings can be formatted as hex, "
+        f"was given {type_name(value)}"
+    )
+
+
+def _upper_hexadecimal(value: Value, precision: int) -> str:
+    return _hexadecimal(value, precision).upper()
+
+
+_CLAUSES: dict[str, Callable[[Value, int], str]] = {
+    "s": _string,
+    "d": _decimal,
+    "f": _fixed,
+    "e": _scientific,
+    "b": _binary,
+    "o": _octal,
+    "x": _hexadecimal,
+    "X": _upper_hexadecimal,
+}
+
+
+def go_text(value: Value) -> str:
+    """How Go prints a value in the middle of a message (`%v`)."""
+    if isinstance(value, list):
+        return "[" + ", ".join(go_text(item) for item in value) + "]"
+    if isinstance(value, dict):
+        pairs = (f"{go_text(decode_key(key))}: {go_text(item)}" for key, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if type(value) is Err:
+        return value.message
+    text = to_text(value)
+    return str(value) if text is None else text

@@ -1,0 +1,246 @@
+"""Functions on lists: Kubernetes' own, those of the lists extension, sets, and `includes`."""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import TYPE_CHECKING
+
+from dryrack.cel.ast import Uint
+from dryrack.cel.functions.arithmetic import add, lacking, list_contains
+from dryrack.cel.functions.equality import ORDERED, compare, equals_method
+from dryrack.cel.functions.formatting import go_text
+from dryrack.cel.values import (
+    Duration,
+    Err,
+    MutableMap,
+    Optional,
+    Value,
+    contains_key,
+    decode_key,
+    encode_key,
+    no_such_overload,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The API's limit on the values of one list attribute.
+INCLUDES_VALUES_MAX = 48
+# A range longer than the cost limit ends the evaluation whatever it holds.
+RANGE_MAX = 2_000_000
+
+
+def size(value: Value) -> Value:
+    if isinstance(value, (str, bytes, list, dict)):
+        return len(value)
+    return lacking("size", value)
+
+
+def _is_sorted(values: list[Value]) -> Value:
+    previous: Value = None
+    for position, value in enumerate(values):
+        if type(value) not in ORDERED:
+            return no_such_overload()
+        if position and compare(previous, value) == 1:
+            return False
+        previous = value
+    return True
+
+
+def _sum(zero: Value) -> Callable[[list[Value]], Value]:
+    def total(values: list[Value]) -> Value:
+        result = zero
+        for value in values:
+            result = add(result, value)
+            if isinstance(result, Err):
+                return result
+        return result
+
+    return total
+
+
+def _extreme(name: str, replaced_when: int) -> Callable[[list[Value]], Value]:
+    def extreme(values: list[Value]) -> Value:
+        if not values:
+            return Err(f"{name} called on empty list")
+        best = values[0]
+        for value in values:
+            if type(value) not in ORDERED:
+                return no_such_overload()
+            if compare(best, value) == replaced_when:
+                best = value
+        return best
+
+    return extreme
+
+
+def _index_of(values: list[Value], item: Value) -> int:
+    return next((i for i, value in enumerate(values) if equals_method(value, item) is True), -1)
+
+
+def _last_index_of(values: list[Value], item: Value) -> int:
+    for index in range(len(values) - 1, -1, -1):
+        if equals_method(values[index], item) is True:
+            return index
+    return -1
+
+
+def _slice(values: list[Value], start: int, end: int) -> Value:
+    if start < 0 or end < 0:
+        return Err(f"cannot slice({start}, {end}), negative indexes not supported")
+    if start > end:
+        return Err(
+            f"cannot slice({start}, {end}), start index must be less than or equal to end index"
+        )
+    if len(values) < end:
+        return Err(f"cannot slice({start}, {end}), list is length {len(values)}")
+    return list(values[start:end])
+
+
+def _flatten(values: Value, depth: Value = 1) -> Value:
+    if not isinstance(values, list) or type(depth) is not int:
+        return no_such_overload()
+    if depth < 0:
+        return Err("level must be non-negative")
+    flat: list[Value] = list(values)
+    while depth > 0 and any(isinstance(value, list) for value in flat):
+        flat = [
+            inner for value in flat for inner in (value if isinstance(value, list) else (value,))
+        ]
+        depth -= 1
+    return flat
+
+
+def sort(values: Value) -> Value:
+    if not isinstance(values, list):
+        return Err("no such overload: sort")
+    return sort_by_keys(values, values)
+
+
+def sort_by_keys(values: Value, keys: Value) -> Value:
+    if not isinstance(values, list):
+        return Err("no such overload: @sortByAssociatedKeys")
+    if len(values) != len(keys):
+        return Err(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys "
+            f"list, but got {len(values)} and {len(keys)} elements respectively"
+        )
+    if not values:
+        return values
+    if type(keys[0]) not in ORDERED:
+        return Err("list elements must be comparable")
+    if any(type(key) is not type(keys[0]) for key in keys):
+        return Err("list elements must have the same type")
+    order = sorted(range(len(keys)), key=cmp_to_key(lambda i, j: _order(keys[i], keys[j])))
+    return [values[index] for index in order]
+
+
+def _order(left: Value, right: Value) -> int:
+    order = compare(left, right)
+    return 0 if isinstance(order, Err) else order
+
+
+def _range(count: int) -> list[Value]:
+    return list(range(min(count, RANGE_MAX)))
+
+
+def _distinct(values: list[Value]) -> Value:
+    unique: list[Value] = []
+    for position, value in enumerate(values):
+        seen = (
+            equals_method(value, other) is True
+            for index, other in enumerate(unique)
+            if index != position
+        )
+        if not any(seen):
+            unique.append(value)
+    return unique
+
+
+def _sets_contains(values: list[Value], subset: list[Value]) -> bool:
+    return all(list_contains(values, value) for value in subset)
+
+
+def _sets_intersects(left: list[Value], right: list[Value]) -> bool:
+    return any(list_contains(right, value) for value in left)
+
+
+def _unwrap(values: list[Value]) -> Value:
+    for value in values:
+        if type(value) is not Optional:
+            return Err(f"value {go_text(value)} is not optional")
+    return [value.value for value in values if value.present]
+
+
+def _insert(mapping: dict[object, Value], key: Value, value: Value) -> Value:
+    if contains_key(mapping, key):
+        return Err(f"insert failed: key {go_text(key)} already exists")
+    target = mapping if type(mapping) is MutableMap else dict(mapping)
+    target[encode_key(key)] = value
+    return target
+
+
+def _insert_all(mapping: dict[object, Value], entries: dict[object, Value]) -> Value:
+    target: Value = mapping
+    for key, value in entries.items():
+        target = _insert(target, decode_key(key), value)
+        if isinstance(target, Err):
+            break
+    return target
+
+
+def includes(target: Value, item: Value) -> Value:
+    """Whether a list attribute has a value, or a single one is it."""
+    if not isinstance(target, list):
+        return equals_method(target, item) is True
+    for position, value in enumerate(target):
+        if position >= INCLUDES_VALUES_MAX:
+            return Err(
+                "'includes' function cannot be applied to lists longer than "
+                f"{INCLUDES_VALUES_MAX} values"
+            )
+        if equals_method(value, item) is True:
+            return True
+    return False
+
+
+_COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_ZEROS: dict[str, Value] = {
+    "int": 0,
+    "uint": Uint(0),
+    "double": 0.0,
+    "duration": Duration(0),
+}
+
+OVERLOADS: dict[str, Callable[..., Value]] = {
+    **{f"list_{name}_is_sorted_bool": _is_sorted for name in _COMPARABLE},
+    **{f"list_{name}_max_{name}": _extreme("max", -1) for name in _COMPARABLE},
+    **{f"list_{name}_min_{name}": _extreme("min", 1) for name in _COMPARABLE},
+    **{f"list_{name}_sum_{name}": _sum(zero) for name, zero in _ZEROS.items()},
+    "list_a_index_of_int": _index_of,
+    "list_a_last_index_of_int": _last_index_of,
+    "list_slice": _slice,
+    "list_flatten": _flatten,
+    "list_flatten_int": _flatten,
+    "lists_range": _range,
+    "list_reverse": lambda values: values[::-1],
+    "list_distinct": _distinct,
+    "list_first": lambda values: Optional(values[0]) if values else Optional(),
+    "list_last": lambda values: Optional(values[-1]) if values else Optional(),
+    "optional_unwrap": _unwrap,
+    "optional_unwrapOpt": _unwrap,
+    "list_sets_contains_list": _sets_contains,
+    "list_sets_equivalent_list": lambda left, right: (
+        _sets_contains(left, right) and _sets_contains(right, left)
+    ),
+    "list_sets_intersects_list": _sets_intersects,
+    "@mapInsert_map_key_value": _insert,
+    "@mapInsert_map_map": _insert_all,
+    "dra_includes_dyn_dyn": includes,
+}
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "size": size,
+    "sort": sort,
+    "@sortByAssociatedKeys": sort_by_keys,
+}

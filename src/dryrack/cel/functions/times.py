@@ -1,0 +1,101 @@
+"""Parts of timestamps and durations, in UTC or in the zone that is asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from dryrack.cel.functions import gotext
+from dryrack.cel.values import Duration, Err, Timestamp, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+_SECOND = 1_000_000_000
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+_DAYS_OF_400_YEARS = 146_097
+
+_PARTS: dict[str, Callable[[datetime], int]] = {
+    "year": lambda moment: moment.year,
+    "month": lambda moment: moment.month - 1,
+    "day_of_year": lambda moment: moment.timetuple().tm_yday - 1,
+    "day_of_month": lambda moment: moment.day - 1,
+    "day_of_month_1_based": lambda moment: moment.day,
+    "day_of_week": lambda moment: (moment.weekday() + 1) % 7,
+    "hours": lambda moment: moment.hour,
+    "minutes": lambda moment: moment.minute,
+    "seconds": lambda moment: moment.second,
+}
+
+
+def _part(name: str) -> Callable[..., Value]:
+    read = _PARTS[name]
+
+    def part(moment: Timestamp, zone: str = "UTC") -> Value:
+        seconds = moment.nanos // _SECOND
+        offset = _offset(seconds, zone)
+        return offset if isinstance(offset, Err) else _read(read, name, seconds + offset)
+
+    return part
+
+
+def _read(read: Callable[[datetime], int], name: str, seconds: int) -> int:
+    try:
+        return read(gotext.broken_down(seconds, 0))
+    except OverflowError:
+        # A zone can push a moment out of Python's calendar, which repeats every 400 years.
+        years = 400 if seconds < 0 else -400
+        shifted = seconds + (years // 400) * _DAYS_OF_400_YEARS * 86_400
+        number = read(gotext.broken_down(shifted, 0))
+        return number - years if name == "year" else number
+
+
+def _milliseconds(moment: Timestamp, zone: str = "UTC") -> Value:
+    offset = _offset(moment.nanos // _SECOND, zone)
+    return offset if isinstance(offset, Err) else moment.nanos % _SECOND // 1_000_000
+
+
+def _offset(seconds: int, zone: str) -> int | Err:
+    hours, colon, minutes = zone.partition(":")
+    if not colon:
+        return _named_offset(seconds, zone)
+    for text in (hours, minutes):
+        if not _NUMBER.fullmatch(text):
+            return Err(f"strconv.Atoi: parsing {gotext.quote(text)}: invalid syntax")
+    sign = -1 if zone.startswith("-") else 1
+    return (int(hours) * 60 + sign * int(minutes)) * 60
+
+
+def _named_offset(seconds: int, zone: str) -> int | Err:
+    if zone in ("", "UTC", "Local"):
+        return 0
+    try:
+        offset = gotext.broken_down(seconds, 0).astimezone(ZoneInfo(zone)).utcoffset()
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return Err(f"unknown time zone {zone}")
+    except OverflowError:
+        return 0
+    return 0 if offset is None else int(offset.total_seconds())
+
+
+def _whole(unit: int) -> Callable[[Duration], int]:
+    def whole(duration: Duration) -> int:
+        count = abs(duration.nanos) // unit
+        return -count if duration.nanos < 0 else count
+
+    return whole
+
+
+OVERLOADS: dict[str, Callable[..., Value]] = {
+    **{f"timestamp_to_{name}": _part(name) for name in _PARTS},
+    **{f"timestamp_to_{name}_with_tz": _part(name) for name in _PARTS},
+    "timestamp_to_seconds_tz": _part("seconds"),
+    "timestamp_to_milliseconds": _milliseconds,
+    "timestamp_to_milliseconds_with_tz": _milliseconds,
+    "duration_to_hours": _whole(3600 * _SECOND),
+    "duration_to_minutes": _whole(60 * _SECOND),
+    "duration_to_seconds": _whole(_SECOND),
+    "duration_to_milliseconds": _whole(1_000_000),
+}

@@ -1,0 +1,328 @@
+"""
+What an evaluation costs, unit for unit as Kubernetes counts it.
+
+Each step reports here when it is done. A call is charged by the sizes of its arguments, which
+are looked up on a stack of the values that steps left behind. The stack is part of the
+behaviour: an argument that was never evaluated, because an earlier one failed, is not there,
+and then the call costs nothing. Once the cost exceeds the limit the evaluation is cancelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeAlias
+
+from dryrack.cel.values import (
+    CIDR,
+    IP,
+    URL,
+    NamedFormat,
+    Optional,
+    PanicError,
+    Value,
+    Version,
+    decode_key,
+    go_name,
+    size_of,
+)
+from dryrack.kinds.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+COST_LIMIT = 1_000_000
+LIST_COST = 10
+MAP_COST = 30
+_TRAVERSAL = 0.1
+_PATTERN = 0.25
+
+CallCost: TypeAlias = "Callable[[Sequence[Value], Value], int]"
+
+
+class CostLimitExceededError(Exception):
+    """The evaluation has cost more than it may."""
+
+
+class Tracker:
+    """
+    The running cost of one evaluation.
+
+    `_positions` has, for each step, where on the stack its values are, the last one last.
+    Positions that a drop made invalid stay there until they are met.
+    """
+
+    __slots__ = ("_positions", "cost", "ids", "limit", "values")
+
+    def __init__(self, limit: int = COST_LIMIT) -> None:
+        self.cost = 0
+        self.limit = limit
+        self.ids: list[int] = []
+        self.values: list[Value] = []
+        self._positions: defaultdict[int, list[int]] = defaultdict(list)
+
+    def push(self, node_id: int, value: Value) -> None:
+        self._positions[node_id].append(len(self.ids))
+        self.ids.append(node_id)
+        self.values.append(value)
+        if self.cost > self.limit:
+            raise CostLimitExceededError
+
+    def drop(self, node_id: int) -> None:
+        """Forget the step and all that came after it; a step that is not there is let be."""
+        positions = self._positions[node_id]
+        ids = self.ids
+        while positions:
+            position = positions.pop()
+            if position < len(ids) and ids[position] == node_id:
+                del ids[position:]
+                del self.values[position:]
+                return
+
+    def drop_arguments(self, argument_ids: Sequence[int]) -> list[Value] | None:
+        """Take the values of a call's arguments off the stack; None if one is missing."""
+        found: list[Value] = []
+        values = self.values
+        for wanted in reversed(argument_ids):
+            position = self._find(wanted)
+            if position < 0:
+                return None
+            found.append(values[position])
+            del self.ids[position:]
+            del values[position:]
+        found.reverse()
+        return found
+
+    def _find(self, node_id: int) -> int:
+        positions = self._positions[node_id]
+        ids = self.ids
+        while positions:
+            position = positions.pop()
+            if position < len(ids) and ids[position] == node_id:
+                return position
+        return -1
+
+    def check(self, more: int) -> None:
+        """Cancel before work whose price is known already and cannot be paid."""
+        if self.cost + more > self.limit:
+            self.cost += more
+            raise CostLimitExceededError
+
+
+def _scaled(size: float, factor: float = _TRAVERSAL) -> int:
+    return math.ceil(size * factor)
+
+
+def _deep_size(value: Value) -> int:
+    while type(value) is Optional and value.present:
+        value = value.value
+    return size_of(value)
+
+
+def _one(_args: Sequence[Value], _result: Value) -> int:
+    return 1
+
+
+def _first(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(size_of(args[0]))
+
+
+def _first_deep(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(_deep_size(args[0]))
+
+
+def _first_twice(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(size_of(args[0]) * 2)
+
+
+def _result_twice(_args: Sequence[Value], result: Value) -> int:
+    return _scaled(size_of(result) * 2)
+
+
+def _smaller(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(min(_deep_size(args[0]), _deep_size(args[1])))
+
+
+_OPAQUE = (Quantity, IP, CIDR, NamedFormat, URL, Version)
+
+
+def _equality(args: Sequence[Value], result: Value) -> int:
+    return 1 if isinstance(args[0], _OPAQUE) else _smaller(args, result)
+
+
+def _both(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(_deep_size(args[0]) + _deep_size(args[1]))
+
+
+def _pattern(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(1.0 + size_of(args[0])) * _scaled(size_of(args[1]), _PATTERN)
+
+
+def _search(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(size_of(args[0])) * _scaled(size_of(args[1]))
+
+
+def _list_size(args: Sequence[Value], _result: Value) -> int:
+    return _deep_size(args[1])
+
+
+def _traversal(args: Sequence[Value], _result: Value) -> int:
+    return _traverse(args[0])
+
+
+def _traverse(value: Value) -> int:
+    if type(value) is str:
+        return int(len(value.encode()) * _TRAVERSAL)
+    if type(value) is bytes:
+        return int(len(value) * _TRAVERSAL)
+    if isinstance(value, list):
+        return sum(_traverse(element) for element in value)
+    if isinstance(value, dict):
+        return sum(_traverse(decode_key(key)) + _traverse(item) for key, item in value.items())
+    return 1
+
+
+def _validate(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(1.0 + size_of(args[1])) * _scaled(args[0].regex_size, _PATTERN)
+
+
+def _contains_ip(text_size: Callable[[Value], int]) -> CallCost:
+    def cost(args: Sequence[Value], _result: Value) -> int:
+        return _scaled(2 * size_of(args[0])) + text_size(args[1])
+
+    return cost
+
+
+def _contains_cidr(text_size: Callable[[Value], int]) -> CallCost:
+    def cost(args: Sequence[Value], _result: Value) -> int:
+        size = size_of(args[0])
+        return _scaled(2 * size) + _scaled(size) + 1 + text_size(args[1])
+
+    return cost
+
+
+def _text_size(value: Value) -> int:
+    return _scaled(size_of(value))
+
+
+def _no_size(_value: Value) -> int:
+    return 0
+
+
+def _sets(factor: int) -> CallCost:
+    def cost(args: Sequence[Value], _result: Value) -> int:
+        return 1 + size_of(args[0]) * size_of(args[1]) * factor
+
+    return cost
+
+
+def _allocating(size: float, factor: float = 1.0) -> int:
+    return int(float(size) * factor) + 1 + LIST_COST
+
+
+def _output(_args: Sequence[Value], result: Value) -> int:
+    return _allocating(size_of(result))
+
+
+def _range(args: Sequence[Value], _result: Value) -> int:
+    return _allocating(max(0, args[0]) if type(args[0]) is int else 1)
+
+
+def _flatten(args: Sequence[Value], _result: Value) -> int:
+    if len(args) == 2 and type(args[1]) is not int:
+        raise PanicError(f"interface conversion: ref.Val is {go_name(args[1])}, not types.Int")
+    return _allocating(size_of(args[0]), float(args[1]) if len(args) == 2 else 1.0)
+
+
+def _self_compare(position: int) -> CallCost:
+    def cost(args: Sequence[Value], _result: Value) -> int:
+        values = args[position]
+        if not isinstance(values, list):
+            raise PanicError(
+                f"interface conversion: {go_name(values)} is not traits.Lister: missing method Add"
+            )
+        textual = bool(values) and type(values[0]) in (str, bytes)
+        return _allocating(len(values) ** 2, 2.0 + _TRAVERSAL if textual else 2.0)
+
+    return cost
+
+
+_BY_OVERLOAD: dict[str, CallCost] = {
+    "list_sets_contains_list": _sets(1),
+    "list_sets_intersects_list": _sets(1),
+    "list_sets_equivalent_list": _sets(2),
+    "list_slice": _output,
+    "list_flatten": _flatten,
+    "list_flatten_int": _flatten,
+    "lists_range": _range,
+    "list_reverse": _output,
+    "list_distinct": _self_compare(0),
+}
+
+_BY_FUNCTION: dict[str, CallCost] = {
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _first),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first_twice),
+    "join": _result_twice,
+    **dict.fromkeys(("find", "findAll"), _pattern),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip"), _first),
+    **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _first),
+    "validate": _validate,
+    "_==_": _equality,
+}
+
+_BY_STANDARD_OVERLOAD: dict[str, CallCost] = {
+    **dict.fromkeys(
+        ("starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string"),
+        _first_deep,
+    ),
+    **dict.fromkeys(("strings_quote", "string_format"), _first_deep),
+    "in_list": _list_size,
+    **{
+        f"{order}_{kind}": _smaller
+        for order in ("less", "greater", "less_equals", "greater_equals")
+        for kind in ("string", "bytes")
+    },
+    "equals": _smaller,
+    "not_equals": _smaller,
+    "add_string": _both,
+    "add_bytes": _both,
+    "matches_string": _pattern,
+    "contains_string": _search,
+}
+
+_BY_BOTH: dict[tuple[str, str], CallCost] = {
+    ("ip", "cidr_ip"): _one,
+    ("containsIP", "cidr_contains_ip_string"): _contains_ip(_text_size),
+    ("containsCIDR", "cidr_contains_cidr_string"): _contains_cidr(_text_size),
+}
+
+# These do work in the square of their arguments' size, so the price is asked first.
+PRICED_FIRST = frozenset(
+    (
+        "list_distinct",
+        "lists_range",
+        "sort",
+        "@sortByAssociatedKeys",
+        "list_sets_contains_list",
+        "list_sets_intersects_list",
+        "list_sets_equivalent_list",
+    )
+)
+
+
+def call_cost(function: str, overload: str) -> CallCost:
+    """How to price a call; `overload` is empty if only the run can tell which it is."""
+    if overload in _BY_OVERLOAD:
+        return _BY_OVERLOAD[overload]
+    if overload.endswith("_sort"):
+        return _self_compare(0)
+    if overload.endswith("_sortByAssociatedKeys"):
+        return _self_compare(1)
+    if (function, overload) in _BY_BOTH:
+        return _BY_BOTH[function, overload]
+    if function in ("containsIP", "containsCIDR"):
+        return (_contains_ip if function == "containsIP" else _contains_cidr)(_no_size)
+    if function in _BY_FUNCTION:
+        return _BY_FUNCTION[function]
+    return _BY_STANDARD_OVERLOAD.get(overload, _one)
