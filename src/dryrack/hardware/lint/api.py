@@ -17,8 +17,9 @@ from dryrack.kinds.places import parse_path
 from dryrack.kinds.validation import FieldProblem, Reason, drop_disabled, warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+    from dryrack.hardware.lint.refusals import Refusal
     from dryrack.hardware.lint.world import World
 
 RULES = Registry()
@@ -54,16 +55,9 @@ def code_of(problem: FieldProblem) -> str:
     return _BY_REASON.get(problem.reason, _OTHER)
 
 
-def _corrected(correct: Callable[[str], str]) -> Callable[[FieldProblem], str]:
-    def fix(problem: FieldProblem) -> str:
-        return f"write {correct(str(problem.value))!r}"
-
-    return fix
-
-
-_FIXES: dict[str, Callable[[FieldProblem], str]] = {
-    "DR111": _corrected(names.driver_name),
-    "DR112": _corrected(names.identifier),
+_CORRECTED: Mapping[str, Callable[[str], str]] = {
+    "DR111": names.driver_name,
+    "DR112": names.identifier,
 }
 _DEFAULT_FIXES = {
     "DR101": "set it",
@@ -82,10 +76,10 @@ _DEFAULT_FIXES = {
 }
 
 
-def _fix(code: str, problem: FieldProblem) -> str:
-    if code in _FIXES:
-        return _FIXES[code](problem)
-    return problem.fix or _DEFAULT_FIXES[code]
+def _fix(code: str, refusal: Refusal) -> str:
+    if code in _CORRECTED:
+        return f"write {_CORRECTED[code](refusal.key or str(refusal.problem.value))!r}"
+    return refusal.problem.fix or _DEFAULT_FIXES[code]
 
 
 def _refused(code: str) -> Callable[[World], Iterator[Problem]]:
@@ -96,7 +90,7 @@ def _refused(code: str) -> Callable[[World], Iterator[Problem]]:
                     refusal.entry,
                     refusal.path,
                     refusal.problem.message,
-                    _fix(code, refusal.problem),
+                    _fix(code, refusal),
                     reason=refusal.problem.reason.value,
                     line=refusal.line,
                 )

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from dryrack.hardware.lint.finding import Path
     from dryrack.hardware.lint.world import World
-    from dryrack.kinds.places import Tree
+    from dryrack.kinds.places import Places
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
     """A YAML text inside a document, and where in the file its lines are."""
 
-    tree: Tree
+    tree: Places
     path: Path
     key_line: int
     is_block: bool

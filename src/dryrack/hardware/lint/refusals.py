@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dryrack import cel
-from dryrack.hardware.lint.lines import line_of
+from dryrack.hardware.lint.lines import key_of, line_of
 from dryrack.kinds.core import Pod
 from dryrack.kinds.places import parse_path
 from dryrack.kinds.validation import TOO_COMPLEX, ExpressionProblem, FieldProblem, validate
@@ -37,10 +37,17 @@ class Refusal:
     problem: FieldProblem
 
     @property
+    def key(self) -> str | None:
+        """The key that is refused, where the field is a map and the server names only the map."""
+        if not isinstance(self.problem.value, str):
+            return None
+        return key_of(self.entry.document, self.path, self.problem.value)
+
+    @property
     def line(self) -> int:
-        """The line of the field; if a key of it is refused, that of the key."""
-        key = (str(self.problem.value),) if isinstance(self.problem.value, str) else ()
-        return line_of(self.entry.document, (*self.path, *key))
+        """The line of what is refused."""
+        key = self.key
+        return line_of(self.entry.document, self.path if key is None else (*self.path, key))
 
 
 class _Compiler:
