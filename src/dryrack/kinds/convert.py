@@ -97,10 +97,10 @@ def _is_set(value: Any) -> bool:
 
 
 def _flat_request(request: Raw) -> Raw:
+    kept = {key: value for key, value in request.items() if key != "exactly"}
     exactly = request.get("exactly")
-    if not isinstance(exactly, dict):
-        return request
-    return {**{key: value for key, value in request.items() if key != "exactly"}, **exactly}
+    # The server writes the class of a v1beta1 request even when there is none.
+    return {**kept, "deviceClassName": "", **(exactly if isinstance(exactly, dict) else {})}
 
 
 def _lifted_device(device: Raw) -> Raw:

@@ -1,14 +1,16 @@
 """
-What the API server fills in, on raw objects of resource.k8s.io/v1.
+What the API server fills in, on raw objects of resource.k8s.io in any version.
 
-An exact request or subrequest asks for one device unless it says otherwise; a toleration
-compares by equality; a taint was added now. Objects of other kinds are returned as they are.
+A request or subrequest asks for one device unless it says otherwise; a toleration compares by
+equality; a taint was added now. Defaults belong to the version an object is written in, so they
+come before conversion. Objects of other groups are returned as they are.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from dryrack.kinds.convert import V1, Raw
+from dryrack.kinds.convert import V1, V1ALPHA3, V1BETA1, V1BETA2, Raw
 
 _Change = Callable[[Raw], Raw]
 
@@ -20,41 +22,50 @@ def with_defaults(raw: Raw, *, now: str | None = None) -> Raw:
     `now` is an RFC 3339 time in whole seconds for taints that do not say since when; without
     it they stay without.
     """
-    if raw.get("apiVersion") != V1:
+    version = raw.get("apiVersion")
+    if version not in (V1, V1BETA2, V1BETA1, V1ALPHA3):
         return raw
-
-    def tainted(taint: Raw) -> Raw:
-        unset = taint.get("timeAdded") is None and now is not None
-        return {**taint, "timeAdded": now} if unset else taint
-
+    tainted = partial(_taint, now=now)
+    request = _flat_request if version == V1BETA1 else _request
+    device = partial(_device, tainted=tainted)
+    if version == V1BETA1:
+        device = partial(_in, key="basic", change=device)
     match raw.get("kind"):
         case "ResourceClaim":
-            return _in(_in(raw, "spec", _claim_spec), "status", _claim_status)
+            claimed = _in(raw, key="spec", change=partial(_claim_spec, request=request))
+            return _in(claimed, key="status", change=_claim_status)
         case "ResourceClaimTemplate":
-            return _in(raw, "spec", lambda spec: _in(spec, "spec", _claim_spec))
+            claim = partial(_claim_spec, request=request)
+            return _in(raw, key="spec", change=partial(_in, key="spec", change=claim))
         case "ResourceSlice":
-            return _in(
-                raw, "spec", lambda spec: _each(spec, "devices", lambda d: _device(d, tainted))
-            )
+            return _in(raw, key="spec", change=partial(_each, key="devices", change=device))
         case "DeviceTaintRule":
-            return _in(raw, "spec", lambda spec: _in(spec, "taint", tainted))
+            return _in(raw, key="spec", change=partial(_in, key="taint", change=tainted))
         case _:
             return raw
 
 
-def _claim_spec(spec: Raw) -> Raw:
-    return _in(spec, "devices", lambda devices: _each(devices, "requests", _request))
+def _claim_spec(spec: Raw, request: _Change) -> Raw:
+    return _in(spec, key="devices", change=partial(_each, key="requests", change=request))
 
 
 def _claim_status(status: Raw) -> Raw:
-    def results(devices: Raw) -> Raw:
-        return _each(devices, "results", lambda result: _each(result, "tolerations", _toleration))
-
-    return _in(status, "allocation", lambda allocation: _in(allocation, "devices", results))
+    result = partial(_each, key="tolerations", change=_toleration)
+    results = partial(_each, key="results", change=result)
+    devices = partial(_in, key="devices", change=results)
+    return _in(status, key="allocation", change=devices)
 
 
 def _request(request: Raw) -> Raw:
-    return _each(_in(request, "exactly", _exact), "firstAvailable", _exact)
+    exact = _in(request, key="exactly", change=_exact)
+    return _each(exact, key="firstAvailable", change=_exact)
+
+
+def _flat_request(request: Raw) -> Raw:
+    """A request of v1beta1: without a class it can only be a list of subrequests."""
+    tolerant = _each(request, key="tolerations", change=_toleration)
+    exact = _exact(tolerant) if request.get("deviceClassName") else tolerant
+    return _each(exact, key="firstAvailable", change=_exact)
 
 
 def _exact(request: Raw) -> Raw:
@@ -62,7 +73,12 @@ def _exact(request: Raw) -> Raw:
     counted = {**request, "allocationMode": mode}
     if mode == "ExactCount" and not request.get("count"):
         counted["count"] = 1
-    return _each(counted, "tolerations", _toleration)
+    return _each(counted, key="tolerations", change=_toleration)
+
+
+def _taint(taint: Raw, now: str | None) -> Raw:
+    unset = taint.get("timeAdded") is None and now is not None
+    return {**taint, "timeAdded": now} if unset else taint
 
 
 def _toleration(toleration: Raw) -> Raw:
@@ -74,7 +90,7 @@ def _device(device: Raw, tainted: _Change) -> Raw:
     if isinstance(mapped, dict):
         changed = {name: _mapping(mapping) for name, mapping in mapped.items()}
         device = {**device, "nodeAllocatableResourceMappings": changed}
-    return _each(device, "taints", tainted)
+    return _each(device, key="taints", change=tainted)
 
 
 def _mapping(mapping: Any) -> Any:

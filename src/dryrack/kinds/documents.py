@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dryrack.kinds import json_text, yaml_text
-from dryrack.kinds.places import Place, Tree, parse_path
+from dryrack.kinds.places import Place, Places, parse_path
 from dryrack.kinds.shape import Path, described
 from dryrack.kinds.yaml_text import Fault, Parsed
 
@@ -41,7 +41,7 @@ class Document:
 
     file: str
     raw: dict[str, Any]
-    tree: Tree = field(repr=False, compare=False)
+    tree: Places = field(repr=False, compare=False)
     within: Path = ()
 
     @property
@@ -146,7 +146,7 @@ def _problem(name: str, fault: Fault) -> Problem:
     return Problem(name, fault.place.line, fault.place.column, fault.message, fault.fix)
 
 
-def _unwrapped(name: str, value: Any, tree: Tree) -> tuple[list[Document], list[Problem]]:
+def _unwrapped(name: str, value: Any, tree: Places) -> tuple[list[Document], list[Problem]]:
     """The objects in a document: none, itself, or the items of a list."""
     if value is None:
         return [], []

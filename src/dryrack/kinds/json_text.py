@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from dryrack.kinds.places import Place, Tree
+from dryrack.kinds.places import Place
 from dryrack.kinds.scalars import ScalarError, json_value
 from dryrack.kinds.shape import Path
 from dryrack.kinds.yaml_text import DEPTH_MAX, Fault, Parsed
@@ -42,15 +42,15 @@ def documents(text: str) -> Iterator[Parsed | Fault]:
         offset = _skip(text, end)
 
 
-class LazyTree(Tree):
+class LazyTree:
     """The places of a JSON document, found when asked for."""
 
     def __init__(self, text: str, start: int) -> None:
-        super().__init__(place_at(text, start))
         self._text = text
         self._start = start
 
     def locate(self, path: Path) -> Place:
+        """The place of the value at the path, or of its nearest parent that exists."""
         offset = at = self._start
         for step in path:
             found = _child(self._text, offset, step)

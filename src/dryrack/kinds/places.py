@@ -7,16 +7,24 @@ a line and a column. A `Tree` remembers the place of every value of a YAML docum
 
 import json
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from dryrack.kinds.shape import Path
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Place(NamedTuple):
     """A line and a column, both counted from one."""
 
     line: int
     column: int
+
+
+class Places(Protocol):
+    """Whoever can tell the place of a path."""
+
+    def locate(self, path: Path) -> Place:
+        """The place of the value at the path, or of its nearest parent that exists."""
+        ...
 
 
 @dataclass(slots=True)
@@ -29,8 +37,9 @@ class Tree:
     """
 
     place: Place
-    fields: dict[str, tuple[Place, "Tree"]] = field(default_factory=dict)
-    items: list["Tree"] = field(default_factory=list)
+    # Most values are words and have neither; those share these two.
+    fields: dict[str, tuple[Place, "Tree"]] = field(default_factory=lambda: _NO_FIELDS)
+    items: list["Tree"] = field(default_factory=lambda: _NO_ITEMS)
 
     def locate(self, path: Path) -> Place:
         """The place of the value at the path, or of its nearest parent that exists."""
@@ -47,6 +56,10 @@ class Tree:
         if index >= len(self.items):
             return None
         return self.items[index].place, self.items[index]
+
+
+_NO_FIELDS: dict[str, tuple[Place, Tree]] = {}
+_NO_ITEMS: list[Tree] = []
 
 
 def parse_path(text: str) -> Path:

@@ -9,14 +9,14 @@ expanded only after its cost is known. So a hostile file ends as a problem, at o
 import copy
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 from yaml._yaml import CParser, Mark
 
 from dryrack.kinds import scalars
-from dryrack.kinds.places import Place, Tree
+from dryrack.kinds.places import Place, Places, Tree
 
 # Deeper than any Kubernetes object, and shallow enough for everybody's recursion.
 DEPTH_MAX = 200
@@ -44,7 +44,7 @@ class Parsed:
     """One document: its value and the places in it."""
 
     value: Any
-    tree: Tree
+    tree: Places
 
 
 class _FaultError(Exception):
@@ -146,7 +146,7 @@ class _Open:
     size: int = 1
     key: str | None = None
     key_place: Place | None = None
-    merged: list[tuple[dict[str, Any], Tree]] = field(default_factory=list)
+    merged: tuple[tuple[dict[str, Any], Tree], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class _Builder:
             raise _FaultError(Fault(place, f"nested more than {DEPTH_MAX} levels deep"))
         if event.anchor:
             self._anchors[event.anchor] = None
-        self._open.append(_Open(value, Tree(place), event.anchor))
+        self._open.append(_Open(value, Tree(place, {}, []), event.anchor))
 
     def _end(self) -> None:
         done = self._open.pop()
@@ -275,12 +275,13 @@ class _Builder:
         values = done.value if isinstance(done.value, list) else [done.value]
         if not all(isinstance(source, dict) for source in values):
             raise _FaultError(Fault(place, "<< must be an object or a list of objects"))
-        parent.merged += zip(values, sources, strict=True)
+        parent.merged = (*parent.merged, *zip(values, sources, strict=True))
 
 
 def _mark(event: yaml.Event) -> Mark:
-    assert isinstance(event.start_mark, Mark), "an event without its place"
-    return event.start_mark
+    mark = event.start_mark
+    assert isinstance(mark, Mark), "an event without its place"
+    return mark
 
 
 def _merge(value: dict[str, Any], done: _Open) -> None:
