@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from dryrack.cel.environment import Environment
     from dryrack.cel.trampoline import Steps
 
+# A literal cannot nest deeper than 249 levels, so only variables that hold such literals inside
+# one another get here. Kubernetes has no bound of its own and needs quadratic time for them.
+TYPE_DEPTH_MAX = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -59,14 +63,20 @@ class Checked:
         return self.types[self.expr.id]
 
 
+class _TooDeepError(Exception):
+    """A type nests deeper than the functions that walk types can follow."""
+
+
 def check(expr: Expr, env: Environment) -> Checked | list[Problem]:
     """Check an expression, or say all that is wrong with its types and names."""
     checker = _Checker(env)
-    checked = run(checker.check(expr))
+    try:
+        checked = run(checker.check(expr))
+    except _TooDeepError:
+        return [Problem(None, f"types nest deeper than {TYPE_DEPTH_MAX} levels")]
     if checker.problems:
         return checker.problems
-    types = {node: checker.bindings.settle(of) for node, of in checker.types.items()}
-    return Checked(checked, types, checker.references)
+    return Checked(checked, checker.bindings.settle_all(checker.types), checker.references)
 
 
 def qualified_name(expr: Expr) -> str | None:
@@ -111,6 +121,11 @@ class _Checker:
                 return self._struct(expr)
             case ast.Comprehension():
                 return self._comprehension(expr)
+
+    def _set(self, expr: Expr, of: Type) -> None:
+        if of.depth > TYPE_DEPTH_MAX:
+            raise _TooDeepError
+        self.types[expr.id] = of
 
     # Names
 
@@ -162,7 +177,7 @@ class _Checker:
                 return ast.Ident(expr.id, expr.position, name)
         operand: Expr = yield self.check(expr.operand)
         result = self._field(expr, operand, expr.field)
-        self.types[expr.id] = t.BOOL if expr.test_only else self.bindings.resolve(result)
+        self._set(expr, t.BOOL if expr.test_only else self.bindings.resolve(result))
         return expr if operand is expr.operand else replace(expr, operand=operand)
 
     def _optional_select(self, expr: ast.Call) -> Steps[Expr]:
@@ -172,7 +187,7 @@ class _Checker:
         result = self._field(expr, operand, str(field.value))
         if not _is_optional(result):
             result = t.optional_of(result)
-        self.types[expr.id] = self.bindings.resolve(result)
+        self._set(expr, self.bindings.resolve(result))
         self.references[expr.id] = Reference(overload_ids=("select_optional_field",))
         return replace(expr, args=(operand, field))
 
@@ -265,7 +280,7 @@ class _Checker:
         if result is None:
             self._no_overload(expr, given)
             return
-        self.types[expr.id] = result
+        self._set(expr, result)
         self.references[expr.id] = Reference(overload_ids=tuple(ids))
 
     def _resolve_logic(self, expr: ast.Call, overload: Overload) -> None:
@@ -308,7 +323,7 @@ class _Checker:
             elements.append((yield self.check(part)))
             of = self._present(part, optional=index in expr.optional_indices)
             element = self._joined(element, of)
-        self.types[expr.id] = t.list_of(element or self._unknown())
+        self._set(expr, t.list_of(element or self._unknown()))
         if all(map(_is, elements, expr.elements)):
             return expr
         return replace(expr, elements=tuple(elements))
@@ -341,7 +356,7 @@ class _Checker:
             entries.append(replace(entry, key=checked_key, value=checked_value))
         # The key's unknown comes first, as the numbers of unknowns are seen in errors.
         key = key or self._unknown()
-        self.types[expr.id] = t.map_of(key, value or self._unknown())
+        self._set(expr, t.map_of(key, value or self._unknown()))
         return replace(expr, entries=tuple(entries))
 
     def _struct(self, expr: ast.StructLiteral) -> Steps[Expr]:
@@ -395,7 +410,7 @@ class _Checker:
         self._scopes.pop()
         result: Expr = yield self.check(expr.result)
         self._scopes.pop()
-        self.types[expr.id] = self.bindings.resolve(self.types[result.id])
+        self._set(expr, self.bindings.resolve(self.types[result.id]))
         return replace(
             expr,
             iter_range=iter_range,

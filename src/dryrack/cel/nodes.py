@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ACCUMULATOR = "@result"
 # `a.optMap(v, f)` holds its target twice, so a chain of them doubles with each link. Kubernetes
 # has no bound and runs out of memory; nothing that a person writes comes near this one.
-NODES_MAX = 100_000
+NODES_MAX = 20_000
 
 
 class ExpansionError(Exception):

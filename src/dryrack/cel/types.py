@@ -9,7 +9,7 @@ the kind, but for wrappers: `wrapper(int)` is an int that may be null.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class Kind(enum.Enum):
@@ -43,6 +43,17 @@ class Type:
     kind: Kind
     name: str
     parameters: tuple[Type, ...] = ()
+    depth: int = field(init=False, repr=False, compare=False, default=1)
+    """How many levels of parameters the type has, itself included."""
+    closed: bool = field(init=False, repr=False, compare=False, default=True)
+    """Whether no type parameter occurs in it."""
+
+    def __post_init__(self) -> None:
+        if self.parameters:
+            object.__setattr__(self, "depth", 1 + max(p.depth for p in self.parameters))
+            object.__setattr__(self, "closed", all(p.closed for p in self.parameters))
+        elif self.kind is Kind.TYPE_PARAM:
+            object.__setattr__(self, "closed", False)
 
     def __str__(self) -> str:
         """Give the name that errors of the checker use."""

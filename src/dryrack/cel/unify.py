@@ -14,7 +14,7 @@ from dryrack.cel import types as t
 from dryrack.cel.types import Kind, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _WILD = (Kind.DYN, Kind.ANY, Kind.ERROR)
 _DYNAMIC = (Kind.DYN, Kind.ANY)
@@ -30,15 +30,24 @@ def same(one: Type, other: Type) -> bool:
     """Say whether two types are equal, a wrapper being equal to what it wraps."""
     if one is other:
         return True
+    return _same_head(one, other, of_types=True) and all(
+        map(same, one.parameters, other.parameters)
+    )
+
+
+def _same_head(one: Type, other: Type, *, of_types: bool = False) -> bool:
+    """Compare without parameters; those of `type` count only if asked for."""
     if one.kind is not other.kind or one.runtime_name != other.runtime_name:
         return False
-    if len(one.parameters) != len(other.parameters):
-        return False
-    return all(map(same, one.parameters, other.parameters))
+    if one.kind is Kind.TYPE and not of_types:
+        return True
+    return len(one.parameters) == len(other.parameters)
 
 
 def equivalent(one: Type, other: Type) -> bool:
     """Say whether two types are equal but for the names of their parameters."""
+    if one is other:
+        return True
     if one.kind is not other.kind or len(one.parameters) != len(other.parameters):
         return False
     if one.kind is not Kind.TYPE_PARAM and one.runtime_name != other.runtime_name:
@@ -57,9 +66,7 @@ def _covers(one: Type, other: Type) -> bool:
         return False
     if one.kind is Kind.TYPE:
         return True
-    if one.runtime_name != other.runtime_name or len(one.parameters) != len(other.parameters):
-        return False
-    return all(map(_covers, one.parameters, other.parameters))
+    return _same_head(one, other) and all(map(_covers, one.parameters, other.parameters))
 
 
 def _accepts_null(of: Type) -> bool:
@@ -93,15 +100,37 @@ class Bindings:
         """Replace the parameters in a type, those of which nothing is known by `dyn`."""
         return self._resolve(of, t.DYN)
 
+    def settle_all(self, types: Mapping[int, Type]) -> dict[int, Type]:
+        """Settle many types once nothing more will be learnt; parts that they share, once."""
+        known: dict[int, Type] = {}
+        return {node: self._settle(of, known) for node, of in types.items()}
+
+    def _settle(self, of: Type, known: dict[int, Type]) -> Type:
+        if of.closed:
+            return of
+        found = known.get(id(of))
+        if found is not None:
+            return found
+        if of.kind is Kind.TYPE_PARAM:
+            bound = self._bound.get(of.name)
+            settled = t.DYN if bound is None else self._settle(bound, known)
+        else:
+            parameters = [self._settle(parameter, known) for parameter in of.parameters]
+            settled = Type(of.kind, of.name, tuple(parameters))
+        known[id(of)] = settled
+        return settled
+
     def _resolve(self, of: Type, unknown: Type | None) -> Type:
         while of.kind is Kind.TYPE_PARAM:
             bound = self._bound.get(of.name)
             if bound is None:
                 return unknown or of
             of = bound
-        if not of.parameters:
+        if of.closed:
             return of
-        parameters = tuple([self._resolve(parameter, unknown) for parameter in of.parameters])
+        parameters: tuple[Type, ...] = ()
+        for parameter in of.parameters:
+            parameters += (self._resolve(parameter, unknown),)
         return Type(of.kind, of.name, parameters)
 
     def _fits(self, one: Type, other: Type) -> bool:
@@ -111,20 +140,13 @@ class Bindings:
                 return fits
         if one.kind is Kind.TYPE_PARAM:
             return self._stands_for(one, other)[0]
-        if one.kind in _WILD or other.kind in _WILD:
+        if one is other or one.kind in _WILD or other.kind in _WILD:
             return True
         if one.kind is Kind.NULL or other.kind is Kind.NULL:
             return _accepts_null(other if one.kind is Kind.NULL else one)
-        return self._fits_exactly(one, other)
-
-    def _fits_exactly(self, one: Type, other: Type) -> bool:
-        if one.kind is not other.kind:
+        if not _same_head(one, other):
             return False
-        if one.kind is Kind.TYPE:
-            return True
-        if one.runtime_name != other.runtime_name or len(one.parameters) != len(other.parameters):
-            return False
-        return all(map(self._fits, one.parameters, other.parameters))
+        return one.kind is Kind.TYPE or all(map(self._fits, one.parameters, other.parameters))
 
     def _stands_for(self, parameter: Type, of: Type) -> tuple[bool, bool]:
         """Say whether a parameter can stand for a type, and whether it was bound before."""
@@ -157,4 +179,6 @@ class Bindings:
             if bound is None:
                 return False
             within = bound
-        return any(self._occurs(parameter, inner) for inner in within.parameters)
+        return not within.closed and any(
+            self._occurs(parameter, inner) for inner in within.parameters
+        )
