@@ -9,11 +9,12 @@ was worked out about slices and selectors. Asking changes nothing: give the resu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.assemble import assemble
 from dryrack.allocation.candidates import CelCompiler, SelectorCompiler, SelectorTable
+from dryrack.allocation.diagnosis import diagnose
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.pools import Inventory
 from dryrack.allocation.problem import Problem, Surroundings
@@ -24,6 +25,7 @@ from dryrack.allocation.state import AllocatedState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from dryrack.allocation.reasons import Reason
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
@@ -43,7 +45,12 @@ class Unsatisfiable:
     node: str
     # What Kubernetes adds when it skipped pools that make no sense; empty otherwise.
     error: str
-    walk: Walk
+    _walk: Walk = field(repr=False, compare=False)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why not, worked out when asked: the request that got stuck, then its devices."""
+        return diagnose(self._walk)
 
 
 Outcome = Allocated | Unsatisfiable

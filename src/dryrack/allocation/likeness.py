@@ -9,6 +9,8 @@ Devices that draw on common counters form a group; a shareable device is a group
 unless it draws too. Groups are of one form if they are the same but for the names: the eight
 partitioned GPUs of a node, say. Exchanging two untouched groups of one form makes no
 difference either, nor does exchanging two in which alike devices are chosen.
+
+Where the order of devices decides, a device is like no other.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from dryrack.allocation.constraints import ConstraintKind
+from dryrack.allocation.features import Release
 from dryrack.allocation.problem import FAILED, USABLE
 
 if TYPE_CHECKING:
@@ -93,16 +97,25 @@ class Likeness:
 
     def _own_mark(self, slates: Sequence[Slate]) -> list[int]:
         """
-        A mark of its own for each device that "all" with a constraint asks for.
+        A mark of its own for each device whose place in the order can matter.
 
-        Whether a constraint breaks before a device is missing depends on their order.
+        That is so for "all" under a constraint, where a device may be missing before or after
+        the constraint breaks; and for several devices of one request that must differ, as
+        long as each is only compared with the one before it.
         """
         marks = [-1] * len(self._problem.devices)
         for slate in slates:
-            if slate.ask.takes_all and slate.constraints:
-                for device in slate.all_devices:
+            if slate.constraints and (slate.ask.takes_all or self._compares_neighbours(slate)):
+                for device in slate.order:
                     marks[device] = device
         return marks
+
+    def _compares_neighbours(self, slate: Slate) -> bool:
+        return (
+            self._problem.surroundings.release is Release.V1_36
+            and slate.count > 1
+            and any(each.kind is ConstraintKind.DISTINCT for each in slate.constraints)
+        )
 
     def _alone(self, device: int) -> int:
         return device if self._problem.shareable(device) else -1

@@ -31,6 +31,9 @@ class Code(IntEnum):
     TOO_MANY_RESULTS = 16
     NOT_ENOUGH = 17
     NO_DEVICES = 18
+    SELECTOR_ERROR = 19
+    COMBINATION = 20
+    OTHER_CLAIM = 21
 
     @property
     def text(self) -> str:
@@ -47,6 +50,11 @@ class Reason:
     # "driver/pool/device", or "driver/pool" for a pool, or empty for the request as a whole.
     device: str
     code: Code
-    message: str
+    # What is so.
+    fact: str
     # What would have to change.
-    remedy: str = ""
+    remedy: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.fact}; {self.remedy}" if self.remedy else self.fact

@@ -21,14 +21,14 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
-from dryrack.allocation.constraints import initial_state
+from dryrack.allocation.constraints import MISSING, initial_state
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
 from dryrack.allocation.reasons import Code
 from dryrack.allocation.requests import RESULTS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from dryrack.allocation.constraints import Constraint, ConstraintState
     from dryrack.allocation.problem import Problem, Slate
@@ -104,6 +104,8 @@ class Walk:
         self.dead_ends = 0
         self.deepest: tuple[tuple[Slate, int], ...] = ()
         self.stuck: Slate | None = None
+        # The last ask that would have put its claim over the limit of results.
+        self.limited: Slate | None = None
         self._proof = proof
         self._picks = 0
 
@@ -181,6 +183,7 @@ class Walk:
         if slate.count <= 0:
             return self._enter(slate.request + 1)
         if self.counts[slate.claim] + slate.count > RESULTS_MAX:
+            self.limited = slate
             return Ending.EXCEEDED
         return self._open(Frame(slate, 0))
 
@@ -314,7 +317,7 @@ class Walk:
         constraints = slate.constraints
         for done, constraint in enumerate(constraints):
             value = self.problem.columns[constraint.number][device]
-            if value == -1 or not self.states[constraint.number].add(slate.name_of, value):
+            if value == MISSING or not self.states[constraint.number].add(slate.name_of, value):
                 self._unconstrain(slate, constraints[:done])
                 return False
         return True
@@ -324,6 +327,24 @@ class Walk:
             self.states[constraint.number].remove(slate.name_of)
 
     # Changes.
+
+    def replay(self, choices: Iterable[tuple[Slate, int]]) -> None:
+        """Choose what another walk through the same problem chose."""
+        for slate, device in choices:
+            frame = Frame(slate, 0)
+            self._constrain(slate, device)
+            self._take(frame, device)
+            self.stack.append(frame)
+
+    def broken(self, slate: Slate, device: int) -> Constraint | None:
+        """The first constraint that the device would break now."""
+        for constraint in slate.constraints:
+            value = self.problem.columns[constraint.number][device]
+            state = self.states[constraint.number]
+            if value == MISSING or not state.add(slate.name_of, value):
+                return constraint
+            state.remove(slate.name_of)
+        return None
 
     def _take(self, frame: Frame, device: int) -> None:
         slate = frame.slate

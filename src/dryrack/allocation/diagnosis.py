@@ -1,0 +1,301 @@
+"""
+The reasons of a walk that found nothing, told device by device.
+
+A walk remembers how far it came: the most devices it had chosen at once, and the ask that then
+found none. The reasons are those of that moment, given by the same checks: what the table says
+about each device for that ask, and, for devices it calls usable, what the choices made up to
+there left no room for. Other asks are named when too few devices are usable for them whatever
+is chosen. A request with subrequests is named for each of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.constraints import MISSING, MatchState
+from dryrack.allocation.identity import claim_name
+from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
+from dryrack.allocation.reasons import Code, Reason
+from dryrack.allocation.requests import RESULTS_MAX
+from dryrack.allocation.search import Walk
+from dryrack.allocation.taints import blocking_taints
+from dryrack.kinds.quantity import Format, Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.allocation.problem import Problem, Slate
+
+
+def diagnose(walk: Walk) -> tuple[Reason, ...]:
+    """Why the walk found nothing: first of the ask that got stuck, then of others."""
+    return tuple(_Diagnosis(walk).reasons())
+
+
+class _Diagnosis:
+    def __init__(self, walk: Walk) -> None:
+        self._problem: Problem = walk.problem
+        self._walk = walk
+        self._moment = Walk(walk.problem)
+        self._moment.replay(walk.deepest)
+        self._chosen_for = {device: slate for slate, device in walk.deepest}
+
+    def reasons(self) -> Iterator[Reason]:
+        named: set[str] = set()
+        for slate in self._culprits():
+            named.add(slate.ask.claim_name)
+            yield from self._of_ask(slate)
+        limited = self._walk.limited
+        if limited is not None:
+            named.add(limited.ask.claim_name)
+            yield self._over_limit(limited)
+        for claim in map(claim_name, self._problem.claims):
+            if named and claim not in named:
+                yield Reason(
+                    claim=claim,
+                    request="",
+                    device="",
+                    code=Code.OTHER_CLAIM,
+                    fact=f"all claims of a pod are allocated together, and not {_list(named)}",
+                    remedy=f"see {_list(named)}",
+                )
+
+    def _culprits(self) -> list[Slate]:
+        stuck = self._walk.stuck
+        ways = [] if stuck is None else list(self._problem.requests[stuck.request])
+        for others in self._problem.requests:
+            if others[0] not in ways and all(map(self._short, others)):
+                ways.extend(others)
+        return ways
+
+    def _short(self, slate: Slate) -> bool:
+        if slate.ask.takes_all and not slate.all_devices:
+            return True
+        return self._usable(slate) < slate.count
+
+    def _usable(self, slate: Slate) -> int:
+        return sum(self._status(slate, device) == USABLE for device in self._devices(slate))
+
+    def _devices(self, slate: Slate) -> range | list[int]:
+        if slate.ask.takes_all and slate.all_devices:
+            return slate.all_devices
+        return range(len(self._problem.devices))
+
+    def _status(self, slate: Slate, device: int) -> int:
+        code = slate.status[device]
+        return self._problem.judge(slate, device) if code == UNKNOWN else code
+
+    def _of_ask(self, slate: Slate) -> Iterator[Reason]:
+        details = [self._of_device(slate, device) for device in self._devices(slate)]
+        yield self._summary(slate, details)
+        yield from self._of_pools(slate)
+        yield from (reason for reason in details if reason is not None)
+
+    def _summary(self, slate: Slate, details: list[Reason | None]) -> Reason:
+        wanted = "all devices" if slate.ask.takes_all else _count(slate.count, "device")
+        if not self._problem.devices:
+            return self._reason(
+                slate,
+                "",
+                Code.NO_DEVICES,
+                f"wants {wanted}, and node {self._problem.node.metadata.name} is offered none",
+                "publish a complete pool of devices for the node",
+            )
+        if slate.ask.takes_all and not slate.all_devices:
+            fact = "wants all devices, and none is selected"
+            return self._reason(slate, "", Code.NOT_ENOUGH, fact, _remedy_for(details))
+        together = details.count(None)
+        fact = f"wants {wanted}, and {together} of {len(details)} can be had"
+        return self._reason(slate, "", Code.NOT_ENOUGH, fact, _remedy_for(details))
+
+    def _of_pools(self, slate: Slate) -> Iterator[Reason]:
+        for pool in self._problem.pools:
+            if pool.incomplete:
+                have, want = pool.incomplete
+                yield self._reason(
+                    slate,
+                    str(pool.id),
+                    Code.POOL_INCOMPLETE,
+                    f"{have} of {want} slices are there",
+                    "publish the whole pool in one generation",
+                )
+            if pool.invalid:
+                yield self._reason(
+                    slate, str(pool.id), Code.POOL_INVALID, pool.invalid, "correct the slices"
+                )
+
+    def _over_limit(self, slate: Slate) -> Reason:
+        fact = f"{slate.count} more results would put the claim over its limit of {RESULTS_MAX}"
+        return self._reason(slate, "", Code.TOO_MANY_RESULTS, fact, "ask for fewer devices")
+
+    def _of_device(self, slate: Slate, device: int) -> Reason | None:
+        """Why the device is not to be had; nothing if the walk had it for this ask."""
+        if self._chosen_for.get(device) is slate:
+            return None
+        code = self._status(slate, device)
+        if code == USABLE:
+            return self._chosen_against(slate, device)
+        if code == FAILED:
+            remedy = "guard the selector, or give the device what it looks at"
+            named = str(self._problem.devices[device].id)
+            return self._reason(slate, named, Code.SELECTOR_ERROR, slate.failures[device], remedy)
+        return self._refused(slate, device, Code(code))
+
+    def _reason(self, slate: Slate, device: str, code: Code, fact: str, remedy: str) -> Reason:
+        ask = slate.ask
+        return Reason(
+            claim=ask.claim_name,
+            request=ask.label,
+            device=device,
+            code=code,
+            fact=fact,
+            remedy=remedy,
+        )
+
+    def _chosen_against(self, slate: Slate, device: int) -> Reason:
+        """What the choices made so far leave no room for."""
+        named = str(self._problem.devices[device].id)
+        other = self._chosen_for.get(device)
+        if other is not None and not self._problem.shareable(device):
+            fact = f"chosen for request {other.ask.label} of claim {other.ask.claim_name}"
+            return self._reason(slate, named, Code.IN_USE, fact, "add a device like it")
+        code = self._moment.refusal(slate, device)
+        if code is not None:
+            return self._refused(slate, device, code)
+        broken = self._moment.broken(slate, device)
+        if broken is not None:
+            return self._refused(slate, device, Code.CONSTRAINT)
+        fact = "fits, but not together with what else is asked for"
+        return self._reason(slate, named, Code.COMBINATION, fact, "ask for less together")
+
+    def _refused(self, slate: Slate, device: int, code: Code) -> Reason:
+        fact, remedy = _FACTS[code](self, slate, device)
+        return self._reason(slate, str(self._problem.devices[device].id), code, fact, remedy)
+
+    # One fact and one remedy for each code.
+
+    def _class_selector(self, slate: Slate, device: int) -> tuple[str, str]:
+        ask, pooled = slate.ask, self._problem.devices[device]
+        unmet = self._problem.surroundings.selectors.first_unmet(ask.class_selectors, pooled)
+        name = ask.device_class.metadata.name
+        return f"class {name} does not select it: {unmet}", "ask for a class that does"
+
+    def _request_selector(self, slate: Slate, device: int) -> tuple[str, str]:
+        pooled = self._problem.devices[device]
+        unmet = self._problem.surroundings.selectors.first_unmet(slate.ask.selectors, pooled)
+        return f"the request does not select it: {unmet}", "relax the selector"
+
+    def _in_use(self, slate: Slate, device: int) -> tuple[str, str]:
+        identity = self._problem.devices[device].id
+        holder = self._problem.surroundings.allocated.holders.get(identity)
+        return (f"in use by claim {holder}" if holder else "in use"), "free it"
+
+    def _node(self, slate: Slate, device: int) -> tuple[str, str]:
+        return f"not for node {self._problem.node.metadata.name}", "use a node it is for"
+
+    def _gate_off(self, slate: Slate, device: int) -> tuple[str, str]:
+        if self._problem.devices[device].device.binding_conditions:
+            gates = "DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
+            return "has binding conditions, and they are switched off", f"switch on {gates}"
+        return (
+            "consumes counters, and partitionable devices are switched off",
+            "switch on DRAPartitionableDevices",
+        )
+
+    def _capacity(self, slate: Slate, device: int) -> tuple[str, str]:
+        misfit = self._problem.misfit(slate, device)
+        if misfit is None:
+            return self._crowding(slate, device)
+        if misfit.lacking is not None:
+            return f"{misfit.name} is short by {misfit.lacking}", "ask for less, or free some"
+        if slate.status[device] == Code.CAPACITY_ABSENT:
+            return f"has no capacity {misfit.name}", "ask for a capacity that it has"
+        return (
+            f"{misfit.wanted} of {misfit.name} is not an amount that its policy allows",
+            "ask for an allowed amount",
+        )
+
+    def _crowding(self, slate: Slate, device: int) -> tuple[str, str]:
+        room = self._moment.room(device)
+        capacity = self._problem.devices[device].device.capacity
+        for (name, each), left, need in zip(
+            capacity.items(), room, slate.needs[device], strict=True
+        ):
+            if left < need:
+                lacking = Quantity.of(need - left, each.value.format)
+                return f"{name} is short by {lacking}", "ask for less, or free some"
+        return "capacity is short", "ask for less, or free some"
+
+    def _counters(self, slate: Slate, device: int) -> tuple[str, str]:
+        ledger, drawn = self._problem.ledger, self._moment.drawn
+        remedy = "free a device that draws on it"
+        for number, amount in self._problem.draws[device]:
+            left = ledger.left[number] - drawn.get(number, 0)
+            if left < amount:
+                name = ledger.names[number]
+                lacking = Quantity.of(amount - left, self._format(device, name.counter))
+                return f"counter {name.counter_set}/{name.counter} is short by {lacking}", remedy
+        return "a counter of its pool is overdrawn", remedy
+
+    def _format(self, device: int, counter: str) -> Format:
+        for consumption in self._problem.devices[device].device.consumes_counters:
+            if counter in consumption.counters:
+                return consumption.counters[counter].value.format
+        return Format.DECIMAL_SI
+
+    def _tainted(self, slate: Slate, device: int) -> tuple[str, str]:
+        offered = self._problem.devices[device].device
+        taints = blocking_taints(offered, slate.ask.tolerations)
+        told = ", ".join(_taint(taint.key, taint.value, taint.effect) for taint in taints)
+        return f"tainted {told}", "tolerate the taint, or remove it"
+
+    def _constraint(self, slate: Slate, device: int) -> tuple[str, str]:
+        for constraint in slate.constraints:
+            if self._problem.columns[constraint.number][device] == MISSING:
+                return f"has no attribute {constraint.attribute}", "give it the attribute"
+        broken = self._moment.broken(slate, device)
+        if broken is None:
+            return "a constraint would not be satisfied", "relax the constraint"
+        match = isinstance(self._moment.states[broken.number], MatchState)
+        differs = "differs from" if match else "is the same as"
+        fact = f"{broken.attribute} {differs} that of a device chosen before"
+        return fact, f"drop {broken.kind.value}, or add devices that meet it"
+
+
+_FACTS = {
+    Code.CLASS_SELECTOR: _Diagnosis._class_selector,
+    Code.REQUEST_SELECTOR: _Diagnosis._request_selector,
+    Code.IN_USE: _Diagnosis._in_use,
+    Code.NODE: _Diagnosis._node,
+    Code.GATE_OFF: _Diagnosis._gate_off,
+    Code.CAPACITY_ABSENT: _Diagnosis._capacity,
+    Code.CAPACITY_POLICY: _Diagnosis._capacity,
+    Code.CAPACITY_SHORT: _Diagnosis._capacity,
+    Code.COUNTER_SHORT: _Diagnosis._counters,
+    Code.TAINTED: _Diagnosis._tainted,
+    Code.CONSTRAINT: _Diagnosis._constraint,
+}
+
+
+_NOT_MEANT = (Code.CLASS_SELECTOR, Code.REQUEST_SELECTOR, Code.NODE)
+
+
+def _remedy_for(details: list[Reason | None]) -> str:
+    """What most of the devices would need; those that are not meant at all count last."""
+    refused = [reason for reason in details if reason is not None]
+    meant = [reason for reason in refused if reason.code not in _NOT_MEANT]
+    remedies = Counter(reason.remedy for reason in meant or refused)
+    return remedies.most_common(1)[0][0] if remedies else "add devices"
+
+
+def _taint(key: str, value: str, effect: str) -> str:
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _list(names: set[str]) -> str:
+    return ", ".join(f"claim {name}" for name in sorted(names))
