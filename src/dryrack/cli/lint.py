@@ -18,16 +18,15 @@ from dryrack.hardware.lint import Finding, Severity, lint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dryrack.cli.files import Source
+
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
 def run(names: Sequence[str], form: Format) -> bool:
     """Prints the findings; whether there is no error among them."""
     sources = read_sources(names)
-    # Millions of small objects are made and none is dropped before the process ends; looking
-    # for garbage among them would take half of the time.
-    gc.disable()
-    findings = lint([(source.name, source.content) for source in sources])
+    findings = _lint_without_pauses(sources)
     if form is Format.TABLE:
         for finding in findings:
             sys.stdout.write(_line(finding) + "\n")
@@ -35,6 +34,16 @@ def run(names: Sequence[str], form: Format) -> bool:
     else:
         print_data({"findings": [_data(finding) for finding in findings]}, form)
     return not any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def _lint_without_pauses(sources: Sequence[Source]) -> tuple[Finding, ...]:
+    # Millions of small objects are made and none is dropped before the end; looking for garbage
+    # among them would take half of the time.
+    gc.disable()
+    try:
+        return lint([(source.name, source.content) for source in sources])
+    finally:
+        gc.enable()
 
 
 def _line(finding: Finding) -> str:
