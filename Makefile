@@ -49,8 +49,8 @@ real-down: setup ## Stop what real-up started
 	@$(BIN)/python -m tests.realcluster down $(BED)
 
 .PHONY: bench
-bench: setup ## Ratios against Kubernetes' own code, in one run (needs Go)
-	@$(BIN)/python -m tests.bench
+bench: setup ## Ratios against Kubernetes' own code, then a million cases; CASES=0 for none (needs Go)
+	@$(BIN)/python -m tests.bench $(if $(CASES),--cases $(CASES))
 
 .PHONY: format
 format: setup ## Format and fix what can be fixed

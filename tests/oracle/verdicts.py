@@ -109,25 +109,34 @@ class _Kept:
 _compiler = cache(_Kept)
 
 
-def our_allocator(case: Mapping[str, Any]) -> Allocator:
-    """Our allocator, set before the slices, classes and state of the case."""
-    enabled = features(case.get("features", ()))
-    return Allocator(
-        [decode(raw, ResourceSlice) for raw in case.get("slices", ())],
-        [decode(raw, DeviceClass) for raw in case.get("classes", ())],
-        features=enabled,
-        allocated=_in_use(case),
-        chance=_OneShare(),
-        compiler=_compiler(enabled),
-    )
+class Prepared:
+    """A case as our allocator takes it: typed once, to be asked any number of times."""
+
+    def __init__(self, case: Mapping[str, Any]) -> None:
+        self.node = decode(case.get("node", {}), Node)
+        self.claims = [decode(raw, ResourceClaim) for raw in case.get("claims", ())]
+        self._slices = [decode(raw, ResourceSlice) for raw in case.get("slices", ())]
+        self._classes = [decode(raw, DeviceClass) for raw in case.get("classes", ())]
+        self._features = features(case.get("features", ()))
+        self._allocated = _in_use(case)
+
+    def allocator(self) -> Allocator:
+        """A new allocator that knows nothing yet but compiled expressions."""
+        return Allocator(
+            self._slices,
+            self._classes,
+            features=self._features,
+            allocated=self._allocated,
+            chance=_OneShare(),
+            compiler=_compiler(self._features),
+        )
 
 
 def our_verdict(case: Mapping[str, Any]) -> Verdict:
     """The verdict of our allocator."""
-    allocator = our_allocator(case)
-    claims = [decode(raw, ResourceClaim) for raw in case.get("claims", ())]
+    prepared = Prepared(case)
     try:
-        outcome = allocator.allocate(decode(case.get("node", {}), Node), claims)
+        outcome = prepared.allocator().allocate(prepared.node, prepared.claims)
     except AllocationError as error:
         return Verdict(error=str(error), fatal=True)
     if isinstance(outcome, Allocated):

@@ -1,0 +1,101 @@
+"""
+Prints how we do beside Kubernetes' own code, on the same cases, in one run.
+
+    python -m tests.bench [--cases N]
+
+First the times, as ratios; then N generated cases of each kind (a million unless said
+otherwise, 0 for none) decided by both sides. Ends with 1 if any case was decided differently.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from tests.bench.expressions import EXPRESSIONS
+from tests.bench.million import allocator_piece, cel_piece, million
+from tests.bench.scenes import adversarial, typical
+from tests.bench.timing import TIMEOUT_SECONDS, Row, adversarial_row, cel_row, typical_row
+from tests.oracle.build import OracleBuildError
+from tests.oracle.oracles import allocator_oracle, cel_oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+CASES = 1_000_000
+# The first few are read; the rest mostly repeat them.
+SHOWN_MAX = 5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("--cases", type=int, default=CASES, metavar="N", help="cases to compare")
+    count = parser.parse_args().cases
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    rows = [*_times(console)]
+    missed = [row.name for row in rows if not row.met]
+    console.print(f"{len(rows) - len(missed)} of {len(rows)} goals met")
+    for row in rows:
+        if not row.same:
+            console.print(f"decided differently: {row.name}")
+    different = sum(not row.same for row in rows) + _compare(console, count)
+    return 1 if different else 0
+
+
+def _times(console: Console) -> Iterator[Row]:
+    with allocator_oracle() as oracle:
+        ordinary = (typical_row(oracle, scene) for scene in typical())
+        yield from _table(console, "Typical: 500 devices", ordinary)
+        hard = (adversarial_row(oracle, scene) for scene in adversarial())
+        yield from _table(console, "Adversarial", hard)
+    with cel_oracle() as oracle_of_cel:
+        matches = (cel_row(oracle_of_cel, name, case) for name, case in EXPRESSIONS.items())
+        yield from _table(console, "One evaluation of a selector", matches)
+
+
+def _table(console: Console, title: str, rows: Iterable[Row]) -> list[Row]:
+    table = Table(title=title, title_justify="left", box=None)
+    table.add_column("case")
+    for heading in ("dryrack", "Kubernetes", "ratio"):
+        table.add_column(heading, justify="right")
+    table.add_column("goal")
+    table.add_column("met")
+    kept = []
+    for row in rows:
+        kept.append(row)
+        times = (_time(row.ours), _time(row.theirs))
+        table.add_row(row.name, *times, row.ratio, row.goal, "yes" if row.met else "no")
+    console.print(table)
+    console.print()
+    return kept
+
+
+def _time(nanos: int | None) -> str:
+    if nanos is None:
+        return f"gave up after {TIMEOUT_SECONDS:g} s"
+    if nanos < 10_000:
+        return f"{nanos} ns"
+    return f"{nanos / 1e3:.0f} µs" if nanos < 10_000_000 else f"{nanos / 1e6:.0f} ms"
+
+
+def _compare(console: Console, count: int) -> int:
+    different = 0
+    for what, piece in (("allocator", allocator_piece), ("selectors", cel_piece)):
+        if count == 0:
+            continue
+        found = million(what, piece, count)
+        different += len(found.differences)
+        console.print(f"{what}: {found.compared} cases compared, {len(found.differences)} differ")
+        for one in found.differences[:SHOWN_MAX]:
+            console.print(one, markup=False, highlight=False, soft_wrap=True)
+    return different
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except OracleBuildError as error:
+        sys.exit(str(error))

@@ -1,0 +1,40 @@
+"""Selectors whose evaluation is timed, from the simplest to the most that people write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+GPU = "gpu.example.com"
+ATTRIBUTES = f'device.attributes["{GPU}"]'
+
+DEVICE: dict[str, Any] = {
+    "driver": GPU,
+    "attributes": {
+        "model": {"string": "h100"},
+        "index": {"int": 3},
+        "ecc": {"bool": True},
+        "firmware": {"version": "1.10.2"},
+        "topology.example.com/root": {"string": "pci0000:17"},
+    },
+    "capacity": {"memory": {"value": "80Gi"}, "lanes": {"value": "16"}},
+    "consumableCapacity": True,
+}
+
+EXPRESSIONS: dict[str, dict[str, Any]] = {
+    name: {**DEVICE, "expression": expression}
+    for name, expression in {
+        "driver": f'device.driver == "{GPU}"',
+        "attribute": f'{ATTRIBUTES}.model == "h100"',
+        "driver, model and memory": (
+            f'device.driver == "{GPU}" && {ATTRIBUTES}.model == "h100" && '
+            f'device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0'
+        ),
+        "version": f'{ATTRIBUTES}.firmware.isGreaterThan(semver("1.9.0"))',
+        "one of a list": f'{ATTRIBUTES}.model in ["h200", "h100", "a100"]',
+        "pattern": f'{ATTRIBUTES}.model.matches("^h[0-9]+$")',
+        "optional": f"{ATTRIBUTES}.?numa.orValue(0) == 0",
+        "bound": f'cel.bind(a, {ATTRIBUTES}, a.ecc && a.index < 4 && a.model != "l4")',
+        "loop": f"{ATTRIBUTES}.all(name, name.size() < 10)",
+        "missing, but guarded": f'"numa" in {ATTRIBUTES} && {ATTRIBUTES}.numa == 1',
+    }.items()
+}
