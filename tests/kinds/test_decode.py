@@ -134,6 +134,17 @@ def test_unknown_fields_are_listed_with_their_paths() -> None:
     )
 
 
+def test_fields_that_are_legal_but_not_modelled_are_not_unknown() -> None:
+    """A pod may have volumes and probes, though nothing here reads them."""
+    container = {"name": "c", "volumeMounts": [], "resource": {}}
+    raw = {
+        "metadata": {"selfLink": "/x"},
+        "spec": {"volumes": [{"name": "v"}], "containers": [container], "Volumes": []},
+    }
+
+    assert unknown_fields(raw, Pod) == ("spec.containers[0].resource", "spec.Volumes")
+
+
 @pytest.mark.parametrize("model", [ResourceSlice, ResourceClaim, Pod])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())

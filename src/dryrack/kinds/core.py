@@ -83,6 +83,8 @@ class Taint(Model, frozen=True, kw_only=True):
 
 
 class NodeSpec(Model, frozen=True, kw_only=True):
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset(["podCIDRs", "configSource", "externalID"])
+
     pod_cidr: str = msgspec.field(default="", name="podCIDR")
     provider_id: str = msgspec.field(default="", name="providerID")
     unschedulable: bool = False
@@ -104,6 +106,20 @@ class NodeAddress(Model, frozen=True, kw_only=True):
 
 
 class NodeStatus(Model, frozen=True, kw_only=True):
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset(
+        [
+            "phase",
+            "daemonEndpoints",
+            "nodeInfo",
+            "images",
+            "volumesInUse",
+            "volumesAttached",
+            "config",
+            "runtimeHandlers",
+            "features",
+        ]
+    )
+
     capacity: Mapping[str, Quantity] = {}
     allocatable: Mapping[str, Quantity] = {}
     conditions: tuple[NodeCondition, ...] = ()
@@ -146,6 +162,28 @@ class ContainerPort(Model, frozen=True, kw_only=True):
 
 
 class Container(Model, frozen=True, kw_only=True):
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset(
+        [
+            "workingDir",
+            "envFrom",
+            "resizePolicy",
+            "restartPolicyRules",
+            "volumeMounts",
+            "volumeDevices",
+            "livenessProbe",
+            "readinessProbe",
+            "startupProbe",
+            "lifecycle",
+            "terminationMessagePath",
+            "terminationMessagePolicy",
+            "imagePullPolicy",
+            "securityContext",
+            "stdin",
+            "stdinOnce",
+            "tty",
+        ]
+    )
+
     name: str = ""
     image: str = ""
     command: tuple[str, ...] = ()
@@ -208,6 +246,33 @@ class TopologySpreadConstraint(Model, frozen=True, kw_only=True):
 
 
 class PodSpec(Model, frozen=True, kw_only=True):
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset(
+        [
+            "volumes",
+            "ephemeralContainers",
+            "activeDeadlineSeconds",
+            "dnsPolicy",
+            "serviceAccount",
+            "automountServiceAccountToken",
+            "hostPID",
+            "hostIPC",
+            "shareProcessNamespace",
+            "securityContext",
+            "imagePullSecrets",
+            "hostname",
+            "subdomain",
+            "hostAliases",
+            "dnsConfig",
+            "readinessGates",
+            "runtimeClassName",
+            "enableServiceLinks",
+            "setHostnameAsFQDN",
+            "os",
+            "hostUsers",
+            "hostnameOverride",
+        ]
+    )
+
     init_containers: tuple[Container, ...] = ()
     containers: tuple[Container, ...] = ()
     restart_policy: str = ""
@@ -242,6 +307,25 @@ class PodCondition(Model, frozen=True, kw_only=True):
 
 
 class PodStatus(Model, frozen=True, kw_only=True):
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset(
+        [
+            "observedGeneration",
+            "hostIP",
+            "hostIPs",
+            "podIP",
+            "podIPs",
+            "startTime",
+            "initContainerStatuses",
+            "containerStatuses",
+            "qosClass",
+            "ephemeralContainerStatuses",
+            "resize",
+            "allocatedResources",
+            "resources",
+            "nodeAllocatableResourceClaimStatuses",
+        ]
+    )
+
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
     message: str = ""
@@ -263,6 +347,8 @@ class NamespaceSpec(Model, frozen=True, kw_only=True):
 
 
 class NamespaceStatus(Model, frozen=True, kw_only=True):
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset({"conditions"})
+
     phase: str = ""
 
 

@@ -24,7 +24,14 @@ class Model(
     rename="camel",
     gc=False,
 ):
-    """A typed piece of a Kubernetes object."""
+    """
+    A typed piece of a Kubernetes object.
+
+    `UNMODELLED` names the fields that Kubernetes 1.36 has and the model has not: they are
+    legal, and kept, and nothing here reads them.
+    """
+
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset()
 
 
 class OwnerReference(Model, frozen=True, kw_only=True):
@@ -37,6 +44,8 @@ class OwnerReference(Model, frozen=True, kw_only=True):
 
 
 class ObjectMeta(Model, frozen=True, kw_only=True):
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset({"selfLink"})
+
     name: str = ""
     generate_name: str = ""
     namespace: str = ""

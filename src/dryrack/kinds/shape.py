@@ -232,13 +232,14 @@ def _expected(shape: Shape) -> str:
 
 
 def unknown(raw: Any, shape: Shape, path: Path = ()) -> Iterator[Path]:
-    """The paths of all fields that the model does not have, in document order."""
+    """The paths of all fields that Kubernetes does not have, in document order."""
     match shape:
-        case Fields(fields=fields) if isinstance(raw, dict):
+        case Fields(model=model, fields=fields) if isinstance(raw, dict):
+            legal: frozenset[str] = getattr(model, "UNMODELLED", frozenset())
             for key, value in raw.items():
                 if key in fields:
                     yield from unknown(value, fields[key], (*path, key))
-                else:
+                elif key not in legal:
                     yield (*path, key)
         case Entries(value=inner) if isinstance(raw, dict):
             for key, value in raw.items():
