@@ -51,8 +51,10 @@ def _merged(raw: Any, change: tuple[Any, Any], known: shape.Shape) -> Any:
         case shape.Fields(fields=fields) if isinstance(raw, dict) and isinstance(after, dict):
             return _merged_fields(raw, (before, after), fields)
         case shape.Entries(value=value) if isinstance(raw, dict) and isinstance(after, dict):
-            entries = dict.fromkeys((*before, *after), value)
-            return _merged_fields(raw, (before, after), entries)
+            # An entry of a map can always be removed, whatever its value is.
+            left = {key: each for key, each in raw.items() if key in after or key not in before}
+            entries = dict.fromkeys(after, value)
+            return _merged_fields(left, (before, after), entries)
         case shape.Items(item=item) if isinstance(raw, list) and isinstance(after, list):
             return _merged_items(raw, (before, after), item)
         case _:
@@ -66,8 +68,9 @@ def _merged_fields(
 ) -> dict[str, Any]:
     before, after = change
     result = dict(raw)
-    for key in dict.fromkeys((*before, *after)):
-        known = fields[key]
+    for key, known in fields.items():
+        if key not in before and key not in after:
+            continue
         empty = _empty(known)
         # An object that is always there is never removed, only emptied of what is known.
         stays = isinstance(known, shape.Fields) and not known.nullable and key in raw
