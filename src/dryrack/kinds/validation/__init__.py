@@ -3,7 +3,9 @@ Would the API server take this object?
 
 `validate` answers with everything it would have against a create, or against an update of `old`:
 the same reasons, fields and messages as in the causes of its `Status`, for Kubernetes 1.36 with
-default gates. Whether a document has the right types at all is asked before, by `decode`.
+default gates. Whether a document has the right types at all is asked before, by `decode`; of
+those only times are left to ask here, and one that is none is the whole answer, with the reason
+`TYPE_INVALID`: the server would refuse to read such an object (400), not to accept it (422).
 Permissions and admission plugins are not part of the answer. Expressions are checked by whoever
 can compile them; without a checker only their length is.
 
@@ -13,9 +15,11 @@ can compile them; without a checker only their length is.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.resource import ResourceSlice
+from dryrack.kinds.validation.emptiness import empty_lists
 from dryrack.kinds.validation.gates import ENABLED_IN_1_36, Dropped, drop_disabled
 from dryrack.kinds.validation.parts import (
     TOO_COMPLEX,
@@ -25,6 +29,7 @@ from dryrack.kinds.validation.parts import (
 )
 from dryrack.kinds.validation.pods import pod_claims
 from dryrack.kinds.validation.problems import FieldProblem, Reason, quoted
+from dryrack.kinds.validation.times import malformed_times
 from dryrack.kinds.validation.writes import Given, Validated, created, updated
 
 __all__ = [
@@ -49,20 +54,27 @@ def validate(
     subresource: str = "",
     expressions: ExpressionChecker | None = None,
     namespace_labels: Mapping[str, str] | None = None,
+    document: Mapping[str, Any] | None = None,
 ) -> tuple[FieldProblem, ...]:
     """
     All problems, in the server's order; entries of maps in the order of their keys.
 
     Of a pod only what it says about claims is looked at. An update can name one problem of
     metadata twice, as the server does. `namespace_labels` are those of the object's namespace,
-    if they are known: admin access depends on one of them.
+    if they are known: admin access depends on one of them. `document` is what the object was
+    decoded from, if it is at hand; the server tells an empty list from none in a few places.
     """
     if isinstance(obj, Pod):
         return tuple(pod_claims(obj))
+    unreadable = tuple(malformed_times(obj))
+    if unreadable:
+        return unreadable
     given = Given(Expressions(expressions), namespace_labels)
     if old is None:
-        return tuple(created(obj, given))
-    return tuple(updated(obj, old, given, subresource=subresource))
+        problems = created(obj, given)
+    else:
+        problems = updated(obj, old, given, subresource=subresource)
+    return (*problems, *empty_lists(obj, document or {}))
 
 
 def warnings(obj: Validated) -> tuple[str, ...]:

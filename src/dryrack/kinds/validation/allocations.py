@@ -128,8 +128,8 @@ def _devices(field: str, status: ResourceClaimStatus) -> Iterator[FieldProblem]:
         yield duplicate(f"{field}[{position}]", _shown(keys[position]))
 
 
-def _shown(key: DeviceKey) -> Token:
-    return Token("/".join(part for part in key if part))
+def _shown(key: DeviceKey) -> dict[str, str]:
+    return dict(zip(("driver", "pool", "device", "shareID"), key, strict=True))
 
 
 def _device(

@@ -12,8 +12,8 @@ from dryrack.kinds.resource import (
     DeviceTaintSelector,
 )
 from dryrack.kinds.validation.meta import (
+    LONG_NAME_AS_MADE,
     SUBDOMAIN,
-    SUBDOMAIN_AS_MADE,
     conditions,
     metadata,
     metadata_change,
@@ -36,12 +36,12 @@ _QUOTA_PREFIX = "requests."
 
 
 def created(obj: DeviceClass, expressions: Expressions) -> Iterator[FieldProblem]:
-    yield from metadata(obj.metadata, SUBDOMAIN_AS_MADE, namespaced=False)
+    yield from metadata(obj.metadata, LONG_NAME_AS_MADE, namespaced=False)
     yield from _spec(obj.spec, None, expressions)
 
 
 def updated(obj: DeviceClass, old: DeviceClass, expressions: Expressions) -> Iterator[FieldProblem]:
-    yield from metadata(obj.metadata, SUBDOMAIN_AS_MADE, namespaced=False)
+    yield from metadata(obj.metadata, LONG_NAME_AS_MADE, namespaced=False)
     yield from metadata_change(obj.metadata, old.metadata)
     yield from _spec(obj.spec, old.spec, expressions)
 

@@ -152,15 +152,16 @@ def _in_use(gate: str, old: KubernetesObject | None) -> bool:
 
 def _values(value: Any, path: list[str]) -> Iterator[object]:
     """What a path leads to, wherever something is set."""
-    if value is None or value == () or value == {}:
+    if value is None:
         return
-    if not path:
-        yield value
-    elif path[0] == "*":
+    head, rest = path[0], path[1:]
+    if head == "*":
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _values(each, path[1:])
-    else:
-        yield from _values(getattr(value, path[0]), path[1:])
+            yield from _values(each, rest)
+    elif rest:
+        yield from _values(getattr(value, head), rest)
+    elif getattr(value, head) != _default(value, head):
+        yield getattr(value, head)
 
 
 def _without(value: Any, path: list[str], at: str, gone: list[str]) -> Any:

@@ -21,6 +21,8 @@ from dryrack.kinds.validation.names import (
     label,
     label_key,
     label_value,
+    long_name,
+    lowered,
     path_segment,
     path_segment_prefix,
     repeated,
@@ -29,6 +31,7 @@ from dryrack.kinds.validation.names import (
 )
 from dryrack.kinds.validation.problems import (
     FieldProblem,
+    Reason,
     Token,
     byte_length,
     duplicate,
@@ -68,6 +71,7 @@ _ONLY_ON_OBJECTS = (
     ("finalizers", "finalizers"),
     ("managed_fields", "managedFields"),
 )
+_UNSET = ObjectMeta()
 
 
 class Naming(NamedTuple):
@@ -79,7 +83,7 @@ class Naming(NamedTuple):
 
 SUBDOMAIN = Naming(subdomain, subdomain_prefix)
 # A newer way of the server's: only the name that came out is judged.
-SUBDOMAIN_AS_MADE = Naming(subdomain, None)
+LONG_NAME_AS_MADE = Naming(long_name, None)
 _ANY = Naming(path_segment, path_segment_prefix)
 
 
@@ -126,15 +130,33 @@ def completed_for_status(meta: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
 def metadata(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:
     """Problems of an object's own metadata."""
     yield from _common(meta, naming, namespaced=namespaced)
-    for position, finalizer in enumerate(meta.finalizers):
+    yield from _finalizer_domains(meta.finalizers)
+
+
+def _finalizer_domains(finalizers: tuple[str, ...]) -> Iterator[FieldProblem]:
+    for position, finalizer in enumerate(finalizers):
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid(f"metadata.finalizers[{position}]", finalizer, detail)
 
 
-def metadata_of_any_kind(meta: ObjectMeta, *, namespaced: bool) -> Iterator[FieldProblem]:
-    """What the server asks of every kind alike, before the kind's own rules, on an update."""
+def metadata_change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
+    """Problems of what an update does to an object's metadata."""
+    yield from _change(meta, old)
+    yield from _finalizer_domains(meta.finalizers)
+
+
+def common_metadata(meta: ObjectMeta, *, namespaced: bool) -> Iterator[FieldProblem]:
+    """What the server asks of a new object of any kind, once the kind has nothing against it."""
     return _common(meta, _ANY, namespaced=namespaced)
+
+
+def common_metadata_change(
+    meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool
+) -> Iterator[FieldProblem]:
+    """What the server asks of an update of any kind, before it asks the kind the same again."""
+    yield from _common(meta, _ANY, namespaced=namespaced)
+    yield from _change(meta, old)
 
 
 def _common(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:
@@ -151,6 +173,11 @@ def _common(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[F
 def _names(meta: ObjectMeta, naming: Naming) -> Iterator[FieldProblem]:
     if meta.generate_name and naming.generate_name:
         yield from checked("metadata.generateName", meta.generate_name, naming.generate_name)
+    elif meta.generate_name and not meta.name:
+        detail = f"generateName was specified ({quoted(meta.generate_name)}), "
+        yield FieldProblem(
+            Reason.INTERNAL, "metadata.name", "", f"{detail}but no name was generated"
+        )
     if not meta.name:
         yield required("metadata.name", "name or generateName is required")
     else:
@@ -171,7 +198,7 @@ def labels(field: str, values: Mapping[str, str]) -> Iterator[FieldProblem]:
 
 def annotations(field: str, values: Mapping[str, str]) -> Iterator[FieldProblem]:
     for key in sorted(values):
-        yield from (invalid(field, key, complaint) for complaint in label_key(key.lower()))
+        yield from (invalid(field, key, complaint) for complaint in label_key(lowered(key)))
     if sum(byte_length(key) + byte_length(values[key]) for key in values) > ANNOTATIONS_BYTES_MAX:
         yield too_long(field, ANNOTATIONS_BYTES_MAX)
 
@@ -217,8 +244,7 @@ def _finalizers(field: str, finalizers: tuple[str, ...]) -> Iterator[FieldProble
         yield invalid(field, finalizers, detail)
 
 
-def metadata_change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
-    """Problems of what an update does to metadata."""
+def _change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
     yield from _new_finalizers(meta, old)
     if not meta.resource_version:
         yield invalid("metadata.resourceVersion", "", "must be specified for an update")
@@ -265,8 +291,12 @@ def template_metadata(field: str, meta: ObjectMeta) -> Iterator[FieldProblem]:
     yield from annotations(f"{field}.annotations", meta.annotations)
     yield from labels(f"{field}.labels", meta.labels)
     for name, shown in _ONLY_ON_OBJECTS:
-        if getattr(meta, name):
-            yield forbidden(f"{field}.{shown}", "cannot be set", fix="leave it out")
+        if getattr(meta, name) != getattr(_UNSET, name):
+            yield not_in_template(f"{field}.{shown}")
+
+
+def not_in_template(field: str) -> FieldProblem:
+    return forbidden(field, "cannot be set", fix="leave it out")
 
 
 def conditions(field: str, given: tuple[Condition, ...]) -> Iterator[FieldProblem]:

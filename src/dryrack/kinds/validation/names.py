@@ -105,22 +105,32 @@ _REASON_SYNTAX = _syntax(
 )
 
 
-def _length(text: str, bytes_max: int) -> Iterator[str]:
+def _length(text: str, bytes_max: int, unit: str) -> Iterator[str]:
+    # Bytes are counted in any case, but half of the server still says characters.
     if byte_length(text) > bytes_max:
-        yield f"must be no more than {bytes_max} bytes"
+        yield f"must be no more than {bytes_max} {unit}"
 
 
 def label(text: str) -> tuple[str, ...]:
     """A DNS label: devices, requests, counters, namespaces."""
-    complaints = [*_length(text, LABEL_BYTES_MAX)]
+    complaints = [*_length(text, LABEL_BYTES_MAX, "characters")]
     if not _is_label(text):
         complaints.append("must not contain dots" if _is_subdomain(text) else _LABEL_SYNTAX)
     return tuple(complaints)
 
 
 def subdomain(text: str) -> tuple[str, ...]:
-    """A DNS subdomain: most objects, nodes, device classes."""
-    complaints = [*_length(text, SUBDOMAIN_BYTES_MAX)]
+    """A DNS subdomain: most objects, nodes, drivers."""
+    return _subdomain(text, "characters")
+
+
+def long_name(text: str) -> tuple[str, ...]:
+    """A DNS subdomain where the server counts in bytes: device classes, prefixes of labels."""
+    return _subdomain(text, "bytes")
+
+
+def _subdomain(text: str, unit: str) -> tuple[str, ...]:
+    complaints = [*_length(text, SUBDOMAIN_BYTES_MAX, unit)]
     if not _is_subdomain(text):
         complaints.append(_SUBDOMAIN_SYNTAX)
     return tuple(complaints)
@@ -145,19 +155,19 @@ def _key_prefix(prefixes: list[str]) -> Iterator[str]:
         if not prefix:
             yield "prefix part must be non-empty"
         else:
-            yield from (f"prefix part {complaint}" for complaint in subdomain(prefix))
+            yield from (f"prefix part {complaint}" for complaint in long_name(prefix))
 
 
 def _key_name(name: str) -> Iterator[str]:
     if not name:
         yield "name part must be non-empty"
-    yield from (f"name part {complaint}" for complaint in _length(name, LABEL_BYTES_MAX))
+    yield from (f"name part {complaint}" for complaint in _length(name, LABEL_BYTES_MAX, "bytes"))
     if not _is_key(name):
         yield f"name part {_KEY_SYNTAX}"
 
 
 def label_value(text: str) -> tuple[str, ...]:
-    complaints = [*_length(text, LABEL_BYTES_MAX)]
+    complaints = [*_length(text, LABEL_BYTES_MAX, "bytes")]
     if not _is_label_value(text):
         complaints.append(_LABEL_VALUE_SYNTAX)
     return tuple(complaints)
@@ -180,8 +190,10 @@ def path_segment_prefix(text: str) -> tuple[str, ...]:
 
 def subdomain_prefix(text: str) -> tuple[str, ...]:
     """A `generateName`: what is made of it may be a subdomain though it ends in a dash."""
-    masked = f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text
-    return subdomain(masked)
+    if len(text) < 2 or not text.endswith("-"):
+        return subdomain(text)
+    # The server replaces the last two bytes, whatever they are, by one letter.
+    return subdomain((text.encode()[:-2] + b"a").decode("utf-8", "replace"))
 
 
 def is_semver(text: str) -> bool:
@@ -207,7 +219,7 @@ def driver_name(field: str, name: str) -> Iterator[FieldProblem]:
     if byte_length(name) > DRIVER_NAME_BYTES_MAX:
         yield too_long(field, DRIVER_NAME_BYTES_MAX)
     fix = suggested(name, re.compile("[^a-z0-9.-]+"), ".")
-    yield from (invalid(field, name, each, fix=fix) for each in subdomain(_lowered(name)))
+    yield from (invalid(field, name, each, fix=fix) for each in subdomain(lowered(name)))
 
 
 def pool_name(field: str, name: str) -> Iterator[FieldProblem]:
@@ -298,15 +310,15 @@ def _uuid_digits(text: str) -> str:
     return "" if right and all(map(_is_hex, groups)) else "invalid UUID format"
 
 
-def _lowered(text: str) -> str:
+def lowered(text: str) -> str:
+    """Lower case as Go has it."""
     # Go maps U+0130 to one letter, Python to two; the only such letter, and it is accepted.
     return text.replace("\u0130", "i").lower()
 
 
 def suggested(name: str, unwanted: re.Pattern[str], joint: str) -> str:
     """The nearest name without the characters that are not allowed, if there is one."""
-    lowered = name if joint == "_" else name.lower()
-    better = unwanted.sub(joint, lowered).strip("-.")
+    better = unwanted.sub(joint, name if joint == "_" else name.lower()).strip("-.")
     if joint == "_" and better[:1].isdigit():
         better = f"_{better}"
     return f"use {better!r}" if better and better != name else ""

@@ -85,8 +85,7 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[Fi
         yield from unchanged("spec.nodeName", _pointed(spec.node_name), _pointed(old.node_name))
     yield from _where(spec)
     if spec.shared_counters and spec.devices:
-        detail = "only one of `sharedCounters` or `devices` is allowed"
-        yield invalid("spec", "", detail, fix="put the shared counters into a slice of their own")
+        yield devices_and_counters()
     yield from _devices(spec, old)
     yield from distinct(
         "spec.sharedCounters",
@@ -95,6 +94,12 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[Fi
         key=lambda counter_set: counter_set.name,
         count_max=COUNTER_SETS_MAX,
     )
+
+
+def devices_and_counters() -> FieldProblem:
+    detail = "only one of `sharedCounters` or `devices` is allowed"
+    fix = "put the shared counters into a slice of their own"
+    return invalid("spec", "", detail, fix=fix)
 
 
 def _pointed(text: str | None) -> Token | None:

@@ -22,11 +22,11 @@ from dryrack.kinds.resource import (
 from dryrack.kinds.validation import allocations, claims, classes, slices
 from dryrack.kinds.validation.gates import drop_disabled
 from dryrack.kinds.validation.meta import (
+    common_metadata,
+    common_metadata_change,
     completed_for_create,
     completed_for_status,
     completed_for_update,
-    metadata_change,
-    metadata_of_any_kind,
 )
 from dryrack.kinds.validation.parts import Expressions
 from dryrack.kinds.validation.problems import FieldProblem
@@ -50,7 +50,9 @@ def created(obj: Validated, given: Given) -> Iterator[FieldProblem]:
     meta = completed_for_create(obj.metadata, namespaced=namespaced)
     if not namespaced:
         meta = msgspec.structs.replace(meta, generation=1)
-    return _created(drop_disabled(msgspec.structs.replace(obj, metadata=meta)).obj, given)
+    kept = drop_disabled(msgspec.structs.replace(obj, metadata=meta)).obj
+    problems = tuple(_created(kept, given))
+    yield from problems or common_metadata(meta, namespaced=namespaced)
 
 
 def _created(obj: Validated, given: Given) -> Iterator[FieldProblem]:
@@ -77,11 +79,12 @@ def updated(
     namespaced = _is_namespaced(obj)
     new = _prepared(obj, old, subresource)
     meta = completed_for_update(new.metadata, old.metadata, namespaced=namespaced)
+    if not namespaced and subresource != "status" and new.spec != old.spec:
+        meta = msgspec.structs.replace(meta, generation=old.metadata.generation + 1)
     new = drop_disabled(
         msgspec.structs.replace(new, metadata=meta), old, subresource=subresource
     ).obj
-    yield from metadata_of_any_kind(meta, namespaced=namespaced)
-    yield from metadata_change(meta, old.metadata)
+    yield from common_metadata_change(meta, old.metadata, namespaced=namespaced)
     if subresource == "status":
         yield from _status_updated(new, old, given)
     else:

@@ -237,7 +237,6 @@ func (a *answer) store(object runtime.Object, gvk *schema.GroupVersionKind) {
 func run(in io.Reader, out io.Writer) error {
 	reader := bufio.NewReaderSize(in, 1<<20)
 	writer := bufio.NewWriter(out)
-	defer writer.Flush()
 	decoder, encoder := json.NewDecoder(reader), json.NewEncoder(writer)
 	encoder.SetEscapeHTML(false)
 	for {
@@ -248,6 +247,10 @@ func run(in io.Reader, out io.Writer) error {
 			return err
 		}
 		if err := encoder.Encode(judge(q)); err != nil {
+			return err
+		}
+		// The one who asks may wait for this answer before asking again.
+		if err := writer.Flush(); err != nil {
 			return err
 		}
 	}

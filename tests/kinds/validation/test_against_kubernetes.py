@@ -1,0 +1,58 @@
+"""
+Same causes as the API server's own code, on documents that nobody would write.
+
+The oracle runs the registry's strategies of the reference release. A difference is printed as the
+question that shows it, ready to be put into `cases.yaml`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from tests.kinds.validation.cases import MODULE, load
+from tests.kinds.validation.generator import questions
+from tests.kinds.validation.judgement import Answer, difference, ours
+from tests.oracle.build import build
+from tests.oracle.oracles import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUESTIONS = 6000
+SEED = 36
+SHOWN_MAX = 5
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Oracle[Answer]]:
+    """The API server's own validation."""
+    with Oracle(build(MODULE).path("validate"), Answer) as oracle:
+        yield oracle
+
+
+@pytest.mark.real
+@pytest.mark.timeout(1800)
+def test_every_cause_is_the_servers(server: Oracle[Answer]) -> None:
+    """Reasons, fields and messages are those of Kubernetes, all of them and no others."""
+    found = []
+    for question, theirs in server.ask(questions(QUESTIONS, seed=SEED)):
+        differs = difference(theirs, ours(question))
+        if differs:
+            found.append(f"{yaml.safe_dump(question)}\n{differs}")
+
+    shown = "\n---\n".join(found[:SHOWN_MAX])
+    assert not found, f"{len(found)} of {QUESTIONS} differ (seed {SEED}):\n{shown}"
+
+
+@pytest.mark.real
+def test_the_recorded_cases_are_what_the_server_says(server: Oracle[Answer]) -> None:
+    """The file of named cases has not drifted from Kubernetes, nor been written by hand."""
+    cases = {case.name: case for case in load()}
+    asked = [{"name": name, **case.question()} for name, case in cases.items()]
+    for question, theirs in server.ask(asked):
+        case = cases[question["name"]]
+
+        assert case.causes == tuple(sorted(theirs.causes or ())), case.name
+        assert case.panic == bool(theirs.panic), case.name

@@ -1,0 +1,263 @@
+"""What `validate` promises beyond being right: words, fixes, order, and what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.kinds.validation import documents
+
+from dryrack.kinds.core import Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
+from dryrack.kinds.validation import (
+    TOO_COMPLEX,
+    ExpressionProblem,
+    FieldProblem,
+    Reason,
+    drop_disabled,
+    validate,
+    warnings,
+)
+from dryrack.kinds.validation.problems import Token, invalid, quoted, shown_value
+
+
+def slice_with(**device: Any) -> ResourceSlice:
+    document = {
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "p", "resourceSliceCount": 1},
+            "allNodes": True,
+            "devices": [{"name": "d", **device}],
+        },
+    }
+    return decode(document, ResourceSlice)
+
+
+def claim_with(expression: str) -> ResourceClaim:
+    selectors = [{"cel": {"expression": expression}}]
+    request = {"name": "r", "exactly": {"deviceClassName": "c", "selectors": selectors}}
+    return decode(
+        {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}, ResourceClaim
+    )
+
+
+class Compiler:
+    """Answers always the same, and remembers what it was asked."""
+
+    def __init__(self, problem: ExpressionProblem | None) -> None:
+        self.problem = problem
+        self.asked: list[tuple[str, bool]] = []
+
+    def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
+        self.asked.append((expression, stored))
+        return self.problem
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a", '"a"'),
+        ('a"\\\n\t\x00\x7f', r'"a\"\\\n\t\x00\x7f"'),
+        ("é\u2028\u00a0\U000e0001", '"é\\u2028\\u00a0\\U000e0001"'),
+        (Token("<a>"), r'"\u003ca\u003e"'),
+        (True, "true"),
+        (-3, "-3"),
+        (None, "null"),
+        (("a", "b"), '["a","b"]'),
+    ],
+)
+def test_values_are_shown_as_go_shows_them(value: object, shown: str) -> None:
+    """Quotes and escapes of a message are Go's, not Python's."""
+    assert shown_value(value) == shown
+
+
+def test_a_problem_reads_like_the_servers_line() -> None:
+    """A line that somebody saw in kubectl's output can be searched for here."""
+    problem = invalid("spec.pool.generation", -1, "must be greater than or equal to zero")
+
+    assert str(problem) == (
+        "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero"
+    )
+
+
+@pytest.mark.parametrize(
+    ("device", "fix"),
+    [
+        ({"attributes": {"compute-capability": {"int": 9}}}, "use 'compute_capability'"),
+        ({"attributes": {"9lives": {"int": 9}}}, "use '_9lives'"),
+        ({"name": "GPU_0"}, "use 'gpu-0'"),
+        ({"name": "gpu.0"}, "use 'gpu-0'"),
+        ({"taints": [{"key": "a", "effect": "noexecute"}]}, "write 'NoExecute'"),
+    ],
+)
+def test_a_fix_is_named_where_one_is_known(device: dict[str, Any], fix: str) -> None:
+    """The reader is told what would be right, not only what is wrong."""
+    (problem,) = validate(slice_with(**device))
+
+    assert problem.fix == fix
+
+
+def test_a_slash_in_a_driver_name_becomes_a_dot() -> None:
+    """The name that a seed of this project uses is mended as that project means it."""
+    document = documents.stored(documents.SLICES[0])
+    document["spec"]["driver"] = "karpenter.sh/dra-kwok-driver"
+    (problem,) = validate(decode(document, ResourceSlice))
+
+    assert problem.fix == "use 'karpenter.sh.dra-kwok-driver'"
+
+
+def test_an_expression_is_left_to_its_checker() -> None:
+    """What the compiler says is the detail of an invalid value."""
+    compiler = Compiler(ExpressionProblem("compilation failed: why"))
+    problems = validate(claim_with("no"), expressions=compiler)
+
+    field = "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+    assert problems == (FieldProblem(Reason.INVALID, field, "no", "compilation failed: why"),)
+    assert compiler.asked == [("no", False)]
+
+
+def test_an_expression_can_be_too_complex() -> None:
+    """Cost is forbidden, not invalid, as in the server."""
+    (problem,) = validate(claim_with("x"), expressions=Compiler(TOO_COMPLEX))
+
+    assert problem.reason is Reason.FORBIDDEN
+    assert problem.message == "Forbidden: too complex, exceeds cost limit"
+
+
+def test_a_long_expression_is_not_even_compiled() -> None:
+    """More than 10 KiB never reach the compiler."""
+    compiler = Compiler(None)
+    (problem,) = validate(claim_with("x" * (10 * 1024 + 1)), expressions=compiler)
+
+    assert problem.reason is Reason.TOO_LONG
+    assert compiler.asked == []
+
+
+def test_selectors_that_a_class_had_before_are_stored_ones() -> None:
+    """Only selectors that stay exactly as they were are judged as stored."""
+    selectors = [{"cel": {"expression": "true"}}]
+    old = decode({"metadata": {"name": "c"}, "spec": {"selectors": selectors}}, DeviceClass)
+    more = decode({"metadata": {"name": "c"}, "spec": {"selectors": selectors * 2}}, DeviceClass)
+    compiler = Compiler(None)
+    validate(old, old=old, expressions=compiler)
+    validate(more, old=old, expressions=compiler)
+
+    assert compiler.asked == [("true", True), ("true", False), ("true", False)]
+
+
+def test_without_a_checker_expressions_pass() -> None:
+    """Nothing here pretends to know CEL."""
+    assert validate(claim_with("true +")) == ()
+
+
+def test_admin_access_is_not_judged_in_an_unknown_namespace() -> None:
+    """Without the namespace's labels nobody can say; with them somebody can."""
+    document = documents.stored(documents.CLAIMS[0])
+    document["spec"]["devices"]["requests"][0]["exactly"]["adminAccess"] = True
+    claim = decode(document, ResourceClaim)
+
+    assert validate(claim) == ()
+    assert [p.reason for p in validate(claim, namespace_labels={})] == [Reason.FORBIDDEN]
+
+
+def test_the_answer_does_not_depend_on_the_order_of_keys() -> None:
+    """Maps are read in the order of their keys, whatever order they were written in."""
+    attributes: dict[str, Any] = {"b-": {}, "a-": {}, "c-": {}}
+    backwards = dict(reversed(attributes.items()))
+
+    assert validate(slice_with(attributes=attributes)) == validate(slice_with(attributes=backwards))
+
+
+def test_capitals_in_a_driver_name_are_warned_of() -> None:
+    """The server accepts them and says so."""
+    document = documents.stored(documents.SLICES[3])
+    document["spec"]["driver"] = "GPU.example.com"
+
+    (warning,) = warnings(decode(document, ResourceSlice))
+    assert warning.startswith("spec.driver: driver names should be lowercase")
+    assert warning.endswith('"GPU.example.com" contains uppercase characters')
+    assert warnings(decode(documents.SLICES[3], ResourceSlice)) == ()
+
+
+def test_what_the_default_gates_drop_is_told() -> None:
+    """Lists in attributes and mappings of node resources go, with their paths."""
+    given = slice_with(
+        attributes={"a": {"int": 1, "ints": [1]}, "b": {"strings": []}},
+        nodeAllocatableResourceMappings={"cpu": {"capacityKey": "x"}},
+    )
+    dropped = drop_disabled(given)
+
+    assert dropped.fields == (
+        "spec.devices[0].nodeAllocatableResourceMappings",
+        "spec.devices[0].attributes[a].ints",
+        "spec.devices[0].attributes[b].strings",
+    )
+    assert dropped.obj == slice_with(attributes={"a": {"int": 1}, "b": {}})
+
+
+def test_what_is_in_use_is_not_dropped() -> None:
+    """A feature that the stored object uses stays, for the whole object."""
+    old = slice_with(attributes={"a": {"ints": [1]}})
+    new = slice_with(attributes={"b": {"bools": [True]}})
+
+    assert drop_disabled(new, old).obj == new
+    assert drop_disabled(new, old).fields == ()
+
+
+def test_every_gate_drops_its_fields() -> None:
+    """With all gates off, a slice and a claim lose all that came after the first release."""
+    none = frozenset[str]()
+    spec = drop_disabled(decode(documents.CLAIMS[0], ResourceClaim), enabled=none).obj.spec
+    offered = drop_disabled(decode(documents.SLICES[0], ResourceSlice), enabled=none).obj
+
+    assert [bool(request.first_available) for request in spec.devices.requests] == [False] * 3
+    assert spec.devices.constraints[1].distinct_attribute is None
+    exactly = spec.devices.requests[0].exactly
+    assert exactly is not None
+    assert (exactly.tolerations, exactly.capacity) == ((), None)
+    gpu, shared = offered.spec.devices
+    assert (gpu.taints, gpu.consumes_counters) == ((), ())
+    assert (gpu.binding_conditions, gpu.binds_to_node) == ((), None)
+    assert shared.capacity["slots"].request_policy is None
+
+
+def test_a_status_is_dropped_with_its_gate() -> None:
+    """What drivers say of devices goes only in an update of the status."""
+    claim = decode({**documents.CLAIMS[0], "status": documents.STATUS}, ResourceClaim)
+    on = frozenset({"DRAAdminAccess", "DRAConsumableCapacity"})
+    kept = drop_disabled(claim, claim, subresource="status", enabled=on)
+    empty = decode(documents.CLAIMS[0], ResourceClaim)
+    dropped = drop_disabled(claim, empty, subresource="status", enabled=on)
+
+    assert kept.fields == ()
+    assert dropped.obj.status.devices == ()
+    assert dropped.fields[0] == "status.devices"
+
+
+def test_a_static_pod_has_no_claims() -> None:
+    """The mirror of a static pod is refused for each claim it names."""
+    document = documents.PODS[0]
+    mirror = {"metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}}
+    problems = validate(decode({**document, **mirror}, Pod))
+
+    assert [problem.reason for problem in problems] == [Reason.FORBIDDEN] * 2
+
+
+def test_quotes_can_be_told_from_letters() -> None:
+    """A quoted text has exactly two quotes that are not escaped."""
+    assert quoted('"') == r'"\""'
+
+
+def test_a_time_that_is_none_is_the_whole_answer() -> None:
+    """The server refuses to read such an object, so nothing else can be said of it."""
+    document = documents.stored(documents.SLICES[0])
+    document["metadata"]["creationTimestamp"] = "yesterday"
+    document["spec"]["driver"] = "also wrong/"
+    (problem,) = validate(decode(document, ResourceSlice))
+
+    assert (problem.reason, problem.field) == (
+        Reason.TYPE_INVALID,
+        "metadata.creationTimestamp",
+    )
