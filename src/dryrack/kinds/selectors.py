@@ -33,7 +33,7 @@ _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _NODE_OPERATORS = (*_LABEL_OPERATORS, "Gt", "Lt")
 _FIELD_OPERATORS = ("In", "NotIn")
 _NOT_A_NUMBER = "for 'Gt', 'Lt' operators, the value must be an integer"
-# An int64 has at most 19 digits and a sign; longer text cannot be one.
+# Python refuses to read more digits than this; no label value comes near.
 _INT64_TEXT_MAX = 4300
 
 
