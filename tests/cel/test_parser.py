@@ -102,7 +102,8 @@ def test_literals_have_the_value_that_they_spell(text: str, value: ast.Constant)
         ("f(1,)", "1:5: Syntax error:"),
         ("!-a", "1:2: Syntax error:"),
         ("1 +\n", "2:1: Syntax error:"),
-        ("", "1:1: Syntax error:"),
+        ("", "1:0: Syntax error:"),
+        ("[1, , 2]", "1:5: Syntax error:"),
     ],
 )
 def test_what_is_wrong_is_said_where_it_is(text: str, problem: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cel import ast
 from dryrack.cel import types as t
+from dryrack.cel.declarations.messages import message_of
 from dryrack.cel.source import Problem
 from dryrack.cel.trampoline import run
 from dryrack.cel.types import Kind, Type
@@ -213,15 +214,15 @@ class _Checker:
                 self._wrong(expr, f"type '{of}' does not support field selection")
         return t.DYN
 
-    def _struct_field(self, at: Expr | ast.StructField, struct: str, field: str) -> Type:
-        if struct != t.DEVICE.name:
-            self._wrong(at, f"unexpected failed resolution of '{struct}'")
-            return t.ERROR
-        found = self._env.device_fields.get(field)
-        if found is None:
+    def _struct_field(self, at: Expr | ast.StructField, message: str, field: str) -> Type:
+        fields = self._env.fields_of(message)
+        if fields is None:
+            self._wrong(at, f"unexpected failed resolution of '{message}'")
+        elif field not in fields:
             self._wrong(at, f"undefined field '{field}'")
-            return t.ERROR
-        return found
+        else:
+            return fields[field]
+        return t.ERROR
 
     # Calls
 
@@ -367,12 +368,13 @@ class _Checker:
             return expr
         self.references[expr.id] = Reference(name)
         self.types[expr.id] = made = self._made_by(expr, found)
+        message = message_of(made) or name
         fields: list[ast.StructField] = []
         for field in expr.fields:
             value: Expr = yield self.check(field.value)
             fields.append(replace(field, value=value))
             of = self._present(value, optional=field.optional)
-            self._field_value(field, made.runtime_name, of)
+            self._field_value(field, message, of)
         return replace(expr, type_name=name, fields=tuple(fields))
 
     def _made_by(self, expr: ast.StructLiteral, found: Type) -> Type:
@@ -381,14 +383,14 @@ class _Checker:
         if found.kind is not Kind.TYPE:
             self._wrong(expr, f"'{found.runtime_name}' is not a type")
             return t.ERROR
-        made = found.parameters[0]
-        if made.kind is not Kind.STRUCT:
+        made = found.parameters[0] if found.parameters else found
+        if message_of(made) is None:
             self._wrong(expr, f"'{made.runtime_name}' is not a message type")
             return t.ERROR
         return made
 
-    def _field_value(self, field: ast.StructField, struct: str, of: Type) -> None:
-        wanted = self._struct_field(field, struct, field.name)
+    def _field_value(self, field: ast.StructField, message: str, of: Type) -> None:
+        wanted = self._struct_field(field, message, field.name)
         if not self.bindings.fits((wanted,), (of,)):
             self._wrong(
                 field,

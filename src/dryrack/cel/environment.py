@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dryrack.cel import types as t
-from dryrack.cel.declarations import functions
+from dryrack.cel.declarations import functions, messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +51,10 @@ class Environment:
             multiple=self.consumable_capacity or not self.new_expressions,
         )
 
+    def fields_of(self, message: str) -> Mapping[str, t.Type] | None:
+        """The fields of a message by its name, or nothing if it has none that are known."""
+        return self.device_fields if message == t.DEVICE.name else messages.FIELDS.get(message)
+
 
 @cache
 def _device_fields(attribute: t.Type, *, multiple: bool) -> Mapping[str, t.Type]:
@@ -72,8 +76,6 @@ def _identifiers() -> Mapping[str, t.Type]:
         "bytes": t.BYTES,
         "double": t.DOUBLE,
         "duration": t.DURATION,
-        "google.protobuf.Duration": t.DURATION,
-        "google.protobuf.Timestamp": t.TIMESTAMP,
         "int": t.INT,
         "kubernetes.DRADevice": t.DEVICE,
         "list": t.list_of(a),
@@ -86,6 +88,7 @@ def _identifiers() -> Mapping[str, t.Type]:
         "timestamp": t.TIMESTAMP,
         "type": t.TYPE,
         "uint": t.UINT,
+        **messages.MADE,
     }
     types = {name: t.type_of(named_type) for name, named_type in named.items()}
     return MappingProxyType({"device": t.DEVICE, **types})

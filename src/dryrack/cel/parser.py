@@ -165,6 +165,9 @@ class _Parser:
 
     def _unexpected(self, wanted: str = "") -> _SyntaxError:
         token = self._tokens[self._index]
+        if len(self._tokens) == 1 and token.position == 0:
+            # Where there is no text there is no first column either.
+            return _SyntaxError(Problem(-1, "Syntax error: mismatched input '<EOF>'"))
         message = f"Syntax error: mismatched input '{token.text}'{wanted}"
         return _SyntaxError(Problem(token.position, message))
 
@@ -366,7 +369,8 @@ class _Parser:
         taken = self._ids.take()
         fields: list[ast.StructField] = []
         height = 0
-        while self._peek() not in ("}", ","):
+        more = self._peek() not in ("}", ",")
+        while more:
             optional = self._accept("?")
             field = self._field_name()
             colon = self._expect(":")
@@ -376,8 +380,7 @@ class _Parser:
             fields.append(
                 ast.StructField(field_id, colon.position, field, value.expr, optional=optional)
             )
-            if not self._another("}"):
-                break
+            more = self._another("}")
         self._accept(",")
         self._expect("}")
         return _Part(ast.StructLiteral(taken, opened.position, name, tuple(fields)), height)
@@ -399,12 +402,12 @@ class _Parser:
         taken = self._ids.take()
         elements: list[_Part] = []
         optionals: list[int] = []
-        while self._peek() not in ("]", ","):
+        more = self._peek() not in ("]", ",")
+        while more:
             if self._accept("?"):
                 optionals.append(len(elements))
             elements.append((yield self._expr(depth)))
-            if not self._another("]"):
-                break
+            more = self._another("]")
         self._accept(",")
         self._expect("]")
         literal = ast.ListLiteral(taken, opened.position, _exprs(elements), tuple(optionals))
@@ -415,12 +418,12 @@ class _Parser:
         taken = self._ids.take()
         entries: list[ast.MapEntry] = []
         height = 0
-        while self._peek() not in ("}", ","):
+        more = self._peek() not in ("}", ",")
+        while more:
             entry, reach = yield self._entry(depth)
             entries.append(entry)
             height = max(height, reach)
-            if not self._another("}"):
-                break
+            more = self._another("}")
         self._accept(",")
         self._expect("}")
         return _Part(ast.MapLiteral(taken, opened.position, tuple(entries)), height)

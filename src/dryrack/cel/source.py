@@ -35,7 +35,7 @@ class Issues:
 def report(text: str, problems: Sequence[Problem]) -> Issues:
     """Show problems with the lines that they are about."""
     lines = _Lines(text)
-    shown = sorted(problems[:PROBLEMS_MAX], key=lambda p: -1 if p.position is None else p.position)
+    shown = sorted(problems[:PROBLEMS_MAX], key=lambda p: -2 if p.position is None else p.position)
     parts = [lines.show(problem) for problem in shown]
     if len(problems) > PROBLEMS_MAX:
         parts.append(f"{len(problems) - PROBLEMS_MAX} more errors were truncated")
@@ -52,7 +52,7 @@ class _Lines:
     def show(self, problem: Problem) -> str:
         if problem.position is None:
             return f"ERROR: <input>:-1:0: {problem.message}"
-        line = bisect_right(self._starts, problem.position)
+        line = bisect_right(self._starts, max(problem.position, 0))
         column = problem.position - self._starts[line - 1]
         return f"ERROR: <input>:{line}:{column + 1}: {problem.message}{self._point(line, column)}"
 

@@ -18,8 +18,6 @@ _?_:_
     logical_not (bool) -> bool
 @not_strictly_false
     not_strictly_false (bool) -> bool
-__not_strictly_false__
-    __not_strictly_false__ (bool) -> bool
 _==_
     equals (A, A) -> bool
 _!=_
@@ -119,12 +117,6 @@ _[_]
     index_list (list(A), int) -> A
     index_map (map(A, B), A) -> B
 @in
-    in_list (A, list(A)) -> bool
-    in_map (A, map(A, B)) -> bool
-in
-    in_list (A, list(A)) -> bool
-    in_map (A, map(A, B)) -> bool
-_in_
     in_list (A, list(A)) -> bool
     in_map (A, map(A, B)) -> bool
 """
