@@ -2,21 +2,38 @@
 
 from dryrack.allocation.allocator import Allocated, Allocator, Outcome, Unsatisfiable
 from dryrack.allocation.errors import AllocationError
+from dryrack.allocation.explain import Explanation, NodeStory, Obstacle, explain_claim
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import DeviceId, PoolId, SharedDeviceId, claim_name
+from dryrack.allocation.reasons import Code, Reason
 from dryrack.allocation.state import AllocatedState
+from dryrack.allocation.whatif import Given, Refusal, Refused, Settings, WhatIf, what_if
+from dryrack.allocation.world import World
 
 __all__ = [
     "Allocated",
     "AllocatedState",
     "AllocationError",
     "Allocator",
+    "Code",
     "DeviceId",
+    "Explanation",
     "Features",
+    "Given",
+    "NodeStory",
+    "Obstacle",
     "Outcome",
     "PoolId",
+    "Reason",
+    "Refusal",
+    "Refused",
     "Release",
+    "Settings",
     "SharedDeviceId",
     "Unsatisfiable",
+    "WhatIf",
+    "World",
     "claim_name",
+    "explain_claim",
+    "what_if",
 ]

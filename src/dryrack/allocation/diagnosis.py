@@ -10,7 +10,7 @@ is chosen. A request with subrequests is named for each of them.
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.constraints import MISSING, MatchState
@@ -95,19 +95,18 @@ class _Diagnosis:
     def _summary(self, slate: Slate, details: list[Reason | None]) -> Reason:
         wanted = "all devices" if slate.ask.takes_all else _count(slate.count, "device")
         if not self._problem.devices:
-            return self._reason(
-                slate,
-                "",
-                Code.NO_DEVICES,
-                f"wants {wanted}, and node {self._problem.node.metadata.name} is offered none",
-                "publish a complete pool of devices for the node",
-            )
+            fact = f"wants {wanted}, and node {self._problem.node.metadata.name} is offered none"
+            remedy = "publish a complete pool of devices for the node"
+            summary = self._reason(slate, "", Code.NO_DEVICES, fact, remedy)
+            return replace(summary, lacking=max(1, slate.count))
         if slate.ask.takes_all and not slate.all_devices:
-            fact = "wants all devices, and none is selected"
-            return self._reason(slate, "", Code.NOT_ENOUGH, fact, _remedy_for(details))
+            fact, remedy = "wants all devices, and none is selected", "at least one is needed"
+            return replace(self._reason(slate, "", Code.NOT_ENOUGH, fact, remedy), lacking=1)
         together = details.count(None)
+        lacking = slate.count - together
         fact = f"wants {wanted}, and {together} of {len(details)} can be had"
-        return self._reason(slate, "", Code.NOT_ENOUGH, fact, _remedy_for(details))
+        summary = self._reason(slate, "", Code.NOT_ENOUGH, fact, f"{lacking} more needed")
+        return replace(summary, lacking=lacking)
 
     def _of_pools(self, slate: Slate) -> Iterator[Reason]:
         for pool in self._problem.pools:
@@ -276,17 +275,6 @@ _FACTS = {
     Code.TAINTED: _Diagnosis._tainted,
     Code.CONSTRAINT: _Diagnosis._constraint,
 }
-
-
-_NOT_MEANT = (Code.CLASS_SELECTOR, Code.REQUEST_SELECTOR, Code.NODE)
-
-
-def _remedy_for(details: list[Reason | None]) -> str:
-    """What most of the devices would need; those that are not meant at all count last."""
-    refused = [reason for reason in details if reason is not None]
-    meant = [reason for reason in refused if reason.code not in _NOT_MEANT]
-    remedies = Counter(reason.remedy for reason in meant or refused)
-    return remedies.most_common(1)[0][0] if remedies else "add devices"
 
 
 def _taint(key: str, value: str, effect: str) -> str:

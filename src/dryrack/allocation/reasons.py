@@ -34,6 +34,8 @@ class Code(IntEnum):
     SELECTOR_ERROR = 19
     COMBINATION = 20
     OTHER_CLAIM = 21
+    ERROR = 22
+    NOT_FOUND = 23
 
     @property
     def text(self) -> str:
@@ -54,6 +56,8 @@ class Reason:
     fact: str
     # What would have to change.
     remedy: str
+    # How many devices the request lacks, where that is the reason.
+    lacking: int = 0
 
     @property
     def message(self) -> str:

@@ -33,24 +33,32 @@ class AllocatedState:
     @staticmethod
     def from_claims(claims: Iterable[ResourceClaim], features: Features) -> "AllocatedState":
         """Everything that the claims' statuses say is allocated."""
-        state = AllocatedState()
-        for claim in claims:
-            if claim.status.allocation is not None:
-                state = state.allocate(claim.status.allocation, features, claim=claim_name(claim))
-        return state
+        given = [
+            (claim.status.allocation, claim_name(claim))
+            for claim in claims
+            if claim.status.allocation is not None
+        ]
+        return AllocatedState().allocate_all(given, features)
 
     def allocate(
         self, allocation: AllocationResult, features: Features, *, claim: str = ""
     ) -> "AllocatedState":
         """The state once the allocation is in force."""
+        return self.allocate_all([(allocation, claim)], features)
+
+    def allocate_all(
+        self, allocations: Iterable[tuple[AllocationResult, str]], features: Features
+    ) -> "AllocatedState":
+        """The state once all the allocations, each of a claim, are in force."""
         devices, shared = set(self.devices), set(self.shared)
         capacity, holders = dict(self.capacity), dict(self.holders)
-        for result, share in _counted(allocation, features):
-            device = _device(result)
-            holders.setdefault(device, claim)
-            if share is None:
-                devices.add(device)
-            else:
+        for allocation, claim in allocations:
+            for result, share in _counted(allocation, features):
+                device = _device(result)
+                holders.setdefault(device, claim)
+                if share is None:
+                    devices.add(device)
+                    continue
                 shared.add(share)
                 if result.consumed_capacity:
                     capacity[device] = _plus(capacity.get(device, {}), result.consumed_capacity)

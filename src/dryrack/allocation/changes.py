@@ -1,0 +1,227 @@
+"""
+Small changes to a world, each of which might make a claim fit.
+
+They are derived from the reasons why it does not, smallest first, and only proposed: whoever
+proposes one to a person has tried it before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace as changed
+
+from dryrack.allocation.identity import claim_name
+from dryrack.allocation.reasons import Code
+from dryrack.allocation.taints import blocking_taints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dryrack.allocation.reasons import Reason
+    from dryrack.allocation.world import World
+    from dryrack.kinds.resource import (
+        Device,
+        DeviceRequest,
+        DeviceSelector,
+        DeviceSubRequest,
+        ExactDeviceRequest,
+        ResourceClaim,
+        ResourceSlice,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that a person could do, and the world in which it is done."""
+
+    text: str
+    world: World
+
+
+def possible_changes(
+    world: World, claim: ResourceClaim, reasons: Sequence[Reason]
+) -> Iterator[Change]:
+    """What might help, the least intrusive first; each text once."""
+    seen: set[str] = set()
+    for propose in (_untaint, _free, _complete, _add, _widen, _unconstrain, _lessen):
+        for change in propose(world, claim, reasons):
+            if change.text not in seen:
+                seen.add(change.text)
+                yield change
+
+
+def _untaint(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    for reason in reasons:
+        if reason.code is not Code.TAINTED:
+            continue
+        for each, device in _find(world, reason.device):
+            for taint in blocking_taints(device, ()):
+                rest = tuple(other for other in device.taints if other != taint)
+                told = f"remove the taint {taint.key}:{taint.effect} from {reason.device}"
+                yield Change(told, _with_device(world, each, changed(device, taints=rest)))
+    for rule in world.taint_rules:
+        rest_of_rules = tuple(other for other in world.taint_rules if other is not rule)
+        told = f"delete the DeviceTaintRule {rule.metadata.name}"
+        yield Change(told, replace(world, taint_rules=rest_of_rules))
+
+
+def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    short = (Code.IN_USE, Code.COUNTER_SHORT, Code.CAPACITY_SHORT)
+    if not any(reason.code in short for reason in reasons):
+        return
+    for party in world.in_order():
+        names = [claim_name(each) for each in party.claims]
+        if claim_name(claim) not in names:
+            gone = party.claims if party.pod is None else (*party.claims, party.pod)
+            rest = tuple(each for each in world.parties if each not in gone)
+            told = f"free what {', '.join(f'claim {name}' for name in names)} has"
+            yield Change(told, replace(world, parties=rest))
+
+
+def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    for reason in reasons:
+        if reason.code is not Code.POOL_INCOMPLETE:
+            continue
+        there = [each for each in world.slices if _pool(each) == reason.device]
+        newest = max(each.spec.pool.generation for each in there)
+        current = [each for each in there if each.spec.pool.generation == newest]
+        slices = tuple(
+            _with_count(each, len(current)) if each in current else each for each in world.slices
+        )
+        told = f"complete pool {reason.device}: {reason.fact}"
+        yield Change(told, replace(world, slices=slices))
+
+
+def _add(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    lacking = max((reason.lacking for reason in reasons), default=0)
+    free = (Code.IN_USE, Code.TAINTED, Code.CONSTRAINT, Code.CAPACITY_SHORT, Code.COUNTER_SHORT)
+    likely = [reason.device for reason in reasons if reason.code in free and reason.device]
+    listed = [f"{_pool(s)}/{device.name}" for s in world.slices for device in s.spec.devices]
+    for named in [*likely[:1], *listed[:8]]:
+        for each, device in _find(world, named):
+            pristine = changed(device, taints=(), consumes_counters=())
+            for count in sorted({1, max(1, lacking)}):
+                more = tuple(
+                    changed(pristine, name=f"{device.name}-more-{number}")
+                    for number in range(count)
+                )
+                many = "a device" if count == 1 else f"{count} devices"
+                told = f"add {many} like {named}"
+                yield Change(told, _with_devices(world, each, each.spec.devices + more))
+
+
+def _widen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    for label in _labels(reasons):
+        for index, selector in enumerate(_selectors(claim, label)):
+            text = selector.cel.expression if selector.cel else ""
+            told = f"drop the selector of request {label}: {text}"
+            yield Change(told, world.with_claim(_edited(claim, label, _without(index))))
+
+
+def _unconstrain(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    for constraint in claim.spec.devices.constraints:
+        rest = tuple(c for c in claim.spec.devices.constraints if c is not constraint)
+        devices = changed(claim.spec.devices, constraints=rest)
+        kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
+        name = constraint.match_attribute or constraint.distinct_attribute
+        edited = changed(claim, spec=changed(claim.spec, devices=devices))
+        yield Change(f"drop the constraint {kind}: {name}", world.with_claim(edited))
+
+
+def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    for reason in reasons:
+        count = _count(claim, reason.request)
+        if reason.lacking and count > reason.lacking:
+            fewer = count - reason.lacking
+            edited = _edited(claim, reason.request, lambda ask, to=fewer: changed(ask, count=to))
+            told = f"ask for {fewer} instead of {count} in request {reason.request}"
+            yield Change(told, world.with_claim(edited))
+
+
+# Edits.
+
+
+def _without(index: int) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
+    def edit(
+        ask: ExactDeviceRequest | DeviceSubRequest,
+    ) -> ExactDeviceRequest | DeviceSubRequest:
+        rest = tuple(s for place, s in enumerate(ask.selectors) if place != index)
+        return changed(ask, selectors=rest)
+
+    return edit
+
+
+def _edited(
+    claim: ResourceClaim,
+    label: str,
+    edit: Callable[..., ExactDeviceRequest | DeviceSubRequest],
+) -> ResourceClaim:
+    requests = tuple(
+        _edited_request(request, label, edit) for request in claim.spec.devices.requests
+    )
+    devices = changed(claim.spec.devices, requests=requests)
+    return changed(claim, spec=changed(claim.spec, devices=devices))
+
+
+def _edited_request(
+    request: DeviceRequest,
+    label: str,
+    edit: Callable[..., ExactDeviceRequest | DeviceSubRequest],
+) -> DeviceRequest:
+    name, _, sub = label.partition("/")
+    if request.name != name:
+        return request
+    if request.exactly is not None and not sub:
+        return changed(request, exactly=edit(request.exactly))
+    ways = tuple(edit(each) if each.name == sub else each for each in request.first_available)
+    return changed(request, first_available=ways)
+
+
+def _ask(claim: ResourceClaim, label: str) -> ExactDeviceRequest | DeviceSubRequest | None:
+    name, _, sub = label.partition("/")
+    for request in claim.spec.devices.requests:
+        if request.name == name:
+            return next((e for e in request.first_available if e.name == sub), request.exactly)
+    return None
+
+
+def _selectors(claim: ResourceClaim, label: str) -> Sequence[DeviceSelector]:
+    ask = _ask(claim, label)
+    return () if ask is None else ask.selectors
+
+
+def _count(claim: ResourceClaim, label: str) -> int:
+    ask = _ask(claim, label)
+    return 0 if ask is None or ask.allocation_mode == "All" else ask.count
+
+
+def _labels(reasons: Sequence[Reason]) -> Sequence[str]:
+    return list(dict.fromkeys(reason.request for reason in reasons if reason.request))
+
+
+def _find(world: World, named: str) -> Iterator[tuple[ResourceSlice, Device]]:
+    for each in world.slices:
+        for device in each.spec.devices:
+            if f"{_pool(each)}/{device.name}" == named:
+                yield each, device
+
+
+def _pool(each: ResourceSlice) -> str:
+    return f"{each.spec.driver}/{each.spec.pool.name}"
+
+
+def _with_device(world: World, each: ResourceSlice, device: Device) -> World:
+    devices = tuple(device if d.name == device.name else d for d in each.spec.devices)
+    return _with_devices(world, each, devices)
+
+
+def _with_devices(world: World, each: ResourceSlice, devices: tuple[Device, ...]) -> World:
+    edited = changed(each, spec=changed(each.spec, devices=devices))
+    return replace(world, slices=tuple(edited if s is each else s for s in world.slices))
+
+
+def _with_count(each: ResourceSlice, count: int) -> ResourceSlice:
+    pool = changed(each.spec.pool, resource_slice_count=count)
+    return changed(each, spec=changed(each.spec, pool=pool))

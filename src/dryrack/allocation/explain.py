@@ -1,0 +1,194 @@
+"""
+A claim's case, told to a person: where it came closest, what stood in the way, what would help.
+
+Nodes come nearest miss first; devices that fail for the same reason are told together. Changes
+that would help are not guessed: each was made to the world and the claim was given its devices
+in it. They are tried on the nearest node, the least intrusive first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.changes import possible_changes
+from dryrack.allocation.identity import claim_name
+from dryrack.allocation.reasons import Code
+from dryrack.allocation.whatif import what_if
+from dryrack.base.errors import DryrackError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.allocation.changes import Change
+    from dryrack.allocation.reasons import Reason
+    from dryrack.allocation.whatif import Given, Refusal, Settings, WhatIf
+    from dryrack.allocation.world import World
+    from dryrack.kinds.resource import ResourceClaim
+
+# Enough to choose from; more would not be read.
+_CHANGES_TOLD_MAX = 5
+# Each is a what-if of its own.
+_CHANGES_TRIED_MAX = 60
+
+# A device that nearly did is told before one that was never meant.
+_NEARNESS = (
+    Code.NOT_ENOUGH,
+    Code.NO_DEVICES,
+    Code.TOO_MANY_RESULTS,
+    Code.POOL_INCOMPLETE,
+    Code.POOL_INVALID,
+    Code.COMBINATION,
+    Code.CONSTRAINT,
+    Code.TAINTED,
+    Code.IN_USE,
+    Code.COUNTER_SHORT,
+    Code.CAPACITY_SHORT,
+    Code.CAPACITY_POLICY,
+    Code.CAPACITY_ABSENT,
+    Code.GATE_OFF,
+    Code.SELECTOR_ERROR,
+    Code.REQUEST_SELECTOR,
+    Code.NODE,
+    Code.CLASS_SELECTOR,
+    Code.OTHER_CLAIM,
+    Code.ERROR,
+    Code.NOT_FOUND,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One reason and all devices it holds for."""
+
+    request: str
+    code: Code
+    fact: str
+    remedy: str
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStory:
+    """What stood in the way on one node."""
+
+    node: str
+    # How many devices were lacking where the attempt came furthest.
+    lacking: int
+    obstacles: tuple[Obstacle, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Either what the claim is given, or why it is given nothing."""
+
+    claim: str
+    given: Given | None
+    # It is allocated already, and nothing was to be decided.
+    settled: bool
+    nodes: tuple[NodeStory, ...]
+    # What makes the claim fit on the nearest node: each by itself, or two where one is not enough.
+    helps: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
+    """The story of the claim of this name; without a namespace, the only one, or default's."""
+    claim = find_claim(world, name)
+    full = claim_name(claim)
+    outcome = what_if(world, settings)
+    given = next((each for each in outcome.given if each.claim == full), None)
+    settled = claim.status.allocation is not None
+    if given is not None or settled:
+        return Explanation(full, given, settled, (), (), outcome.notes)
+    refusals = next((each.nodes for each in outcome.refused if each.claim == full), ())
+    nodes = tuple(_story(refusal) for refusal in sorted(refusals, key=_distance))
+    helps = _verified(world, claim, refusals, settings) if nodes else ()
+    return Explanation(full, None, False, nodes, helps, outcome.notes)
+
+
+def fold(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
+    """Reasons that say the same, once; the nearest first."""
+    together: dict[tuple[str, Code, str, str], list[str]] = {}
+    for reason in reasons:
+        key = (reason.request, reason.code, reason.fact, reason.remedy)
+        together.setdefault(key, []).extend([reason.device] if reason.device else [])
+    folded = [Obstacle(*key, devices=tuple(devices)) for key, devices in together.items()]
+    return tuple(sorted(folded, key=lambda each: _NEARNESS.index(each.code)))
+
+
+def find_claim(world: World, name: str) -> ResourceClaim:
+    """The claim of this name, or `DryrackError` with what was probably meant."""
+    claims = {claim_name(claim): claim for party in world.in_order() for claim in party.claims}
+    found = [full for full in claims if full == name or full.partition("/")[2] == name]
+    if len(found) == 1 or f"default/{name}" in found:
+        return claims[found[0] if len(found) == 1 else f"default/{name}"]
+    if found:
+        raise DryrackError(f"claim {name!r}: in several namespaces; say one of {_list(found)}")
+    close = get_close_matches(name, [*claims, *(c.partition("/")[2] for c in claims)], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {_list(claims) or 'none'}"
+    raise DryrackError(f"claim {name!r}: not there; {hint}")
+
+
+def _list(names: Sequence[str] | dict[str, ResourceClaim]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _story(refusal: Refusal) -> NodeStory:
+    lacking = max((reason.lacking for reason in refusal.reasons), default=0)
+    return NodeStory(refusal.node, lacking, fold(refusal.reasons))
+
+
+def _verified(
+    world: World, claim: ResourceClaim, refusals: Sequence[Refusal], settings: Settings
+) -> tuple[str, ...]:
+    """Changes that were tried and helped; two at once only if none does alone."""
+    nearest = min(refusals, key=_distance)
+    trial = _Trial(claim_name(claim), replace(settings, node=nearest.node or settings.node))
+    helped = tuple(trial.helpful(world, claim, nearest))
+    return helped or tuple(trial.helpful_pairs())
+
+
+class _Trial:
+    """Makes changes to a world and looks whether the claim is given its devices in it."""
+
+    def __init__(self, claim: str, settings: Settings) -> None:
+        self._claim = claim
+        self._settings = settings
+        self._left = _CHANGES_TRIED_MAX
+        # Changes after which less was lacking.
+        self._steps: list[tuple[Change, Refusal]] = []
+
+    def helpful(self, world: World, claim: ResourceClaim, refusal: Refusal) -> Iterator[str]:
+        told = 0
+        for change in possible_changes(world, claim, refusal.reasons):
+            if not self._left or told == _CHANGES_TOLD_MAX:
+                return
+            self._left -= 1
+            after = self._refusal(what_if(change.world, self._settings))
+            if after is None:
+                told += 1
+                yield change.text
+            elif _distance(after) < _distance(refusal):
+                self._steps.append((change, after))
+
+    def helpful_pairs(self) -> Iterator[str]:
+        self._left = _CHANGES_TRIED_MAX
+        for first, refusal in tuple(self._steps):
+            claim = find_claim(first.world, self._claim)
+            for second in self.helpful(first.world, claim, refusal):
+                yield f"{first.text}, and {second}"
+                return
+
+    def _refusal(self, outcome: WhatIf) -> Refusal | None:
+        for each in outcome.refused:
+            if each.claim == self._claim:
+                return each.nodes[0]
+        return None
+
+
+def _distance(refusal: Refusal) -> int:
+    # A node that is out of the question is further away than any that lacks devices.
+    lacking = max((reason.lacking for reason in refusal.reasons), default=0)
+    return lacking or 1 << 30
