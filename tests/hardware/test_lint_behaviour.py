@@ -19,6 +19,7 @@ from dryrack.hardware.lint import Finding, Severity, lint
 from dryrack.hardware.lint.examples import (
     CLAIM,
     CLASS,
+    COUNTERS,
     NAMESPACE,
     POD,
     SLICE,
@@ -26,6 +27,7 @@ from dryrack.hardware.lint.examples import (
     TEMPLATE,
     join,
 )
+from dryrack.hardware.lint.objects import read_world
 from dryrack.hardware.lint.rules import RULES
 
 if TYPE_CHECKING:
@@ -343,3 +345,65 @@ def test_a_typo_in_a_kind_is_found() -> None:
 
     assert (finding.code, finding.severity) == ("DR004", Severity.ERROR)
     assert "did you mean 'ResourceSlice'?" in finding.fix
+
+
+def alternatives(*lines: str) -> str:
+    """The claim with alternatives instead of an exact request."""
+    head = CLAIM[: CLAIM.index("      exactly:")] + "      firstAvailable:\n"
+    return head + "".join(f"      - {{{line}}}\n" for line in lines)
+
+
+LARGE = "name: large, deviceClassName: gpu, count: 8"
+NONE = (
+    "name: none, deviceClassName: gpu, selectors: [{cel: {expression: "
+    """'device.attributes["gpu.example.com"].model == "b200"'}}]"""
+)
+ANY = "name: any, deviceClassName: gpu"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((NONE, LARGE, ANY), []),
+        ((LARGE,), ["DR502"]),
+        ((NONE,), ["DR402"]),
+        ((NONE, LARGE), ["DR402", "DR502"]),
+    ],
+)
+def test_an_alternative_may_fail_while_another_serves(
+    lines: Sequence[str], expected: Sequence[str]
+) -> None:
+    """Wishes that the files cannot grant are what alternatives are for; all in vain is told."""
+    assert codes(join(SLICE, CLASS, alternatives(*lines))) == expected
+
+
+def test_what_a_missing_slice_may_bring_is_not_missed() -> None:
+    """A pool that lacks a slice is told for that alone, not for what the slice would hold."""
+    assert codes(COUNTERS.split("---\n")[0]) == ["DR201"]
+    assert codes(COUNTERS.split("---\n")[1]) == ["DR201"]
+
+
+def test_a_template_that_a_controller_makes_is_not_missed() -> None:
+    """A ComputeDomain brings the template that it names."""
+    domain = """\
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata: {name: domain, namespace: team-a}
+spec: {numNodes: 1, channel: {resourceClaimTemplate: {name: one-gpu}}}
+"""
+    assert codes(POD) == ["DR602"]
+    assert codes(join(domain, POD)) == []
+
+
+def test_devices_that_differ_in_what_nobody_reads_are_one_shape() -> None:
+    """Unique names and serial numbers do not multiply the work of selectors."""
+    serials = "".join(
+        f"  - name: gpu-{n}\n    attributes: {{model: {{string: h100}}, uuid: {{string: u{n}}}}}\n"
+        for n in range(100)
+    )
+    text = join(SLICE[: SLICE.index("  devices:")] + "  devices:\n" + serials, CLASS, CLAIM)
+    world = read_world([("a.yaml", text.encode())])
+
+    assert len(world.devices) == 100
+    assert len(world.selection.everything.shapes) == 1
+    assert codes(text) == []

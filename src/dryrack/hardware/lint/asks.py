@@ -29,6 +29,15 @@ class Ask:
     details: ExactDeviceRequest | DeviceSubRequest
 
     @property
+    def request(self) -> str:
+        """The name of the request; `name` has that of the alternative after a slash."""
+        return self.name.partition("/")[0]
+
+    @property
+    def is_alternative(self) -> bool:
+        return "/" in self.name
+
+    @property
     def is_all(self) -> bool:
         return self.details.allocation_mode == "All"
 

@@ -79,8 +79,7 @@ def too_many_for_one_claim(world: World) -> Iterator[Problem]:
     for claim in world.claims:
         least: dict[str, int] = {}
         for ask in asks_of(claim):
-            request = ask.name.partition("/")[0]
-            least[request] = min(least.get(request, ask.count), ask.count)
+            least[ask.request] = min(least.get(ask.request, ask.count), ask.count)
         if sum(least.values()) > _RESULTS_MAX:
             yield Problem(
                 claim.entry,
@@ -228,7 +227,7 @@ def alternative_never_reached(world: World) -> Iterator[Problem]:
 
 def _fits_whenever(first: Ask, second: Ask) -> bool:
     """Whether `first` is an alternative of the same request that fits wherever `second` does."""
-    if "/" not in first.name or first.name.partition("/")[0] != second.name.partition("/")[0]:
+    if not first.is_alternative or first.request != second.request:
         return False
     a, b = first.details, second.details
     return (a.device_class_name, a.selectors, a.capacity, a.tolerations, a.allocation_mode) == (

@@ -31,9 +31,8 @@ _CONSTRAINED = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM) + _
 
 
 def _covered(constraint_requests: tuple[str, ...], ask: Ask) -> bool:
-    request = ask.name.partition("/")[0]
     return not constraint_requests or any(
-        each in (ask.name, request) for each in constraint_requests
+        each in (ask.name, ask.request) for each in constraint_requests
     )
 
 
@@ -63,16 +62,25 @@ def constraint_attribute_missing(world: World) -> Iterator[Problem]:
     """A device without the attribute does not satisfy the constraint, so nothing is found."""
     for claim, path, constraint, asks in _constraints(world):
         field, attribute = _attribute(constraint)
-        for ask in asks:
-            selected = world.candidates(ask)
-            names = selected.names_of("attributes")
-            if selected.shapes and "/" in attribute and attribute not in names:
-                yield Problem(
-                    claim.entry,
-                    (*path, field),
-                    f"no device that matches request {ask.name!r} has attribute {attribute!r}",
-                    suggestion(attribute, names) or "name one that they have",
-                )
+        lacking = [ask for ask in asks if _lacks(world, ask, attribute)]
+        for ask in lacking:
+            if any(other.request == ask.request and other not in lacking for other in asks):
+                # Another alternative of the request has it.
+                continue
+            names = world.candidates(ask).names_of("attributes")
+            yield Problem(
+                claim.entry,
+                (*path, field),
+                f"no device that matches request {ask.name!r} has attribute {attribute!r}",
+                suggestion(attribute, names) or "name one that they have",
+            )
+
+
+def _lacks(world: World, ask: Ask, attribute: str) -> bool:
+    """Whether there are devices for the ask, and none has the attribute."""
+    selected = world.candidates(ask)
+    is_absent = "/" in attribute and attribute not in selected.names_of("attributes")
+    return is_absent and bool(selected.shapes)
 
 
 @RULES.rule(
@@ -88,7 +96,7 @@ def constraint_over_one_device(world: World) -> Iterator[Problem]:
     should list two, or was meant to hold between claims, which no constraint can do.
     """
     for claim, path, _, asks in _constraints(world):
-        requests = {ask.name.partition("/")[0] for ask in asks}
+        requests = {ask.request for ask in asks}
         several = any(ask.is_all or ask.count > 1 for ask in asks)
         if len(requests) == 1 and not several:
             yield Problem(

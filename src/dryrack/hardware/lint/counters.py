@@ -8,6 +8,7 @@ then skips the whole pool.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint import examples
@@ -96,27 +97,45 @@ def unknown(world: World) -> Iterator[Problem]:
     whole pool invalid, and no device of it is allocated.
     """
     for pool in world.pools:
-        sets = _by_name(pool)
-        for placed, path, consumption in _consumptions(pool):
-            counters = sets.get(consumption.counter_set)
-            if counters is None:
-                yield Problem(
-                    placed.entry,
-                    (*path, "counterSet"),
-                    f"device {placed.device.name!r} draws on counter set"
-                    f" {consumption.counter_set!r}, which no slice of the pool has",
-                    suggestion(consumption.counter_set, sets)
-                    or "add it to sharedCounters of a slice of the pool",
-                )
-                continue
-            for name in consumption.counters:
-                if name not in counters.counters:
-                    yield Problem(
-                        placed.entry,
-                        (*path, "counters", name),
-                        f"counter set {counters.name!r} has no counter {name!r}",
-                        suggestion(name, counters.counters) or "add the counter to the set",
-                    )
+        sets, told = _by_name(pool), set[tuple[str, str]]()
+        for placed, path, consumption in _consumptions(pool) if not pool.lacks_slices else ():
+            for problem in _unknown(sets, consumption):
+                if problem.key not in told:
+                    told.add(problem.key)
+                    what = f"device {placed.device.name!r} draws on {problem.what}"
+                    yield Problem(placed.entry, (*path, *problem.path), what, problem.fix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A set or counter that is not there; a pool is told of each once."""
+
+    key: tuple[str, str]
+    path: Path
+    what: str
+    fix: str
+
+
+def _unknown(
+    sets: Mapping[str, CounterSet], consumption: DeviceCounterConsumption
+) -> Iterator[_Missing]:
+    name = consumption.counter_set
+    if name not in sets:
+        yield _Missing(
+            (name, ""),
+            ("counterSet",),
+            f"counter set {name!r}, which no slice of the pool has",
+            suggestion(name, sets) or "add it to sharedCounters of a slice of the pool",
+        )
+        return
+    for counter in consumption.counters:
+        if counter not in sets[name].counters:
+            yield _Missing(
+                (name, counter),
+                ("counters", counter),
+                f"counter {counter!r}, which set {name!r} does not have",
+                suggestion(counter, sets[name].counters) or "add the counter to the set",
+            )
 
 
 @RULES.rule(
@@ -158,8 +177,8 @@ def unused(world: World) -> Iterator[Problem]:
     """Often the devices that should draw on it lack `consumesCounters`, and overlap unseen."""
     for pool in world.pools:
         drawn = {consumption.counter_set for _, _, consumption in _consumptions(pool)}
-        if drawn - _by_name(pool).keys():
-            # A name is wrong, which is told elsewhere; the set may well be the one that was meant.
+        if pool.lacks_slices or drawn - _by_name(pool).keys():
+            # Who draws on it may be still to come, or have a wrong name, which is told elsewhere.
             continue
         for entry, index, counters in _sets(pool):
             if counters.name not in drawn:

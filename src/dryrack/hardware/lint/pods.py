@@ -91,6 +91,8 @@ def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
     _, name, is_template = _kind_and_name(claim)
     if not name or world.claim_of(pod.namespace, name, is_template=is_template):
         return ""
+    if (pod.namespace, name) in world.templates_to_come:
+        return ""
     if world.claim_of(pod.namespace, name, is_template=not is_template):
         other = "claim" if is_template else "template"
         field = "resourceClaimName" if is_template else "resourceClaimTemplateName"

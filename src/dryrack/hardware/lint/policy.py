@@ -4,17 +4,21 @@ DR7xx: objects that rule over other people's devices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
 from dryrack.hardware.lint.names import suggestion
 from dryrack.hardware.lint.registry import Registry, broken
+from dryrack.hardware.lint.world import Entry
+from dryrack.kinds.convert import GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from dryrack.hardware.lint.finding import Path
     from dryrack.hardware.lint.world import PlacedDevice, World
+    from dryrack.kinds.documents import Document
     from dryrack.kinds.resource import DeviceTaintSelector
 
 RULES = Registry()
@@ -142,3 +146,68 @@ def admin_label_value(world: World) -> Iterator[Problem]:
                 f"the value {value!r} does not allow admin access",
                 'write "true", or remove the label',
             )
+
+
+_ROLE = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: my-scheduler
+rules:
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims/status, resourceclaims/binding]
+  verbs: [update, patch]
+"""
+_STATUS = "resourceclaims/status"
+# What of the status each of these lets somebody write, besides the right to write the status.
+_PARTS = ("resourceclaims/binding", "resourceclaims/driver")
+_WRITING = frozenset({"update", "patch", "*"})
+
+
+@RULES.rule(
+    "DR705",
+    "status-not-enough",
+    Severity.WARNING,
+    summary="A role may write the status of claims, but no part of it.",
+    example=broken(
+        _ROLE, ("[resourceclaims/status, resourceclaims/binding]", "[resourceclaims/status]")
+    ),
+)
+def status_not_enough(world: World) -> Iterator[Problem]:
+    """
+    Since Kubernetes 1.36 a scheduler that writes allocations needs `resourceclaims/binding`
+    besides `resourceclaims/status`, and a driver that writes the status of devices needs
+    `resourceclaims/driver`. Without, the write is forbidden.
+    """
+    for document in world.documents:
+        if document.kind not in ("ClusterRole", "Role"):
+            continue
+        grants = list(_grants(document))
+        granted = {resource for _, resource in grants}
+        for path, resource in grants:
+            if resource == _STATUS and not granted.intersection((*_PARTS, "*", "resourceclaims/*")):
+                yield Problem(
+                    Entry(document, None),
+                    path,
+                    "the role may write the status of claims, but neither allocations nor the"
+                    " status of devices in it",
+                    f"add {_PARTS[0]} for a scheduler, or {_PARTS[1]} for a driver",
+                )
+
+
+def _grants(document: Document) -> Iterator[tuple[Path, str]]:
+    """The resources of the group that a role lets somebody write, or that are parts of one."""
+    rules = document.raw.get("rules")
+    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        if not isinstance(rule, dict) or not {GROUP, "*"}.intersection(_texts(rule, "apiGroups")):
+            continue
+        resources = _texts(rule, "resources")
+        is_writing = _WRITING.intersection(_texts(rule, "verbs"))
+        for resource in resources:
+            if is_writing or resource in _PARTS:
+                yield ("rules", index, "resources"), resource
+
+
+def _texts(rule: Mapping[str, Any], field: str) -> list[str]:
+    values = rule.get(field)
+    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []

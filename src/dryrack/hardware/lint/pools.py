@@ -245,7 +245,8 @@ def empty(world: World) -> Iterator[Problem]:
     often a list that was meant to be filled.
     """
     for pool in world.pools:
-        if not any(each.value.spec.devices for each in pool.current):
+        is_bare = not any(each.value.spec.devices for each in pool.current)
+        if is_bare and not pool.lacks_slices:
             yield Problem(
                 pool.current[0], ("spec",), f"{_label(pool)} has no device", "add devices to it"
             )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RULES = Registry()
 
+# Kinds of the group that say nothing about devices.
+_NOT_READ = frozenset({"ResourcePoolStatusRequest"})
 # Kinds of the core group that lint passes over.
 _CORE_KINDS = frozenset(
     {
@@ -130,7 +132,9 @@ def _is_ours(document: Document) -> bool:
     group, _, _ = document.api_version.rpartition("/")
     if document.kind in CURRENT or not document.kind or not document.api_version:
         return True
-    return group == GROUP or (document.api_version == "v1" and document.kind not in _CORE_KINDS)
+    if group == GROUP:
+        return document.kind not in _NOT_READ
+    return document.api_version == "v1" and document.kind not in _CORE_KINDS
 
 
 @RULES.rule(

@@ -29,6 +29,7 @@ RULES = Registry()
 
 _SOUND = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM)
 _MODEL = 'device.attributes["gpu.example.com"].model == "h100"'
+_DRIVER = 'device.driver == "gpu.example.com"'
 _NIC = """\
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
@@ -129,9 +130,12 @@ def class_serves_nothing(world: World) -> Iterator[Problem]:
     example=broken(_SOUND, (_MODEL, _MODEL.replace("h100", "H100"))),
 )
 def request_matches_nothing(world: World) -> Iterator[Problem]:
-    """The claim stays pending. Attribute values are compared exactly, upper case and all."""
-    for use in _ask_uses(world):
-        if _picks_nothing(use):
+    """
+    The claim stays pending. Attribute values are compared exactly, upper case and all. An
+    alternative may match nothing as long as another one of the request can be served.
+    """
+    for ask, use in zip(world.asks, _ask_uses(world), strict=True):
+        if _picks_nothing(use) and not world.has_way_out(ask):
             yield _nothing(use, world, "devices that its class leaves")
 
 
@@ -160,11 +164,10 @@ def _failure_problem(use: _Use, failure: Failure, fix: str) -> Problem:
     Severity.ERROR,
     summary="A selector reads an attribute that some device it reaches does not have.",
     example=broken(
-        examples.join(examples.SLICE, _NIC, examples.CLASS),
-        (
-            'device.driver == "gpu.example.com"',
-            'device.attributes["gpu.example.com"].model == "h100"',
+        examples.join(
+            examples.SLICE, _NIC, examples.CLASS.replace(_DRIVER, f"{_DRIVER} && {_MODEL}")
         ),
+        (f"{_DRIVER} && {_MODEL}", _MODEL),
     ),
 )
 def attribute_missing(world: World) -> Iterator[Problem]:

@@ -36,8 +36,10 @@ def _reach(world: World, ask: Ask) -> Reach:
 
 
 def _is_countable(world: World, ask: Ask) -> bool:
-    """Whether counting says anything: all candidates are known, and each can be given once."""
+    """Whether a count that is too high is the end: nothing else fits, and none is shared."""
     selected = world.candidates(ask)
+    if world.has_way_out(ask):
+        return False
     once = not any(placed.device.allow_multiple_allocations for placed in selected.examples)
     return selected.compiled and once and _reach(world, ask).count > 0
 
@@ -73,7 +75,7 @@ def more_than_any_node_has(world: World) -> Iterator[Problem]:
 
 def _more_in_all(world: World, claim: ClaimEntry, asks: list[Ask]) -> Iterator[Problem]:
     """The requests of a claim share what a node has."""
-    exact = [ask for ask in asks if "/" not in ask.name and not ask.is_admin and not ask.is_all]
+    exact = [ask for ask in asks if not (ask.is_alternative or ask.is_admin or ask.is_all)]
     selections = [world.candidates(ask) for ask in exact]
     tolerations = tuple(each for ask in exact for each in ask.details.tolerations)
     wanted = sum(ask.count for ask in exact)
@@ -114,7 +116,9 @@ def only_tainted_devices(world: World) -> Iterator[Problem]:
     """Taints with the effects NoSchedule and NoExecute keep requests away that do not tolerate."""
     for ask in world.asks:
         selected = world.candidates(ask)
-        if selected.shapes and selected.compiled and not _reach(world, ask).count:
+        if not selected.shapes or not selected.compiled or world.has_way_out(ask):
+            continue
+        if not _reach(world, ask).count:
             taints = next(placed.device.taints for placed in selected.devices)
             if not taints:
                 # The devices are free of taints but on nodes that are not in the files.
@@ -149,7 +153,7 @@ def capacity_missing(world: World) -> Iterator[Problem]:
         selected = world.candidates(ask)
         known = {name for placed in selected.examples for name in placed.device.capacity}
         for name in ask.details.capacity.requests if ask.details.capacity else ():
-            if selected.shapes and name not in known:
+            if selected.shapes and name not in known and not world.has_way_out(ask):
                 yield Problem(
                     ask.claim.entry,
                     (*ask.path, "capacity", "requests", name),
@@ -180,7 +184,7 @@ def capacity_too_large(world: World) -> Iterator[Problem]:
                 for placed in world.candidates(ask).examples
                 if name in placed.device.capacity
             ]
-            if sizes and max(sizes) < quantity:
+            if sizes and max(sizes) < quantity and not world.has_way_out(ask):
                 yield Problem(
                     ask.claim.entry,
                     (*ask.path, "capacity", "requests", name),

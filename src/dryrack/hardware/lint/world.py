@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dryrack.hardware.lint.asks import Ask, asks_of
 from dryrack.hardware.lint.expressions import visible_names
@@ -131,6 +131,13 @@ class Pool:
         """The slices of the highest generation: the only ones that count."""
         highest = self.generation
         return tuple(each for each in self.slices if each.value.spec.pool.generation == highest)
+
+    @property
+    def lacks_slices(self) -> bool:
+        """Whether a slice is still to come, so that what is not there may yet be."""
+        return any(
+            each.value.spec.pool.resource_slice_count > len(self.current) for each in self.current
+        )
 
     def devices(self) -> Iterator[PlacedDevice]:
         for entry in self.current:
@@ -291,8 +298,32 @@ class World:
             ask.details.selectors, self.served_by(ask.details.device_class_name)
         )
 
+    def has_way_out(self, ask: Ask) -> bool:
+        """Whether another alternative of the same request can be served."""
+        return any(
+            other.name != ask.name and self._can_be_served(other)
+            for other in asks_of(ask.claim)
+            if other.request == ask.request
+        )
+
+    def _can_be_served(self, ask: Ask) -> bool:
+        selected = self.candidates(ask)
+        return self.supply.reach([selected], ask.details.tolerations).count >= ask.count
+
     def claim_of(self, namespace: str, name: str, *, is_template: bool) -> ClaimEntry | None:
         return self._claims_by_name.get((namespace, name, is_template))
+
+    @cached_property
+    def templates_to_come(self) -> frozenset[tuple[str, str]]:
+        """Templates that a vendor's controller makes: each ComputeDomain names one."""
+        found: set[tuple[str, str]] = set()
+        for document in self.documents:
+            if document.kind == "ComputeDomain":
+                name: Any = document.raw
+                for step in ("spec", "channel", "resourceClaimTemplate", "name"):
+                    name = name.get(step) if isinstance(name, dict) else None
+                found.add((document.namespace or DEFAULT_NAMESPACE, str(name)))
+        return frozenset(found)
 
     @cached_property
     def _claims_by_name(self) -> Mapping[tuple[str, str, bool], ClaimEntry]:
