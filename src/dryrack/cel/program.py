@@ -17,6 +17,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.cel import types as t
 from dryrack.cel.checker import Checked
 from dryrack.cel.codegen import generate
+from dryrack.cel.counting import count
 from dryrack.cel.depth import depth_of
 from dryrack.cel.estimation import estimate
 from dryrack.cel.frontend import compile_text
@@ -27,15 +28,17 @@ from dryrack.cel.runtime_cost import COST_LIMIT, CostLimitExceededError, Tracker
 from dryrack.cel.values import Err, PanicError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dryrack.cel.attributes import Step
     from dryrack.cel.device import Device, View
     from dryrack.cel.environment import Environment
+    from dryrack.cel.values import Value
 
 # An attribute within an attribute is the deepest a single level of the tree goes.
 _FRAMES_PER_LEVEL = 6
 _FRAMES_TO_SPARE = 500
+_LIMIT_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class EvaluationError(DryrackError):
 class Program:
     """A compiled selector."""
 
-    __slots__ = ("_depth", "_lists", "_run", "_step", "max_cost")
+    __slots__ = ("_counted", "_depth", "_lists", "_run", "_step", "max_cost")
 
     def __init__(self, checked: Checked, env: Environment) -> None:
         self._lists = env.list_type_attributes
@@ -64,8 +67,13 @@ class Program:
         with _frames(self._depth):
             self._step: Step = Planner(checked, env).plan(checked.expr)
         self.max_cost: int = estimate(checked, env).max
-        fast = generate(checked, env, self._slow) if self.max_cost <= COST_LIMIT else None
-        self._run = self._slow if fast is None else fast
+        self._counted: Callable[[Value], Value] | None = None
+        if self.max_cost <= COST_LIMIT:
+            fast = generate(checked, env, self._slow)
+            self._run = self._slow if fast is None else fast
+        else:
+            self._counted = count(self._step)
+            self._run = self._slow if self._counted is None else self._count
 
     def matches(self, device: Device) -> bool:
         """Whether the expression selects the device, or raise `EvaluationError`."""
@@ -85,6 +93,16 @@ class Program:
             tracker.cost
         )
 
+    def _count(self, view: View) -> bool:
+        assert self._counted is not None, "the constructor has seen to it"
+        try:
+            value = self._counted(view.variable)
+        except CostLimitExceededError:
+            raise EvaluationError(_LIMIT_EXCEEDED) from None
+        except Exception:  # noqa: BLE001 - anything unusual is for the exact tier to judge
+            return self._slow(view)
+        return value if type(value) is bool else self._slow(view)
+
     def _slow(self, view: View) -> bool:
         verdict = self._evaluate(view, Tracker())
         if isinstance(verdict, Err):
@@ -96,7 +114,7 @@ class Program:
             with _frames(self._depth):
                 value = self._step.eval(Variables({"device": view.variable}), tracker)
         except CostLimitExceededError:
-            return Err("operation cancelled: actual cost limit exceeded")
+            return Err(_LIMIT_EXCEEDED)
         except PanicError as panic:
             return Err(f"internal error: {panic}")
         return value if type(value) is Err else to_bool(value)

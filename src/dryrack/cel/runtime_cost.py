@@ -311,6 +311,11 @@ PRICED_FIRST = frozenset(
 )
 
 
+def costs_one(cost: CallCost) -> bool:
+    """Whether the price does not depend on anything."""
+    return cost is _one
+
+
 def call_cost(function: str, overload: str) -> CallCost:
     """How to price a call; `overload` is empty if only the run can tell which it is."""
     if overload in _BY_OVERLOAD:
