@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _JSON_LIST = t.list_of(t.DYN)
 _JSON_OBJECT = t.map_of(t.STRING, t.DYN)
 _TIME = {"seconds": t.INT, "nanos": t.INT}
+# Kubernetes lets these be looked up like messages, and then finds no fields in them.
+_SCALARS = ("bool", "bytes", "double", "duration", "int", "list", "string", "timestamp", "uint")
 
 MADE: Mapping[str, Type] = MappingProxyType(
     {
@@ -45,6 +47,7 @@ MADE: Mapping[str, Type] = MappingProxyType(
 
 FIELDS: Mapping[str, Mapping[str, Type]] = MappingProxyType(
     {
+        **{scalar: {} for scalar in _SCALARS},
         "google.protobuf.Any": {"type_url": t.STRING, "value": t.BYTES},
         "google.protobuf.BoolValue": {"value": t.BOOL},
         "google.protobuf.BytesValue": {"value": t.BYTES},
