@@ -57,6 +57,7 @@ class ExpressionMaker:
         self._scope: list[tuple[str, t.Type]] = []
         self._variables = 0
         self._uniform = False
+        self._disguises = 0.03
 
     def selector(self) -> Piece:
         """A whole expression: mostly a bool, at times what only an attribute may be."""
@@ -79,7 +80,7 @@ class ExpressionMaker:
 
     def make(self, of: t.Type, depth: int) -> Piece:
         roll = self._chance.random()
-        if not self._uniform and roll < 0.03:
+        if depth >= 0 and not self._uniform and roll < self._disguises:
             return self._disguised(of, depth)
         if depth <= 0 or roll < 0.12:
             return self.leaf(of)
@@ -237,7 +238,8 @@ class ExpressionMaker:
     def _exercise(self, of: t.Type, depth: int) -> Piece:
         """A call of any function at all, and a question about what it returns."""
         name, overload = self._chance.choice(self._signatures.every())
-        call = self._call_of(name, overload, self._bound(overload, {}), depth)
+        with self._misled():
+            call = self._call_of(name, overload, self._bound(overload, {}), depth)
         roll = self._chance.random()
         if call.type == of:
             return call
@@ -245,6 +247,14 @@ class ExpressionMaker:
             return piece(of, *_primary(call), ".size() ", f"== {self._chance.randint(0, 3)}")
         sign = self._chance.choice((" == ", " != "))
         return piece(of, "(", call, sign, self.make(call.type, min(depth - 1, 1)), ")")
+
+    @contextmanager
+    def _misled(self) -> Iterator[None]:
+        """At times, arguments whose types only the evaluation finds wrong."""
+        before = self._disguises
+        self._disguises = 0.4 if self._chance.random() < 0.15 else before
+        yield
+        self._disguises = before
 
     def _bound(self, overload: Overload, bound: Mapping[str, t.Type]) -> Mapping[str, t.Type]:
         """Every type parameter with a type, those that are free with a random one."""
