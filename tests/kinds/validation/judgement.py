@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from tests.kinds.validation.mutators import BAD_EXPRESSIONS, COSTLY_EXPRESSIONS
 
+from dryrack.cel import CompileError, Environment, compile_expression
 from dryrack.kinds import core, resource
 from dryrack.kinds.decode import DecodeError, decode
-from dryrack.kinds.validation import TOO_COMPLEX, ExpressionProblem, Reason, validate
+from dryrack.kinds.validation import (
+    EXPRESSION_COST_MAX,
+    TOO_COMPLEX,
+    ExpressionProblem,
+    Reason,
+    validate,
+)
 from dryrack.kinds.validation.times import malformed_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.kinds.validation import FieldProblem, Validated
+    from dryrack.kinds.validation import ExpressionChecker, FieldProblem, Validated
 
 KINDS: dict[str, type[Validated | core.Pod]] = {
     "ResourceSlice": resource.ResourceSlice,
@@ -60,7 +67,23 @@ class KnownExpressions:
         return ExpressionProblem("compilation failed") if expression in BAD_EXPRESSIONS else None
 
 
-def ours(question: Mapping[str, Any]) -> Answer:
+KNOWN_EXPRESSIONS = KnownExpressions()
+
+
+class Compiler:
+    """The real compiler, wired as a face would wire it."""
+
+    def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
+        environment = Environment(
+            consumable_capacity=True, list_type_attributes=False, new_expressions=not stored
+        )
+        compiled = compile_expression(expression, environment)
+        if isinstance(compiled, CompileError):
+            return ExpressionProblem(compiled.message)
+        return TOO_COMPLEX if compiled.max_cost > EXPRESSION_COST_MAX else None
+
+
+def ours(question: Mapping[str, Any], expressions: ExpressionChecker = KNOWN_EXPRESSIONS) -> Answer:
     """Our answer to a question."""
     kind = KINDS[question["object"]["kind"]]
     try:
@@ -75,7 +98,7 @@ def ours(question: Mapping[str, Any]) -> Answer:
         obj,
         old=old,
         subresource=question.get("subresource", ""),
-        expressions=KnownExpressions(),
+        expressions=expressions,
         namespace_labels=question.get("namespaceLabels", {}),
         document=question["object"],
     )
@@ -118,6 +141,10 @@ def _comparable(answer: Answer) -> Counter[Cause]:
 def _without_composites(cause: Cause) -> Cause:
     shown = cause.message.partition(": ")[2].replace("[]:", "null:")
     is_composite = shown.startswith(("{", "[")) and cause.reason != "FieldValueForbidden"
-    if is_composite or cause.field.endswith(".expression"):
+    if is_composite or _is_compiled(cause):
         return Cause(cause.reason, cause.field, "")
     return Cause(cause.reason, cause.field, cause.message.replace(": []:", ": null:"))
+
+
+def _is_compiled(cause: Cause) -> bool:
+    return cause.field.endswith(".expression") and cause.reason == Reason.INVALID.value

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from tests.kinds.validation.cases import MODULE, load
+from tests.kinds.validation.cases import MODULE, Case, load
 from tests.kinds.validation.generator import questions
-from tests.kinds.validation.judgement import Answer, difference, ours
+from tests.kinds.validation.judgement import Answer, Compiler, difference, ours
+from tests.kinds.validation.mutators import EXPRESSIONS
 from tests.oracle.build import build
 from tests.oracle.oracles import Oracle
 
@@ -56,3 +57,15 @@ def test_the_recorded_cases_are_what_the_server_says(server: Oracle[Answer]) -> 
 
         assert case.causes == tuple(sorted(theirs.causes or ())), case.name
         assert case.panic == bool(theirs.panic), case.name
+
+
+@pytest.mark.real
+def test_expressions_are_judged_alike_by_our_compiler(server: Oracle[Answer]) -> None:
+    """With `dryrack.cel` as the checker, the verdict on expressions is the server's as well."""
+    selectors = "spec.devices.requests.0.exactly.selectors"
+    asked = [
+        Case(name=text, base="claim", set={selectors: [{"cel": {"expression": text}}]}).question()
+        for text in EXPRESSIONS
+    ]
+    for question, theirs in server.ask(asked):
+        assert not difference(theirs, ours(question, Compiler()))

@@ -22,6 +22,7 @@ from dryrack.kinds.resource import ResourceSlice
 from dryrack.kinds.validation.emptiness import empty_lists
 from dryrack.kinds.validation.gates import ENABLED_IN_1_36, Dropped, drop_disabled
 from dryrack.kinds.validation.parts import (
+    EXPRESSION_COST_MAX,
     TOO_COMPLEX,
     ExpressionChecker,
     ExpressionProblem,
@@ -34,6 +35,7 @@ from dryrack.kinds.validation.writes import Given, Validated, created, updated
 
 __all__ = [
     "ENABLED_IN_1_36",
+    "EXPRESSION_COST_MAX",
     "TOO_COMPLEX",
     "Dropped",
     "ExpressionChecker",

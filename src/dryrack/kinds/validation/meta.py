@@ -248,8 +248,6 @@ def _change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
     yield from _new_finalizers(meta, old)
     if not meta.resource_version:
         yield invalid("metadata.resourceVersion", "", "must be specified for an update")
-    if meta.generation < old.generation:
-        yield invalid("metadata.generation", meta.generation, "must not be decremented")
     yield from unchanged("metadata.name", meta.name, old.name)
     yield from unchanged("metadata.namespace", meta.namespace, old.namespace)
     yield from unchanged("metadata.uid", Token(meta.uid), Token(old.uid))

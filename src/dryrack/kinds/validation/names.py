@@ -201,14 +201,17 @@ def is_semver(text: str) -> bool:
     return _is_semver(text) is not None
 
 
-def checked(field: str, value: str, checker: Checker, *, fix: str = "") -> Iterator[FieldProblem]:
+def checked(
+    field: str, value: str, checker: Checker, *, suggest: Callable[[str], str] | None = None
+) -> Iterator[FieldProblem]:
     """One problem per complaint."""
-    return (invalid(field, value, complaint, fix=fix) for complaint in checker(value))
+    for complaint in checker(value):
+        yield invalid(field, value, complaint, fix=suggest(value) if suggest else "")
 
 
 def device_label(field: str, value: str) -> Iterator[FieldProblem]:
     """A name that must be a DNS label, with a suggestion."""
-    return checked(field, value, label, fix=suggested(value, re.compile("[^a-z0-9]+"), "-"))
+    return checked(field, value, label, suggest=_suggested_label)
 
 
 def driver_name(field: str, name: str) -> Iterator[FieldProblem]:
@@ -218,8 +221,8 @@ def driver_name(field: str, name: str) -> Iterator[FieldProblem]:
         return
     if byte_length(name) > DRIVER_NAME_BYTES_MAX:
         yield too_long(field, DRIVER_NAME_BYTES_MAX)
-    fix = suggested(name, re.compile("[^a-z0-9.-]+"), ".")
-    yield from (invalid(field, name, each, fix=fix) for each in subdomain(lowered(name)))
+    for complaint in subdomain(lowered(name)):
+        yield invalid(field, name, complaint, fix=_suggested_driver(name))
 
 
 def pool_name(field: str, name: str) -> Iterator[FieldProblem]:
@@ -269,8 +272,7 @@ def _identifier_after_domain(field: str, identifier: str) -> Iterator[FieldProbl
 def _identifier(field: str, identifier: str) -> Iterator[FieldProblem]:
     if byte_length(identifier) > IDENTIFIER_BYTES_MAX:
         yield too_long(field, IDENTIFIER_BYTES_MAX)
-    fix = suggested(identifier, re.compile("[^A-Za-z0-9_]+"), "_")
-    yield from checked(field, identifier, c_identifier, fix=fix)
+    yield from checked(field, identifier, c_identifier, suggest=_suggested_identifier)
 
 
 def share_id(field: str, uid: str) -> Iterator[FieldProblem]:
@@ -316,11 +318,21 @@ def lowered(text: str) -> str:
     return text.replace("\u0130", "i").lower()
 
 
-def suggested(name: str, unwanted: re.Pattern[str], joint: str) -> str:
+def _suggested_label(name: str) -> str:
+    return _suggestion(name, re.sub("[^a-z0-9]+", "-", name.lower()).strip("-"))
+
+
+def _suggested_driver(name: str) -> str:
+    return _suggestion(name, re.sub("[^a-z0-9.-]+", ".", name.lower()).strip("-."))
+
+
+def _suggested_identifier(name: str) -> str:
+    better = re.sub("[^A-Za-z0-9_]+", "_", name)
+    return _suggestion(name, f"_{better}" if better[:1].isdigit() else better)
+
+
+def _suggestion(name: str, better: str) -> str:
     """The nearest name without the characters that are not allowed, if there is one."""
-    better = unwanted.sub(joint, name if joint == "_" else name.lower()).strip("-.")
-    if joint == "_" and better[:1].isdigit():
-        better = f"_{better}"
     return f"use {better!r}" if better and better != name else ""
 
 

@@ -41,6 +41,8 @@ T = TypeVar("T")
 ItemCheck: TypeAlias = Callable[[str, T], Iterator[FieldProblem]]
 
 EXPRESSION_BYTES_MAX = 10 * 1024
+# Of the estimate; it is for whoever compiles to compare.
+EXPRESSION_COST_MAX = 1_000_000
 PARAMETERS_BYTES_MAX = 10 * 1024
 SELECTORS_MAX = 32
 BINDING_CONDITIONS_MAX = 4
