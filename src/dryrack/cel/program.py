@@ -75,6 +75,11 @@ class Program:
             self._counted = count(self._step)
             self._run = self._slow if self._counted is None else self._count
 
+    @property
+    def is_generated(self) -> bool:
+        """Whether there is a tier before the exact one."""
+        return self._run != self._slow
+
     def matches(self, device: Device) -> bool:
         """Whether the expression selects the device, or raise `EvaluationError`."""
         view = device.lists if self._lists else device.scalars
