@@ -245,6 +245,19 @@ def test_request_selectors_see_only_what_the_class_leaves() -> None:
     assert codes(join(SLICE, NIC, CLASS, CLAIM)) == []
 
 
+def test_request_selectors_are_not_blamed_without_their_class() -> None:
+    """The class may keep away the devices on which the expression fails."""
+    assert codes(join(SLICE, NIC, CLAIM)) == ["DR501"]
+
+
+def test_counters_beside_devices_are_told_where_to_go() -> None:
+    """A slice has devices or counters; the fix says so."""
+    text = SLICE + "  sharedCounters:\n  - {name: a, counters: {memory: {value: 1Gi}}}\n"
+    (finding,) = (each for each in findings(text) if each.code == "DR118")
+
+    assert finding.fix == "put the counters into a slice of their own, in the same pool"
+
+
 def test_a_loop_over_attributes_sees_every_device() -> None:
     """Devices are told apart by all attributes when an expression looks at all of them."""
     loop = 'device.attributes["gpu.example.com"].exists(name, name == "spare")'

@@ -77,6 +77,8 @@ _DEFAULT_FIXES = {
 
 
 def _fix(code: str, refusal: Refusal) -> str:
+    if "sharedCounters" in refusal.problem.detail:
+        return "put the counters into a slice of their own, in the same pool"
     if code in _CORRECTED:
         return f"write {_CORRECTED[code](refusal.key or str(refusal.problem.value))!r}"
     return refusal.problem.fix or _DEFAULT_FIXES[code]

@@ -81,5 +81,5 @@ def refusals(world: World) -> Iterator[Refusal]:
 def _pod_refusals(pod: PodEntry) -> Iterator[Refusal]:
     for problem in validate(Pod(spec=pod.spec)):
         # The verdict speaks of a pod; in a workload its spec is further down.
-        _, *rest = parse_path(problem.field)
-        yield Refusal(pod.entry, (*pod.path, *rest), problem)
+        below_spec = parse_path(problem.field)[1:]
+        yield Refusal(pod.entry, (*pod.path, *below_spec), problem)

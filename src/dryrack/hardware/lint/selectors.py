@@ -51,7 +51,11 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A list of selectors where it is written, and what it is tried on."""
+    """
+    A list of selectors where it is written, and what it is tried on.
+
+    Without its class, what reaches a request is not certain: a class may keep devices away.
+    """
 
     entry: Entry[object]
     path: Path
@@ -59,6 +63,7 @@ class _Use:
     selectors: Sequence[DeviceSelector]
     among: Selected
     selected: Selected
+    is_certain: bool = True
 
     def expression(self, index: int) -> Path:
         return (*self.path, "selectors", index, "cel", "expression")
@@ -75,10 +80,16 @@ def _class_uses(world: World) -> Iterator[_Use]:
 
 def _ask_uses(world: World) -> Iterator[_Use]:
     for ask in world.asks:
-        among = world.served_by(ask.details.device_class_name)
-        owner = f"request {ask.name!r}"
-        selected = world.candidates(ask)
-        yield _Use(ask.claim.entry, ask.path, owner, ask.details.selectors, among, selected)
+        name = ask.details.device_class_name
+        yield _Use(
+            entry=ask.claim.entry,
+            path=ask.path,
+            owner=f"request {ask.name!r}",
+            selectors=ask.details.selectors,
+            among=world.served_by(name),
+            selected=world.candidates(ask),
+            is_certain=name in world.class_of,
+        )
 
 
 def _uses(world: World) -> Iterator[_Use]:
@@ -141,7 +152,7 @@ def request_matches_nothing(world: World) -> Iterator[Problem]:
 
 def _failures(world: World) -> Iterator[tuple[_Use, Failure]]:
     for use in _uses(world):
-        if use.among.compiled and use.selected.compiled:
+        if use.is_certain and use.among.compiled and use.selected.compiled:
             for failure in use.selected.failures:
                 yield use, failure
 
