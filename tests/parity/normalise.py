@@ -16,7 +16,27 @@ _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z\b")
 _AGE = re.compile(r"(?<![\w.-])(?:\d+m)?\d+s\b(?: ago)?")
 _GAPS = re.compile(r" {2,}")
-_ADDRESS = re.compile(r"https://127\.0\.0\.1:\d+")
+_ADDRESS = re.compile(r"(?:https://)?\b(?:\d{1,3}\.){3}\d{1,3}:\d{4,5}\b")
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?")
+# The volume of a service account's token has a random name that nothing else tells.
+_TOKEN_VOLUME = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
+# Revisions inside sentences.
+_SPOKEN_REVISION = re.compile(
+    r"(?<=precondition \()\d+|(?<=in record \()\d+|(?<=current: )\d+|(?<=Resource Version:)\s+\d+"
+)
+_TOO_OLD = re.compile(r"(?<=too old resource version: )\d+ \(\d+\)")
+_SCRATCH = re.compile(r"/tmp/(LIVE|MERGED)-\d+")
+_LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}")
+_BLANKS = (
+    (_CERTIFICATE, "<certificate>"),
+    (_ADDRESS, "<server>"),
+    (_TOKEN_VOLUME, "kube-api-access-<random>"),
+    (_SPOKEN_REVISION, "<revision>"),
+    (_TOO_OLD, "<old revision> (<revision>)"),
+    (_SCRATCH, r"<\1>"),
+    (_LOCAL_TIME, "<time>"),
+    (_TIME, "<time>"),
+)
 _SHORT_AGE = re.compile(r"^(?:\d+m)?\d+s$")
 
 
@@ -47,7 +67,7 @@ class Normaliser:
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
         is_list = "items" in value or "rows" in value
-        made = {key: self._value(key, inner) for key, inner in value.items()}
+        made = {self._string(key): self._value(key, inner) for key, inner in value.items()}
         if is_list and made.get("metadata", {}).get("resourceVersion"):
             made["metadata"]["resourceVersion"] = "<list revision>"
         return made
@@ -65,8 +85,9 @@ class Normaliser:
         for name, token in self._generated.items():
             value = value.replace(name, token)
         value = _UUID.sub(lambda found: self._token("uid", found[0]), value)
-        value = _ADDRESS.sub("<server>", value)
-        return _TIME.sub("<time>", value)
+        for pattern, blank in _BLANKS:
+            value = pattern.sub(blank, value)
+        return value
 
     def _note_generated(self, value: Any) -> None:
         if isinstance(value, list):
