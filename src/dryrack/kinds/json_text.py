@@ -6,7 +6,10 @@ by the compiled decoder, which knows no lines; a place is found afterwards by wa
 """
 
 import json
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from dryrack.kinds.places import Place
@@ -15,6 +18,7 @@ from dryrack.kinds.shape import Path
 from dryrack.kinds.yaml_text import DEPTH_MAX, Fault, Parsed
 
 _SPACE = " \t\n\r"
+_LINE_END = re.compile("\n")
 
 
 class _RepeatedKeyError(ValueError):
@@ -28,7 +32,7 @@ def looks_like_json(text: str) -> bool:
 
 def documents(text: str) -> Iterator[Parsed | Fault]:
     """Every document up to the first fault."""
-    offset = _skip(text, 0)
+    offset, lines = _skip(text, 0), _Lines(text)
     while offset < len(text):
         try:
             value, end = _DECODER.raw_decode(text, offset)
@@ -38,39 +42,61 @@ def documents(text: str) -> Iterator[Parsed | Fault]:
         except (ValueError, RecursionError) as error:
             yield _fault(text, error)
             return
-        yield Parsed(value, LazyTree(text, offset))
+        yield Parsed(value, LazyTree(text, offset, lines))
         offset = _skip(text, end)
 
 
 class LazyTree:
-    """The places of a JSON document, found when asked for."""
+    """
+    The places of a JSON document, found when asked for.
 
-    def __init__(self, text: str, start: int) -> None:
+    A list of ten thousand objects is walked once, however many places in it are asked for.
+    """
+
+    def __init__(self, text: str, start: int, lines: "_Lines") -> None:
         self._text = text
         self._start = start
+        self._lines = lines
+        self._walked: dict[int, dict[str, tuple[int, int]]] = {}
 
     def locate(self, path: Path) -> Place:
         """The place of the value at the path, or of its nearest parent that exists."""
         offset = at = self._start
         for step in path:
-            found = _child(self._text, offset, step)
+            found = self._children_at(offset).get(str(step))
             if found is None:
                 break
             at, offset = found
-        return place_at(self._text, at)
+        return self._lines.place_at(at)
+
+    def _children_at(self, offset: int) -> dict[str, tuple[int, int]]:
+        """Where each child stands and where its value begins, by key or index."""
+        if offset not in self._walked:
+            self._walked[offset] = {
+                str(index) if key is None else key: (at, value)
+                for index, (key, at, value) in enumerate(_children(self._text, offset))
+            }
+        return self._walked[offset]
+
+
+class _Lines:
+    """Lines of a text, shared by all documents in it and counted when first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def place_at(self, offset: int) -> Place:
+        line = bisect_left(self._ends, offset)
+        return Place(line + 1, offset - (self._ends[line - 1] if line else -1))
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [found.start() for found in _LINE_END.finditer(self._text)]
 
 
 def place_at(text: str, offset: int) -> Place:
     """The line and column of an offset."""
     return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
-
-
-def _child(text: str, offset: int, step: str | int) -> tuple[int, int] | None:
-    """Where the child stands and where its value begins."""
-    for index, (key, at, value) in enumerate(_children(text, offset)):
-        if (str(index) if key is None else key) == str(step):
-            return at, value
-    return None
 
 
 def _children(text: str, offset: int) -> Iterator[tuple[str | None, int, int]]:
