@@ -1,0 +1,171 @@
+"""
+Problems on which a search without proof does not end, in growing sizes.
+
+Not seconds but steps are counted: how often the search with proof got stuck. That number is
+small, and must not grow faster than the problem does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.allocation.builders import (
+    DRIVER,
+    all_devices,
+    allocator,
+    claim,
+    counters,
+    device,
+    devices,
+    drawing,
+    node,
+    pool,
+    request,
+    way,
+)
+
+from dryrack.allocation import Allocated
+from dryrack.allocation.search import Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.kinds.resource import ResourceClaim, ResourceSlice
+
+Family = tuple[list["ResourceSlice"], list["ResourceClaim"]]
+
+
+def more_than_there_are(size: int) -> Family:
+    return pool(devices(size - 1)), [claim(request("r", size))]
+
+
+def one_request_each(size: int) -> Family:
+    return pool(devices(size - 1)), [claim(*(request(f"r{n}") for n in range(size)))]
+
+
+def unlike_devices(size: int) -> Family:
+    offered = [device(f"gpu-{n}", uuid=f"u{n}") for n in range(size - 1)]
+    rule = {"distinctAttribute": f"{DRIVER}/uuid"}
+    asked = (request(f"r{n}") for n in range(size))
+    return pool(offered), [claim(*asked, constraints=[rule])]
+
+
+def prioritized(size: int) -> Family:
+    ways = [{"name": f"s{n}", **way(8 - n)} for n in range(6)]
+    asked = ({"name": f"r{n}", "firstAvailable": ways} for n in range(size // 4))
+    return pool(devices(2 * (size // 4) + 2)), [claim(*asked)]
+
+
+def prioritized_over_the_limit(size: int) -> Family:
+    ways = [{"name": "many", **way(8)}, {"name": "few", **way(1, select="false")}]
+    asked = ({"name": f"r{n}", "firstAvailable": ways} for n in range(size // 4 + 1))
+    return pool(devices(4 * size)), [claim(*asked)]
+
+
+def one_combination(size: int) -> Family:
+    offered = [drawing(f"part-{n}", memory=size - n) for n in range(size)]
+    enough = sum(range(1, size // 2 + 1))
+    return pool(offered, sets=[counters(memory=enough)]), [claim(request("r", size // 2))]
+
+
+def two_counters(size: int) -> Family:
+    offered = [drawing(f"part-{n}", memory=n + 1, cores=size - n) for n in range(size)]
+    half = size // 4 * (size + 1) // 2 - 1
+    return pool(offered, sets=[counters(memory=half, cores=half)]), [claim(request("r", size // 4))]
+
+
+def partitioned(size: int) -> Family:
+    """GPUs of seven parts, of which two threes leave no two."""
+    offered, sets = [], []
+    for gpu in range(size // 4):
+        sets.append(counters(f"gpu-{gpu}", parts=7))
+        for part in (3, 2):
+            for number in range(7 // part):
+                name = f"gpu-{gpu}-{part}g-{number}"
+                more = {"consumesCounters": [_drawn(f"gpu-{gpu}", part)]}
+                offered.append(device(name, size=part, more=more))
+    threes = request("threes", size // 2, select=f'device.attributes["{DRIVER}"].size == 3')
+    two = request("two", select=f'device.attributes["{DRIVER}"].size == 2')
+    return pool(offered, sets=sets), [claim(threes, two)]
+
+
+def _drawn(counter_set: str, parts: int) -> Any:
+    return {"counterSet": counter_set, "counters": {"parts": {"value": str(parts)}}}
+
+
+def nearly_enough_values(size: int) -> Family:
+    offered = [device(f"gpu-{n}", numa=n % 7) for n in range(2 * size)]
+    rule = {"distinctAttribute": f"{DRIVER}/numa"}
+    return pool(offered), [claim(*(request(f"r{n}") for n in range(8)), constraints=[rule])]
+
+
+def two_kinds_of_values(size: int) -> Family:
+    offered = [device(f"gpu-{n}", numa=n % 7, root=n % 9) for n in range(2 * size)]
+    rules = [{"distinctAttribute": f"{DRIVER}/{name}"} for name in ("root", "numa")]
+    return pool(offered), [claim(*(request(f"r{n}") for n in range(8)), constraints=rules)]
+
+
+def no_root_has_enough(size: int) -> Family:
+    offered = [device(f"gpu-{n}", root=n // 7) for n in range(2 * size)]
+    rule = {"matchAttribute": f"{DRIVER}/root"}
+    return pool(offered), [claim(*(request(f"r{n}") for n in range(8)), constraints=[rule])]
+
+
+def shares_that_do_not_fit(size: int) -> Family:
+    more = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "10"}}}
+    offered = [device(f"gpu-{n}", more=more) for n in range(size // 4)]
+    asked = {"requests": {"memory": "6"}}
+    wanted = (request(f"r{n}", capacity=asked) for n in range(size // 4 + 1))
+    return pool(offered), [claim(*wanted)]
+
+
+def some_and_then_all(size: int) -> Family:
+    offered = [device(f"gpu-{n}", root=1, uuid=f"u{n}") for n in range(min(size, 28))]
+    rule = {"matchAttribute": f"{DRIVER}/root"}
+    return pool(offered), [claim(request("some", 4), all_devices("all"), constraints=[rule])]
+
+
+def a_mine_behind_a_wall(size: int) -> Family:
+    """What cannot be reached cannot fail: the second request's selector has no attribute."""
+    mine = request("mine", select=f'device.attributes["{DRIVER}"].nothing == 1')
+    return pool(devices(size - 1)), [claim(request("wall", size)), claim(mine, name="later")]
+
+
+FAMILIES: list[Callable[[int], Family]] = [
+    more_than_there_are,
+    one_request_each,
+    unlike_devices,
+    prioritized,
+    prioritized_over_the_limit,
+    one_combination,
+    two_counters,
+    partitioned,
+    nearly_enough_values,
+    two_kinds_of_values,
+    no_root_has_enough,
+    shares_that_do_not_fit,
+    some_and_then_all,
+    a_mine_behind_a_wall,
+]
+
+
+@pytest.mark.parametrize("size", [16, 32])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_steps_do_not_explode(
+    family: Callable[[int], Family], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every family is decided within a few dead ends per device."""
+    walks: list[Walk] = []
+    begin = Walk.run
+
+    def run(self: Walk, dead_ends_max: int | None = None) -> Any:
+        walks.append(self)
+        return begin(self, dead_ends_max)
+
+    monkeypatch.setattr(Walk, "run", run)
+    slices, claims = family(size)
+    outcome = allocator(slices).allocate(node(), claims)
+
+    assert isinstance(outcome, Allocated) == (family is one_combination)
+    assert sum(walk.dead_ends for walk in walks) <= 8 * size
