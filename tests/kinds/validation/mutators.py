@@ -181,7 +181,8 @@ def _count(counts: tuple[int, ...], sample: Any) -> Mutate:
     """A list of so many entries, alike but for what must differ."""
 
     def mutate(chance: Random, container: Any, key: Any) -> None:
-        entries = container.get(key) or [sample]
+        given = container.get(key)
+        entries = given if isinstance(given, list) and given else [sample]
         container[key] = [_numbered(entries[0], i) for i in range(chance.choice(counts))]
 
     return mutate
@@ -277,6 +278,42 @@ def _metadata(kind: str) -> Iterator[Mutator]:
     yield _mutator(kind, "metadata.finalizers", "both", _set((["orphan", "foregroundDeletion"],)))
 
 
+def _device_pools(device: str, policy: str) -> dict[str, tuple[Any, ...]]:
+    return {
+        f"{device}.name": LABELS,
+        f"{device}.nodeName": (*SUBDOMAINS, NOTHING),
+        f"{device}.allNodes": FLAGS,
+        f"{device}.allowMultipleAllocations": FLAGS,
+        f"{device}.attributes.*": (
+            *({}, {"int": 1, "bool": True}, {"ints": [1]}, {"strings": []}, {"bool": False}),
+            *({"versions": ["1.0.0"], "int": 1}, {"string": "x", "version": "x"}),
+        ),
+        f"{device}.attributes.*.string": TEXTS_64,
+        f"{device}.attributes.*.version": VERSIONS,
+        f"{device}.nodeAllocatableResourceMappings": ({"cpu": {}}, {"a/b": {}}),
+        f"{device}.bindingConditions": (NOTHING, ["a"], ["example.com/failed"]),
+        f"{device}.bindingFailureConditions": (NOTHING, ["a"], ["a", "b", "a"]),
+        f"{device}.bindingConditions.*": KEYS,
+        f"{device}.taints.*.key": KEYS,
+        f"{device}.taints.*.value": LABEL_VALUES,
+        f"{device}.taints.*.effect": EFFECTS,
+        f"{device}.taints.*.timeAdded": (*GOOD_TIMES, *BAD_TIMES),
+        f"{device}.consumesCounters.*.counterSet": LABELS,
+        f"{device}.consumesCounters.*.counters": (NOTHING, {}),
+        "spec.sharedCounters.*.name": LABELS,
+        "spec.sharedCounters.*.counters": (NOTHING, {}),
+        f"{device}.capacity.*.value": QUANTITIES,
+        policy: (NOTHING, {}, {"default": "1"}, {"validValues": ["1"]}, {"validRange": {}}),
+        f"{policy}.default": (*QUANTITIES, NOTHING),
+        f"{policy}.validValues": (["1", "2"], ["2", "1"], ["1", "1"], ["900m", "1"], []),
+        f"{policy}.validValues.*": QUANTITIES,
+        f"{policy}.validRange": (NOTHING, {"min": "1"}, {"max": "1"}),
+        f"{policy}.validRange.min": (*QUANTITIES, NOTHING),
+        f"{policy}.validRange.max": (*QUANTITIES, NOTHING),
+        f"{policy}.validRange.step": (*QUANTITIES, NOTHING),
+    }
+
+
 def _slices() -> Iterator[Mutator]:
     kind, device = "ResourceSlice", "spec.devices.*"
     policy = f"{device}.capacity.*.requestPolicy"
@@ -296,37 +333,7 @@ def _slices() -> Iterator[Mutator]:
             "spec.sharedCounters": (NOTHING, []),
             **_requirements("spec.nodeSelector"),
             **_requirements(f"{device}.nodeSelector"),
-            f"{device}.name": LABELS,
-            f"{device}.nodeName": (*SUBDOMAINS, NOTHING),
-            f"{device}.allNodes": FLAGS,
-            f"{device}.allowMultipleAllocations": FLAGS,
-            f"{device}.attributes.*": (
-                *({}, {"int": 1, "bool": True}, {"ints": [1]}, {"strings": []}, {"bool": False}),
-                *({"versions": ["1.0.0"], "int": 1}, {"string": "x", "version": "x"}),
-            ),
-            f"{device}.attributes.*.string": TEXTS_64,
-            f"{device}.attributes.*.version": VERSIONS,
-            f"{device}.nodeAllocatableResourceMappings": ({"cpu": {}}, {"a/b": {}}),
-            f"{device}.bindingConditions": (NOTHING, ["a"], ["example.com/failed"]),
-            f"{device}.bindingFailureConditions": (NOTHING, ["a"], ["a", "b", "a"]),
-            f"{device}.bindingConditions.*": KEYS,
-            f"{device}.taints.*.key": KEYS,
-            f"{device}.taints.*.value": LABEL_VALUES,
-            f"{device}.taints.*.effect": EFFECTS,
-            f"{device}.taints.*.timeAdded": (*GOOD_TIMES, *BAD_TIMES),
-            f"{device}.consumesCounters.*.counterSet": LABELS,
-            f"{device}.consumesCounters.*.counters": (NOTHING, {}),
-            "spec.sharedCounters.*.name": LABELS,
-            "spec.sharedCounters.*.counters": (NOTHING, {}),
-            f"{device}.capacity.*.value": QUANTITIES,
-            policy: (NOTHING, {}, {"default": "1"}, {"validValues": ["1"]}, {"validRange": {}}),
-            f"{policy}.default": (*QUANTITIES, NOTHING),
-            f"{policy}.validValues": (["1", "2"], ["2", "1"], ["1", "1"], ["900m", "1"], []),
-            f"{policy}.validValues.*": QUANTITIES,
-            f"{policy}.validRange": (NOTHING, {"min": "1"}, {"max": "1"}),
-            f"{policy}.validRange.min": (*QUANTITIES, NOTHING),
-            f"{policy}.validRange.max": (*QUANTITIES, NOTHING),
-            f"{policy}.validRange.step": (*QUANTITIES, NOTHING),
+            **_device_pools(device, policy),
         },
     )
     yield from _lists(
