@@ -70,6 +70,9 @@ class Normaliser:
         made = {self._string(key): self._value(key, inner) for key, inner in value.items()}
         if is_list and made.get("metadata", {}).get("resourceVersion"):
             made["metadata"]["resourceVersion"] = "<list revision>"
+        if made.get("type") == "BOOKMARK":
+            # A bookmark tells how far the whole cluster has come, not one object.
+            made["object"]["metadata"]["resourceVersion"] = "<list revision>"
         return made
 
     def _keyed(self, key: str, value: str) -> str:
