@@ -30,7 +30,8 @@ from dryrack.cel.emission import (
 )
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.functions.strings import PatternMemo, compile_pattern
-from dryrack.cel.values import Err, Optional, Value
+from dryrack.cel.values import Err, Optional, Value, Version
+from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -303,6 +304,8 @@ class _Generator:
     def _attribute_of(self, expr: ast.Expr, attribute: str) -> str:
         emitted = self.emit(expr)
         if emitted.constant:
+            if not isinstance(emitted.value, Quantity if attribute == "nanos" else Version):
+                raise Unsupported("a constant of another type")
             return self.names.literal_or_constant(getattr(emitted.value, attribute))
         known = self._type(expr) in (t.QUANTITY, t.SEMVER)
         if known or attribute == "key":

@@ -70,24 +70,14 @@ class Binding:
     strict: bool = True
 
 
-_RUNTIME_NAMES = {
-    t.Kind.NULL: "null_type",
-    t.Kind.DURATION: "google.protobuf.Duration",
-    t.Kind.TIMESTAMP: "google.protobuf.Timestamp",
-}
 _ANYTHING = (t.Kind.DYN, t.Kind.ANY, t.Kind.TYPE_PARAM)
-
-
-def runtime_name(declared: t.Type) -> str:
-    """The name that values of a type have when the expression runs."""
-    return _RUNTIME_NAMES.get(declared.kind, declared.name)
 
 
 def accepts(declared: t.Type, value: Value) -> bool:
     """Whether a value may be passed; of a list or map, the first element speaks for all."""
     if declared.kind in _ANYTHING:
         return True
-    if type_name(value) != runtime_name(declared):
+    if type_name(value) != declared.runtime_name:
         return False
     if declared.kind is t.Kind.LIST and value:
         return accepts(declared.parameters[0], value[0])
@@ -115,8 +105,12 @@ def _matches(overload: Overload, args: Sequence[Value]) -> bool:
     return True
 
 
+def _never(*_args: Value) -> Value:
+    raise AssertionError("no value is of a type that the authorizer's functions take")
+
+
 def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
-    run = OVERLOADS[overload.id]
+    run = OVERLOADS.get(overload.id, _never)
 
     def guarded(*args: Value) -> Value:
         return run(*args) if _matches(overload, args) else no_overload(function, args)
@@ -125,7 +119,7 @@ def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
 
 
 def _dispatched(function: str, overloads: Sequence[Overload]) -> Callable[..., Value]:
-    bound = [(overload, OVERLOADS[overload.id]) for overload in overloads]
+    bound = [(overload, OVERLOADS.get(overload.id, _never)) for overload in overloads]
 
     def dispatched(*args: Value) -> Value:
         for overload, run in bound:
@@ -140,14 +134,13 @@ def bind(function: str, overload_ids: Sequence[str], overloads: Sequence[Overloa
     """Find what a call runs, given its candidates and all overloads of its function."""
     if function in FUNCTIONS:
         return Binding(FUNCTIONS[function], Style.ALL, strict=function not in _NON_STRICT)
-    runnable = [overload for overload in overloads if overload.id in OVERLOADS]
     if len(overload_ids) == 1:
-        return _bind_one(function, next(o for o in runnable if o.id == overload_ids[0]))
-    if len(runnable) == 1:
-        return _bind_one(function, runnable[0])
+        return _bind_one(function, next(o for o in overloads if o.id == overload_ids[0]))
+    if len(overloads) == 1:
+        return _bind_one(function, overloads[0])
     if function in _UNGUARDED:
         return Binding(OVERLOADS["list_flatten_int"], Style.FIRST_FAILURE)
-    return Binding(_dispatched(function, runnable), Style.FIRST_FAILURE)
+    return Binding(_dispatched(function, overloads), Style.FIRST_FAILURE)
 
 
 def _bind_one(function: str, overload: Overload) -> Binding:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from dryrack.cel.attributes import Attribute, ConditionalAttribute, Scope, Step
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.functions.formatting import go_text
-from dryrack.cel.runtime_cost import LIST_COST, MAP_COST, PRICED_FIRST, call_cost
+from dryrack.cel.functions.messages import make_message
+from dryrack.cel.runtime_cost import LIST_COST, MAP_COST, MESSAGE_COST, PRICED_FIRST, call_cost
 from dryrack.cel.values import (
     Err,
     MutableList,
@@ -255,6 +256,44 @@ class MapStep:
                 continue
             built[encode_key(key)] = value.value if optional else value
         return built
+
+
+class MessageStep:
+    """A literal of a well-known message."""
+
+    __slots__ = ("fields", "id", "type_name", "value_ids")
+
+    def __init__(
+        self, node_id: int, type_name: str, fields: Sequence[tuple[str, Step, bool]]
+    ) -> None:
+        self.id = node_id
+        self.type_name = type_name
+        self.fields = tuple(fields)
+        self.value_ids = tuple(step.id for _name, step, _optional in fields)
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self._value(scope, tracker)
+        tracker.drop_arguments(self.value_ids)
+        tracker.cost += MESSAGE_COST
+        tracker.push(self.id, value)
+        return value
+
+    def _value(self, scope: Scope, tracker: Tracker) -> Value:
+        given: dict[str, Value] = {}
+        for name, step, optional in self.fields:
+            value = step.eval(scope, tracker)
+            if type(value) is Err:
+                return value
+            if optional and type(value) is not Optional:
+                return Err(
+                    f"cannot initialize optional entry '{name}' from non-optional value "
+                    f"{go_text(value)}"
+                )
+            if optional and not value.present:
+                given.pop(name, None)
+                continue
+            given[name] = value.value if optional else value
+        return make_message(self.type_name, given)
 
 
 class Membership:

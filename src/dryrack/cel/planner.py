@@ -22,8 +22,9 @@ from dryrack.cel.attributes import (
     Step,
     VariableAttribute,
 )
-from dryrack.cel.dispatch import Style, bind, runtime_name
+from dryrack.cel.dispatch import Style, bind
 from dryrack.cel.functions.conversions import double_to_int
+from dryrack.cel.functions.messages import KNOWN
 from dryrack.cel.functions.strings import compile_pattern, search_all, search_first
 from dryrack.cel.interpreter import (
     AttributeStep,
@@ -35,6 +36,7 @@ from dryrack.cel.interpreter import (
     Logic,
     MapStep,
     Membership,
+    MessageStep,
     OptionalOr,
     Variables,
 )
@@ -81,7 +83,7 @@ class Planner:
             case ast.Comprehension():
                 return self._fold(expr)
             case ast.StructLiteral():
-                raise PlanError(f"unknown type: {expr.type_name}")
+                return self._message(expr)
 
     def _ident(self, expr: ast.Ident) -> Step:
         declared = self._types[expr.id]
@@ -89,7 +91,7 @@ class Planner:
             return AttributeStep(VariableAttribute(expr.id, expr.name))
         if expr.name not in self._identifiers:
             raise PlanError(f"reference to undefined type: {expr.name}")
-        return Constant(expr.id, TypeValue(runtime_name(declared.parameters[0])))
+        return Constant(expr.id, TypeValue(declared.parameters[0].runtime_name))
 
     def _path(self, step: Step) -> AttributeStep:
         """The step as a path that qualifiers can be added to."""
@@ -183,6 +185,14 @@ class Planner:
         if all(isinstance(part, Constant) for entry in entries for part in entry[:2]):
             return Constant(expr.id, step.eval(_NOTHING, Tracker()))
         return step
+
+    def _message(self, expr: ast.StructLiteral) -> Step:
+        if expr.type_name not in KNOWN:
+            raise PlanError(f"unknown type: {expr.type_name}")
+        fields = []
+        for field in expr.fields:
+            fields.append((field.name, self.plan(field.value), field.optional))  # noqa: PERF401
+        return MessageStep(expr.id, expr.type_name, fields)
 
     def _fold(self, expr: ast.Comprehension) -> Step:
         accu = self.plan(expr.accu_init)

@@ -152,7 +152,7 @@ def compile_expression(text: str, env: Environment) -> Program | CompileError:
         return CompileError(f"compilation failed: {checked.text}")
     output = checked.output_type
     if output not in (t.BOOL, t.ANY) and not (env.list_type_attributes and output == t.DYN):
-        return CompileError(f"must evaluate to bool or the unknown type, not {output}")
+        return CompileError(f"must evaluate to bool or the unknown type, not {output.qualified()}")
     try:
         return Program(checked, env)
     except (PlanError, PanicError) as error:

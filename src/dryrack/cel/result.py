@@ -20,23 +20,23 @@ from dryrack.cel.values import (
 from dryrack.kinds.quantity import Quantity
 
 _REFUSALS: tuple[tuple[type, str], ...] = (
-    (int, "unsupported type conversion from 'int' to bool"),
-    (Uint, "unsupported type conversion from 'uint' to bool"),
-    (float, "type conversion error from Double to 'bool'"),
-    (str, "unsupported native conversion from string to 'bool'"),
-    (bytes, "type conversion error from Bytes to 'bool'"),
-    (list, "type conversion error from list to 'bool'"),
-    (dict, "type conversion error from map to 'bool'"),
-    (type(None), "type conversion error from 'null_type' to 'bool'"),
-    (Duration, "type conversion error from 'Duration' to 'bool'"),
-    (Timestamp, "type conversion error from 'Timestamp' to 'bool'"),
+    (int, "unsupported type conversion from 'int' to {go_type}"),
+    (Uint, "unsupported type conversion from 'uint' to {go_type}"),
+    (float, "type conversion error from Double to '{go_type}'"),
+    (str, "unsupported native conversion from string to '{go_type}'"),
+    (bytes, "type conversion error from Bytes to '{go_type}'"),
+    (list, "type conversion error from list to '{go_type}'"),
+    (dict, "type conversion error from map to '{go_type}'"),
+    (type(None), "type conversion error from 'null_type' to '{go_type}'"),
+    (Duration, "type conversion error from 'Duration' to '{go_type}'"),
+    (Timestamp, "type conversion error from 'Timestamp' to '{go_type}'"),
     (TypeValue, "type conversion not supported for 'type'"),
-    (Quantity, "type conversion error from 'Quantity' to 'bool'"),
-    (Version, "type conversion error from 'Semver' to 'bool'"),
-    (IP, "type conversion error from 'IP' to 'bool'"),
-    (CIDR, "type conversion error from 'CIDR' to 'bool'"),
-    (URL, "type conversion error from 'URL' to 'bool'"),
-    (NamedFormat, "type conversion error from 'Format' to 'bool'"),
+    (Quantity, "type conversion error from 'Quantity' to '{go_type}'"),
+    (Version, "type conversion error from 'Semver' to '{go_type}'"),
+    (IP, "type conversion error from 'IP' to '{go_type}'"),
+    (CIDR, "type conversion error from 'CIDR' to '{go_type}'"),
+    (URL, "type conversion error from 'URL' to '{go_type}'"),
+    (NamedFormat, "type conversion error from 'Format' to '{go_type}'"),
 )
 
 
@@ -50,13 +50,18 @@ def to_bool(value: Value) -> bool | Err:
     if type(inner) is bool:
         return inner
     return Err(
-        f"CEL result of type {type_name(value)} could not be converted to bool: {_refusal(inner)}"
+        f"CEL result of type {type_name(value)} could not be converted to bool: "
+        f"{refusal(inner, 'bool')}"
     )
 
 
-def _refusal(value: Value) -> str:
+def refusal(value: Value, go_type: str) -> str:
+    """Why a value is not convertible to a type of Go."""
     if type(value) is Optional:
         return "optional.none() dereference"
     if type(value) is Err:
         return str(value.message)
-    return next(words for kind, words in _REFUSALS if isinstance(value, kind))
+    if type(value) is bool:
+        return f"type conversion error from bool to '{go_type}'"
+    words = next(words for kind, words in _REFUSALS if isinstance(value, kind))
+    return words.format(go_type=go_type)

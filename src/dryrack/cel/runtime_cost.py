@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 COST_LIMIT = 1_000_000
 LIST_COST = 10
 MAP_COST = 30
+MESSAGE_COST = 40
 _TRAVERSAL = 0.1
 _PATTERN = 0.25
 
@@ -186,6 +187,15 @@ def _validate(args: Sequence[Value], _result: Value) -> int:
     return _scaled(1.0 + size_of(args[1])) * _scaled(args[0].regex_size, _PATTERN)
 
 
+def _authorization(_args: Sequence[Value], _result: Value) -> int:
+    return 350_000
+
+
+def _selector(args: Sequence[Value], _result: Value) -> int:
+    length = size_of(args[1])
+    return LIST_COST + _scaled(length) + _scaled(length, 0.5) * (LIST_COST + MESSAGE_COST)
+
+
 def _contains_ip(text_size: Callable[[Value], int]) -> CallCost:
     def cost(args: Sequence[Value], _result: Value) -> int:
         return _scaled(2 * size_of(args[0])) + text_size(args[1])
@@ -268,6 +278,8 @@ _BY_FUNCTION: dict[str, CallCost] = {
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip"), _first),
     **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _first),
     "validate": _validate,
+    "check": _authorization,
+    **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
     "_==_": _equality,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING, Any
 
 import re2
@@ -99,9 +100,15 @@ _QUOTED = str.maketrans({
 })  # fmt: skip
 
 
+# RE2 can match a single byte of a character; Go, where strings are bytes anyway, refuses it.
+_ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+
+
 @functools.lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
     """Compile a pattern, or give the `Err` that says why it is none."""
+    if _ANY_BYTE.search(pattern):
+        return Err("error parsing regexp: invalid escape sequence: `\\C`")
     options = re2.Options()
     options.log_errors = False
     try:
