@@ -12,21 +12,26 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
 # Below this two names have little in common, and a guess would mislead.
 _NEAR = 0.6
+# Comparing takes time with the number of names, and a fleet may have as many wrong ones; among
+# more than these a person searches anyway.
+_COMPARED_MAX = 500
 _DRIVER_MAX = 63
 _IDENTIFIER_MAX = 32
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Collection[str]) -> str | None:
     """The known name that is most like `name`, if any is like it."""
+    if len(known) > _COMPARED_MAX:
+        return None
     found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=_NEAR)
     return found[0] if found else None
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Collection[str]) -> str:
     """`did you mean 'x'?`, or nothing."""
     near = nearest(name, known)
     return f"did you mean {near!r}?" if near else ""

@@ -116,9 +116,13 @@ def _node_selectors(world: World) -> Iterator[tuple[Entry[ResourceSlice], Path, 
 )
 def node_selector_matches_nothing(world: World) -> Iterator[Problem]:
     """Nobody can reach the devices, and nothing says so."""
-    for entry, path, selector in _node_selectors(world) if world.nodes else ():
-        matcher = parse_node_selector(selector)
-        if not matcher.errors and not any(matcher.matches(each.value) for each in world.nodes):
+    nodes = [each.value for each in world.nodes]
+    verdicts: dict[NodeSelector, bool] = {}
+    for entry, path, selector in _node_selectors(world) if nodes else ():
+        if selector not in verdicts:
+            matcher = parse_node_selector(selector)
+            verdicts[selector] = bool(matcher.errors) or any(map(matcher.matches, nodes))
+        if not verdicts[selector]:
             yield Problem(
                 entry,
                 path,

@@ -89,6 +89,7 @@ def _kind_and_name(claim: PodResourceClaim) -> tuple[str, str, bool]:
 def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
     """Why the named claim cannot be found; empty if it is there."""
     _, name, is_template = _kind_and_name(claim)
+    known = world.claim_names(is_template=is_template)
     if not name or world.claim_of(pod.namespace, name, is_template=is_template):
         return ""
     if (pod.namespace, name) in world.templates_to_come:
@@ -97,20 +98,11 @@ def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
         other = "claim" if is_template else "template"
         field = "resourceClaimName" if is_template else "resourceClaimTemplateName"
         return f"{name!r} is a {other}; write {field}: {name}"
-    elsewhere = [
-        each.namespace
-        for each in world.claims
-        if each.is_template == is_template and each.name == name
-    ]
+    elsewhere = [namespace for namespace, names in known.items() if name in names]
     if elsewhere:
         return f"it is in namespace {elsewhere[0]!r}; a pod uses those of its own namespace"
-    known = [
-        each.name
-        for each in world.claims
-        if each.is_template == is_template and each.namespace == pod.namespace
-    ]
     kind = "ResourceClaimTemplate" if is_template else "ResourceClaim"
-    return suggestion(name, known) or f"add the {kind}"
+    return suggestion(name, known.get(pod.namespace, ())) or f"add the {kind}"
 
 
 @RULES.rule(

@@ -114,7 +114,7 @@ class PlacedDevice:
         return spec.node_name or self.device.node_name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Pool:
     """The slices that share a driver and a pool name; consumers see only `current`."""
 
@@ -122,17 +122,17 @@ class Pool:
     name: str
     slices: tuple[Entry[ResourceSlice], ...]
 
-    @property
+    @cached_property
     def generation(self) -> int:
         return max(each.value.spec.pool.generation for each in self.slices)
 
-    @property
+    @cached_property
     def current(self) -> tuple[Entry[ResourceSlice], ...]:
         """The slices of the highest generation: the only ones that count."""
         highest = self.generation
         return tuple(each for each in self.slices if each.value.spec.pool.generation == highest)
 
-    @property
+    @cached_property
     def lacks_slices(self) -> bool:
         """Whether a slice is still to come, so that what is not there may yet be."""
         return any(
@@ -324,6 +324,20 @@ class World:
                     name = name.get(step) if isinstance(name, dict) else None
                 found.add((document.namespace or DEFAULT_NAMESPACE, str(name)))
         return frozenset(found)
+
+    def claim_names(self, *, is_template: bool) -> Mapping[str, frozenset[str]]:
+        """The names of all claims, or of all templates, by namespace."""
+        return self._claim_names[is_template]
+
+    @cached_property
+    def _claim_names(self) -> Mapping[bool, Mapping[str, frozenset[str]]]:
+        names: dict[bool, dict[str, set[str]]] = {True: {}, False: {}}
+        for claim in self.claims:
+            names[claim.is_template].setdefault(claim.namespace, set()).add(claim.name)
+        return {
+            is_template: {namespace: frozenset(each) for namespace, each in spaces.items()}
+            for is_template, spaces in names.items()
+        }
 
     @cached_property
     def _claims_by_name(self) -> Mapping[tuple[str, str, bool], ClaimEntry]:
