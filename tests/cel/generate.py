@@ -5,7 +5,7 @@ A case is an expression, a device and the switches of the environment, in the fo
 conformance cases. About seven in ten compile; one in ten is damaged text, because what people
 write is not always an expression.
 
-    python -m tests.cel.generate SEED [COUNT]
+    python -m tests.cel.generate SEED…
 """
 
 from __future__ import annotations
@@ -102,6 +102,5 @@ def _with_accident(chance: Random, tokens: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    seed, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    for index in range(count):
-        print(json.dumps(generate(f"{seed}/{index}").case))  # noqa: T201
+    for seed in sys.argv[1:]:
+        print(json.dumps(generate(seed).case))  # noqa: T201
