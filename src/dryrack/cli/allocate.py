@@ -1,0 +1,129 @@
+"""`dryrack allocate`: who would get which devices, and who would get none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.explain import fold
+from dryrack.allocation.features import Features, Release
+from dryrack.allocation.whatif import Settings as Reckoning
+from dryrack.allocation.whatif import what_if
+from dryrack.allocation.world import World
+from dryrack.cli.chance import SeededChance
+from dryrack.cli.files import ContentError, UsageError
+from dryrack.cli.objects import load
+from dryrack.cli.output import Format, paint, print_data, print_table, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.allocation.explain import Obstacle
+    from dryrack.allocation.whatif import Given, Refused, WhatIf
+
+COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
+NOTHING = "-"
+# A reason that holds for many devices names this many of them.
+_DEVICES_NAMED_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Which Kubernetes to behave as, and where to look."""
+
+    release: Release
+    features: Features
+    node: str | None
+
+    @classmethod
+    def of(cls, *, release: str, feature_gates: str, node: str | None) -> Settings:
+        """From the words of the command line."""
+        known = {each.value: each for each in Release}
+        if release not in known:
+            raise UsageError(f"--release {release!r}: not known; write {' or '.join(known)}")
+        features = Features.from_gates(_gates(feature_gates), known[release])
+        return cls(known[release], features, node)
+
+    def reckoning(self) -> Reckoning:
+        return Reckoning(
+            chance=SeededChance(), release=self.release, features=self.features, node=self.node
+        )
+
+
+def run(names: Sequence[str], settings: Settings, form: Format) -> bool:
+    """Prints the answer; whether every claim is allocated."""
+    outcome = what_if(load_world(names, settings), settings.reckoning())
+    for note in outcome.notes:
+        say(note)
+    if form is Format.TABLE:
+        _print(outcome)
+    else:
+        print_data(outcome.document(), form)
+    return not outcome.refused
+
+
+def load_world(names: Sequence[str], settings: Settings) -> World:
+    """The world in the files, which must have something to ask for."""
+    world = World.of(found.object for found in load(names))
+    if not world.parties:
+        raise ContentError(f"{', '.join(names)}: no claim and no pod; add what asks for devices")
+    known = {node.metadata.name for node in world.nodes}
+    if settings.node is not None and known and settings.node not in known:
+        raise UsageError(
+            f"--node {settings.node!r}: not in the files; they have {', '.join(sorted(known))}"
+        )
+    return world
+
+
+def _gates(text: str) -> dict[str, bool]:
+    gates = {}
+    for pair in filter(None, text.split(",")):
+        name, _, value = pair.partition("=")
+        if value not in ("true", "false"):
+            raise UsageError(f"--feature-gates {pair!r}: write {name}=true or {name}=false")
+        gates[name] = value == "true"
+    return gates
+
+
+def _print(outcome: WhatIf) -> None:
+    rows = [row for given in outcome.given for row in _rows(given)]
+    rows += [(refused.claim, NOTHING, NOTHING, "does not fit") for refused in outcome.refused]
+    if rows:
+        print_table(COLUMNS, rows)
+    for refused in outcome.refused:
+        _tell(refused)
+
+
+def _rows(given: Given) -> list[tuple[str, str, str, str]]:
+    results = given.allocation.devices.results
+    if not results:
+        return [(given.claim, given.node, NOTHING, "nothing to allocate")]
+    return [
+        (given.claim, given.node, each.request, f"{each.driver}/{each.pool}/{each.device}")
+        for each in results
+    ]
+
+
+def _tell(refused: Refused) -> None:
+    """Why not, for a person: talk, so that the table stays a table in a pipe."""
+    say(f"\n{paint(refused.claim, 'bold')} does not fit:")
+    for refusal in refused.nodes:
+        say(f"  node {refusal.node}:" if refusal.node else "  on any node:")
+        for obstacle in fold(refusal.reasons):
+            say(f"    {sentence(obstacle)}")
+    namespace, _, name = refused.claim.rpartition("/")
+    say(f"  more: dryrack explain claim {name} -n {namespace} -f …")
+
+
+def sentence(obstacle: Obstacle) -> str:
+    """One obstacle with the devices it holds for."""
+    request = f"request {obstacle.request}: " if obstacle.request else ""
+    return f"{request}{_devices(obstacle.devices)}{obstacle.fact}"
+
+
+def _devices(devices: Sequence[str]) -> str:
+    if not devices:
+        return ""
+    named = ", ".join(devices[:_DEVICES_NAMED_MAX])
+    more = len(devices) - _DEVICES_NAMED_MAX
+    return f"{named} and {more} more: " if more > 0 else f"{named}: "

@@ -1,0 +1,107 @@
+"""
+`dryrack demo`: the commands on example files, as somebody would type them, and checked.
+
+Every act prints the files it is about, the command, and what the command says; then it compares
+that with what must be so. The demo fails if the product does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from dryrack.cli.output import paint
+
+EXAMPLES = Path(__file__).parent / "examples"
+# Longer files are cut: the fleet repeats itself.
+_LINES_SHOWN = 45
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One command and what must come of it."""
+
+    title: str
+    shown: tuple[str, ...]
+    command: tuple[str, ...]
+    exit_code: int
+    said: tuple[str, ...]
+
+
+ACTS = (
+    Act(
+        "Two nodes with H100s that do not exist, and two who want some",
+        ("fleet.yaml", "training.yaml"),
+        ("allocate", "-f", "fleet.yaml", "-f", "training.yaml"),
+        0,
+        (
+            "default/trainer-gpus     rack-1   gpus      gpu.nvidia.com/rack-1/gpu-0",
+            "default/three-anywhere   rack-2   gpus      gpu.nvidia.com/rack-2/gpu-2",
+        ),
+    ),
+    Act(
+        "A claim that does not fit, and why",
+        ("greedy.yaml",),
+        ("explain", "claim", "four-on-rack-2", "--node", "rack-2")
+        + ("-f", "fleet.yaml", "-f", "greedy.yaml"),
+        1,
+        (
+            "wants 4 devices, and 3 of 4 can be had",
+            "remove the taint example.com/xid:NoSchedule from gpu.nvidia.com/rack-2/gpu-3",
+        ),
+    ),
+    Act(
+        "What a cluster would refuse, or take and never schedule",
+        ("mistakes.yaml",),
+        ("lint", "mistakes.yaml"),
+        1,
+        ("write 'example.com.gpu'", "write 'compute_capability'", "has 1 of 2 slices"),
+    ),
+)
+
+
+def run() -> bool:
+    """Plays all acts; whether every one went as it must."""
+    failures = [failure for act in ACTS for failure in _play(act)]
+    for failure in failures:
+        _write(paint(f"not as it must be: {failure}", "bold red"))
+    if not failures:
+        _write(paint("all answers are as they must be", "bold green"))
+        _write(f"the files are in {EXAMPLES}")
+    return not failures
+
+
+def _play(act: Act) -> list[str]:
+    _write(paint(f"\n== {act.title}\n", "bold"))
+    for name in act.shown:
+        _show(name)
+    _write(paint(f"$ dryrack {' '.join(act.command)}", "bold cyan"))
+    done = subprocess.run(
+        [sys.executable, "-m", "dryrack", *act.command],
+        cwd=EXAMPLES,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    _write(done.stdout + done.stderr)
+    wrong = [f"{act.title}: no word of {words!r}" for words in act.said if words not in done.stdout]
+    if done.returncode != act.exit_code:
+        wrong.append(f"{act.title}: exit {done.returncode}, not {act.exit_code}")
+    return wrong
+
+
+def _show(name: str) -> None:
+    lines = (EXAMPLES / name).read_text().splitlines()
+    _write(paint(f"-- {name}", "bold"))
+    _write(paint("\n".join(lines[:_LINES_SHOWN]), "dim"))
+    if len(lines) > _LINES_SHOWN:
+        _write(f"   … and {len(lines) - _LINES_SHOWN} more lines like these")
+    _write("")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

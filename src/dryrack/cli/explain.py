@@ -1,0 +1,134 @@
+"""`dryrack explain`: the case of one claim, or of the claims of one pod, told to a person."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.allocation.explain import explain_claim
+from dryrack.allocation.identity import claim_name
+from dryrack.cli.allocate import load_world, sentence
+from dryrack.cli.files import ContentError, UsageError
+from dryrack.cli.output import Format, paint, print_data, say
+from dryrack.kinds.decode import to_builtins
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.allocation.explain import Explanation, NodeStory, Obstacle
+    from dryrack.allocation.world import World
+    from dryrack.cli.allocate import Settings
+
+CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
+PODS = ("pod", "pods", "po")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What to explain."""
+
+    is_pod: bool
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, kind: str, name: str, namespace: str) -> Subject:
+        """From the words of the command line: `claim NAME`, `pod NAMESPACE/NAME`."""
+        if kind.lower() not in (*CLAIMS, *PODS):
+            raise UsageError(f"{kind!r}: not something to explain; write claim or pod")
+        inside, slash, bare = name.rpartition("/")
+        return cls(kind.lower() in PODS, inside if slash else namespace, bare)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: Format) -> bool:
+    """Prints the story; whether the claims are allocated."""
+    world = load_world(names, settings)
+    stories = [
+        explain_claim(world, claim, settings.reckoning()) for claim in _claims(world, subject)
+    ]
+    for note in dict.fromkeys(note for story in stories for note in story.notes):
+        say(note)
+    if form is Format.TABLE:
+        for story in stories:
+            _print(story)
+    else:
+        documents = [_document(story) for story in stories]
+        print_data({"claims": documents} if subject.is_pod else documents[0], form)
+    return all(story.given or story.settled for story in stories)
+
+
+def _claims(world: World, subject: Subject) -> list[str]:
+    if not subject.is_pod:
+        return [subject.full_name]
+    for party in world.in_order():
+        if party.pod is not None and _is_named(party.pod.metadata, subject):
+            return [claim_name(claim) for claim in party.claims]
+    raise ContentError(f"pod {subject.full_name}: not in the files; check the name and -n")
+
+
+def _is_named(metadata: Any, subject: Subject) -> bool:
+    return (metadata.namespace, metadata.name) == (subject.namespace, subject.name)
+
+
+def _document(story: Explanation) -> dict[str, Any]:
+    given = story.given
+    return {
+        "claim": story.claim,
+        "allocated": bool(given or story.settled),
+        "node": given.node if given else None,
+        "allocation": to_builtins(given.allocation) if given else None,
+        "nodes": [
+            {"node": node.node, "reasons": [_reason(each) for each in node.obstacles]}
+            for node in story.nodes
+        ],
+        "helps": list(story.helps),
+    }
+
+
+def _reason(obstacle: Obstacle) -> dict[str, Any]:
+    data = asdict(obstacle)
+    code = data.pop("code")
+    return {**data, "reason": code.text, "devices": list(obstacle.devices)}
+
+
+def _print(story: Explanation) -> None:
+    if story.given is not None:
+        _print_given(story)
+    elif story.settled:
+        _write(f"{paint(story.claim, 'bold green')} is allocated already; nothing to decide")
+    else:
+        _print_refused(story)
+
+
+def _print_given(story: Explanation) -> None:
+    assert story.given is not None, "asked for a claim that is given devices"
+    _write(f"{paint(story.claim, 'bold green')} fits on node {story.given.node}:")
+    for each in story.given.allocation.devices.results:
+        _write(f"  {each.request}: {each.driver}/{each.pool}/{each.device}")
+
+
+def _print_refused(story: Explanation) -> None:
+    _write(f"{paint(story.claim, 'bold red')} does not fit on any node")
+    for node in story.nodes:
+        _print_node(node)
+    if story.helps:
+        _write("\nany one of these would help:")
+        for help_ in story.helps:
+            _write(f"  {paint(help_, 'green')}")
+
+
+def _print_node(node: NodeStory) -> None:
+    lacking = f", {node.lacking} short" if node.lacking else ""
+    _write(f"\n{f'node {node.node}' if node.node else 'on any node'}{lacking}")
+    for obstacle in node.obstacles:
+        remedy = f"; {obstacle.remedy}" if obstacle.remedy else ""
+        _write(f"  {obstacle.code.text}: {sentence(obstacle)}{remedy}")
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
