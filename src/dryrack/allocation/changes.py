@@ -32,12 +32,25 @@ if TYPE_CHECKING:
     )
 
 
+# A device that is kept off for one of these would do if there were another like it.
+_WOULD_DO = (
+    Code.IN_USE,
+    Code.TAINTED,
+    Code.CONSTRAINT,
+    Code.CAPACITY_SHORT,
+    Code.COUNTER_SHORT,
+)
+_SLICES_TRIED_MAX = 12
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """Something that a person could do, and the world in which it is done."""
 
     text: str
     world: World
+    # Changes of one kind are much the same; who knows one that helps needs no other.
+    kind: str = ""
 
 
 def possible_changes(
@@ -49,7 +62,7 @@ def possible_changes(
         for change in propose(world, claim, reasons):
             if change.text not in seen:
                 seen.add(change.text)
-                yield change
+                yield replace(change, kind=propose.__name__)
 
 
 def _untaint(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
@@ -95,21 +108,20 @@ def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> 
 
 
 def _add(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
-    lacking = max((reason.lacking for reason in reasons), default=0)
-    free = (Code.IN_USE, Code.TAINTED, Code.CONSTRAINT, Code.CAPACITY_SHORT, Code.COUNTER_SHORT)
-    likely = [reason.device for reason in reasons if reason.code in free and reason.device]
-    listed = [f"{_pool(s)}/{device.name}" for s in world.slices for device in s.spec.devices]
-    for named in [*likely[:1], *listed[:8]]:
-        for each, device in _find(world, named):
-            pristine = changed(device, taints=(), consumes_counters=())
-            for count in sorted({1, max(1, lacking)}):
-                more = tuple(
-                    changed(pristine, name=f"{device.name}-more-{number}")
-                    for number in range(count)
-                )
-                many = "a device" if count == 1 else f"{count} devices"
-                told = f"add {many} like {named}"
+    likely = [reason.device for reason in reasons if reason.code in _WOULD_DO and reason.device]
+    # Devices of one slice are mostly alike.
+    firsts = [f"{_pool(s)}/{s.spec.devices[0].name}" for s in world.slices if s.spec.devices]
+    for count in sorted({1, *(reason.lacking for reason in reasons if reason.lacking)}):
+        for named in [*likely[:1], *firsts[:_SLICES_TRIED_MAX]]:
+            for each, device in _find(world, named):
+                told = f"add {'a device' if count == 1 else f'{count} devices'} like {named}"
+                more = tuple(_another(device, number) for number in range(count))
                 yield Change(told, _with_devices(world, each, each.spec.devices + more))
+
+
+def _another(device: Device, number: int) -> Device:
+    name = f"{device.name}-more-{number}"
+    return changed(device, name=name, taints=(), consumes_counters=())
 
 
 def _widen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:

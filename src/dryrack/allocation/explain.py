@@ -3,12 +3,12 @@ A claim's case, told to a person: where it came closest, what stood in the way, 
 
 Nodes come nearest miss first; devices that fail for the same reason are told together. Changes
 that would help are not guessed: each was made to the world and the claim was given its devices
-in it. They are tried on the nearest node, the least intrusive first.
+in it. They are looked for on the nearest nodes, the least intrusive first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from dryrack.allocation.world import World
     from dryrack.kinds.resource import ResourceClaim
 
-# Enough to choose from; more would not be read.
-_CHANGES_TOLD_MAX = 5
 # Each is a what-if of its own.
 _CHANGES_TRIED_MAX = 60
+# Where changes are looked for; further away there is more to change.
+_NODES_HELPED_MAX = 3
 
 # A device that nearly did is told before one that was never meant.
 _NEARNESS = (
@@ -88,7 +88,7 @@ class Explanation:
     # It is allocated already, and nothing was to be decided.
     settled: bool
     nodes: tuple[NodeStory, ...]
-    # What makes the claim fit on the nearest node: each by itself, or two where one is not enough.
+    # What makes the claim fit: each by itself, or two together where one is not enough.
     helps: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -144,9 +144,8 @@ def _verified(
     world: World, claim: ResourceClaim, refusals: Sequence[Refusal], settings: Settings
 ) -> tuple[str, ...]:
     """Changes that were tried and helped; two at once only if none does alone."""
-    nearest = min(refusals, key=_distance)
-    trial = _Trial(claim_name(claim), replace(settings, node=nearest.node or settings.node))
-    helped = tuple(trial.helpful(world, claim, nearest))
+    trial = _Trial(claim_name(claim), settings)
+    helped = tuple(trial.helpful(world, claim, refusals))
     return helped or tuple(trial.helpful_pairs())
 
 
@@ -157,35 +156,38 @@ class _Trial:
         self._claim = claim
         self._settings = settings
         self._left = _CHANGES_TRIED_MAX
-        # Changes after which less was lacking.
-        self._steps: list[tuple[Change, Refusal]] = []
+        # Changes after which less was lacking, and what then still stood in the way.
+        self._steps: list[tuple[Change, Sequence[Refusal]]] = []
 
-    def helpful(self, world: World, claim: ResourceClaim, refusal: Refusal) -> Iterator[str]:
-        told = 0
-        for change in possible_changes(world, claim, refusal.reasons):
-            if not self._left or told == _CHANGES_TOLD_MAX:
+    def helpful(
+        self, world: World, claim: ResourceClaim, refusals: Sequence[Refusal]
+    ) -> Iterator[str]:
+        told: set[str] = set()
+        nearest = sorted(refusals, key=_distance)[:_NODES_HELPED_MAX]
+        reasons = [reason for refusal in nearest for reason in refusal.reasons]
+        for change in possible_changes(world, claim, reasons):
+            if change.kind in told:
+                continue
+            if not self._left:
                 return
             self._left -= 1
-            after = self._refusal(what_if(change.world, self._settings))
-            if after is None:
-                told += 1
+            after = self._refusals(what_if(change.world, self._settings))
+            if not after:
+                told.add(change.kind)
                 yield change.text
-            elif _distance(after) < _distance(refusal):
+            elif min(map(_distance, after)) < min(map(_distance, refusals)):
                 self._steps.append((change, after))
 
     def helpful_pairs(self) -> Iterator[str]:
         self._left = _CHANGES_TRIED_MAX
-        for first, refusal in tuple(self._steps):
+        for first, refusals in tuple(self._steps):
             claim = find_claim(first.world, self._claim)
-            for second in self.helpful(first.world, claim, refusal):
+            for second in self.helpful(first.world, claim, refusals):
                 yield f"{first.text}, and {second}"
                 return
 
-    def _refusal(self, outcome: WhatIf) -> Refusal | None:
-        for each in outcome.refused:
-            if each.claim == self._claim:
-                return each.nodes[0]
-        return None
+    def _refusals(self, outcome: WhatIf) -> Sequence[Refusal]:
+        return next((each.nodes for each in outcome.refused if each.claim == self._claim), ())
 
 
 def _distance(refusal: Refusal) -> int:

@@ -1,0 +1,311 @@
+"""Files full of objects: who gets what, and who does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.allocation.builders import Counting
+
+from dryrack.allocation import Code, Settings, WhatIf, World, explain_claim, what_if
+from dryrack.base.errors import DryrackError
+from dryrack.kinds.catalog import Typed, typed
+from dryrack.kinds.documents import read
+
+SLICES = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: one}
+spec:
+  driver: gpu.example.com
+  nodeName: one
+  pool: {name: one, generation: 1, resourceSliceCount: 1}
+  devices:
+  - {name: gpu-0}
+  - name: gpu-1
+    taints: [{key: sick, effect: NoSchedule}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: two}
+spec:
+  driver: gpu.example.com
+  nodeName: two
+  pool: {name: two, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}, {name: gpu-2}]
+---
+"""
+TEMPLATE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: pair}
+spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}]}}}
+---
+"""
+
+
+def claim(name: str, count: int = 1, more: str = "") -> str:
+    return f"""
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {{name: {name}}}
+spec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: gpu, count: {count}}}}}]}}}}
+{more}
+---
+"""
+
+
+def pod(name: str, claims: str, more: str = "") -> str:
+    return f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  containers: [{{name: c, image: i}}]
+  resourceClaims: [{claims}]
+  {more}
+---
+"""
+
+
+def world(text: str) -> World:
+    found = [typed(document) for document in read(text.encode(), "test.yaml").documents]
+    objects = [each.object for each in found if isinstance(each, Typed)]
+    assert len(objects) == len(found), found
+    return World.of(objects)
+
+
+def settings(**fields: Any) -> Settings:
+    return Settings(chance=Counting(), **fields)
+
+
+def reckon(text: str, **fields: Any) -> WhatIf:
+    return what_if(world(SLICES + text), settings(**fields))
+
+
+def places(outcome: WhatIf) -> dict[str, list[str]]:
+    return {
+        each.claim: [f"{r.pool}/{r.device}" for r in each.allocation.devices.results]
+        for each in outcome.given
+    }
+
+
+def test_loose_claims_are_served_in_file_order() -> None:
+    """What one claim is given is taken for the next."""
+    outcome = reckon(claim("b") + claim("a") + claim("c", 3))
+
+    assert places(outcome) == {"default/b": ["one/gpu-0"], "default/a": ["two/gpu-0"]}
+    assert [each.claim for each in outcome.refused] == ["default/c"]
+
+
+def test_claims_of_a_pod_are_on_one_node() -> None:
+    """One node would have the first claim, but only the other has both."""
+    text = (
+        claim("x")
+        + claim("z")
+        + pod("p", "{name: x, resourceClaimName: x}, {name: z, resourceClaimName: z}")
+    )
+    outcome = reckon(text)
+
+    assert {each.node for each in outcome.given} == {"two"}
+    assert places(outcome) == {"default/x": ["two/gpu-0"], "default/z": ["two/gpu-1"]}
+
+
+def test_a_template_makes_a_claim_for_each_pod() -> None:
+    """The claim is named after the pod and its entry."""
+    wanted = "{name: gpus, resourceClaimTemplateName: pair}"
+    outcome = reckon(TEMPLATE + pod("p", wanted) + pod("q", wanted))
+
+    assert places(outcome) == {"default/p-gpus": ["two/gpu-0", "two/gpu-1"]}
+    assert [each.claim for each in outcome.refused] == ["default/q-gpus"]
+
+
+def test_allocated_claims_keep_what_they_have() -> None:
+    """A status that says so takes the device away from others."""
+    status = """
+status:
+  allocation:
+    devices: {results: [{request: r, driver: gpu.example.com, pool: one, device: gpu-0}]}
+"""
+    outcome = reckon(claim("had", more=status) + claim("new"))
+
+    assert places(outcome) == {"default/new": ["two/gpu-0"]}
+
+
+def test_pods_that_share_a_claim_share_its_node() -> None:
+    """The second pod brings a claim of its own, and goes where the shared one is."""
+    first = pod("p", "{name: s, resourceClaimName: shared}")
+    second = pod("q", "{name: s, resourceClaimName: shared}, {name: o, resourceClaimName: own}")
+    outcome = reckon(claim("shared") + claim("own") + first + second)
+
+    assert places(outcome) == {"default/shared": ["one/gpu-0"]}
+    [refused] = outcome.refused
+    assert [(n.node, n.reasons[0].code) for n in refused.nodes] == [
+        ("one", Code.NOT_ENOUGH),
+        ("two", Code.NODE),
+    ]
+
+
+@pytest.mark.parametrize("more", ["nodeName: two", "nodeSelector: {zone: b}"])
+def test_a_pod_is_kept_off_nodes(more: str) -> None:
+    """Where the pod may not run its claims are not allocated."""
+    both = """
+apiVersion: v1
+kind: Node
+metadata: {name: one, labels: {zone: a}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: two, labels: {zone: b}}
+---
+"""
+    outcome = reckon(both + claim("x") + pod("p", "{name: x, resourceClaimName: x}", more))
+
+    assert [each.node for each in outcome.given] == ["two"]
+
+
+@pytest.mark.parametrize("spec", ["taints: [{key: k, effect: NoSchedule}]", "unschedulable: true"])
+def test_tainted_and_cordoned_nodes_are_not_for_pods(spec: str) -> None:
+    """A loose claim has no pod that could be kept off."""
+    only = f"apiVersion: v1\nkind: Node\nmetadata: {{name: one}}\nspec: {{{spec}}}\n---\n"
+    text = only + claim("x") + pod("p", "{name: x, resourceClaimName: x}") + claim("loose")
+    outcome = reckon(text)
+
+    assert places(outcome) == {"default/loose": ["one/gpu-0"]}
+    assert outcome.refused[0].nodes[0].reasons[0].code is Code.NODE
+
+
+def test_taint_rules_act_as_taints() -> None:
+    """A rule for a whole pool keeps everybody from it."""
+    rule = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceTaintRule
+metadata: {name: drain}
+spec: {deviceSelector: {pool: two}, taint: {key: drain, effect: NoExecute}}
+---
+"""
+    outcome = reckon(rule + claim("a") + claim("b"))
+
+    assert places(outcome) == {"default/a": ["one/gpu-0"]}
+
+
+def test_an_error_stops_a_party_on_all_nodes() -> None:
+    """Kubernetes does not look further once a selector failed somewhere."""
+    text = claim("x").replace("count: 1", "selectors: [{cel: {expression: device.nothing}}]")
+    outcome = reckon(text + claim("fine"))
+
+    [refused] = outcome.refused
+    assert [(n.node, [r.code for r in n.reasons]) for n in refused.nodes] == [("one", [Code.ERROR])]
+    assert "default/fine" in places(outcome)
+
+
+def test_what_a_pod_refers_to_must_be_there() -> None:
+    """A claim that nobody has is told, and not waited for."""
+    outcome = reckon(pod("p", "{name: x, resourceClaimName: nobody}"))
+
+    [refused] = outcome.refused
+    assert refused.claim == "default/nobody"
+    assert refused.nodes[0].reasons[0].code is Code.NOT_FOUND
+
+
+def test_assumed_nodes_are_mentioned() -> None:
+    """Without Node objects, those that slices name are assumed, and it is said."""
+    assert reckon("").notes == (
+        "no Node objects given; assuming the nodes that slices name: one, two",
+    )
+
+
+def test_one_node_can_be_asked_for() -> None:
+    """Only that node counts; one that is not there is a mistake."""
+    assert places(reckon(claim("x"), node="two")) == {"default/x": ["two/gpu-0"]}
+    with pytest.raises(DryrackError, match="node 'tow': not there; there are one, two"):
+        reckon(claim("x"), node="tow")
+
+
+def test_the_document_has_the_shape_that_programs_read() -> None:
+    """Allocations and reasons under the keys that are documented."""
+    document = reckon(claim("x", 3) + claim("z", 3)).document()
+
+    [allocation] = document["allocations"]
+    assert (allocation["claim"], allocation["node"]) == ("default/x", "two")
+    assert [r["device"] for r in allocation["allocation"]["devices"]["results"]] == [
+        "gpu-0",
+        "gpu-1",
+        "gpu-2",
+    ]
+    [unsatisfied] = document["unsatisfied"]
+    assert unsatisfied["claim"] == "default/z"
+    assert unsatisfied["nodes"][0]["reasons"][-1] == {
+        "request": "r",
+        "device": "gpu.example.com/one/gpu-1",
+        "reason": "tainted",
+        "message": "tainted sick:NoSchedule; tolerate the taint, or remove it",
+    }
+
+
+def explained(text: str, name: str = "x") -> Any:
+    return explain_claim(world(SLICES + text), name, settings())
+
+
+def test_a_claim_that_fits_is_explained_by_what_it_is_given() -> None:
+    """There is nothing to explain but the devices."""
+    explanation = explained(claim("x"))
+
+    assert explanation.given is not None
+    assert (explanation.nodes, explanation.helps) == ((), ())
+
+
+def test_the_nearest_miss_comes_first() -> None:
+    """Four devices: node two lacks one, node one lacks three."""
+    explanation = explained(claim("x", 4))
+
+    assert [(story.node, story.lacking) for story in explanation.nodes] == [("two", 1), ("one", 3)]
+
+
+def test_devices_with_the_same_reason_are_told_together() -> None:
+    """Three devices that another claim has are one obstacle."""
+    explanation = explained(claim("other", 3) + claim("x", 3))
+
+    [busy] = [
+        each
+        for story in explanation.nodes
+        for each in story.obstacles
+        if each.code is Code.IN_USE and len(each.devices) == 3
+    ]
+    assert busy.fact == "in use by claim default/other"
+
+
+@pytest.mark.parametrize(
+    ("text", "helps"),
+    [
+        (
+            claim("other", 3) + claim("x", 2),
+            "remove the taint sick:NoSchedule from gpu.example.com/one/gpu-1",
+        ),
+        (claim("other", 3) + claim("x", 3), "free what claim default/other has"),
+        (claim("x", 4), "add a device like gpu.example.com/two/gpu-0"),
+        (claim("x", 4), "ask for 3 instead of 4 in request r"),
+        (
+            claim("x").replace("count: 1", "selectors: [{cel: {expression: 'false'}}]"),
+            "drop the selector of request r: false",
+        ),
+    ],
+)
+def test_what_is_proposed_was_tried_and_helps(text: str, helps: str) -> None:
+    """The smallest change is found, and it makes the claim fit."""
+    assert helps in explained(text).helps
+
+
+def test_nothing_is_proposed_that_does_not_help() -> None:
+    """A claim for 30 devices is not helped by one more."""
+    assert "add a device like gpu.example.com/two/gpu-0" not in explained(claim("x", 30)).helps
+
+
+def test_a_claim_that_is_not_there_is_a_mistake() -> None:
+    """The name that was probably meant is told."""
+    with pytest.raises(DryrackError, match="claim 'trian': not there; did you mean 'train'"):
+        explained(claim("train"), "trian")
