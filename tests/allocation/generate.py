@@ -8,6 +8,7 @@ which any case can be made again from the seed of the stream and its number alon
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ FEATURES = (
 )
 
 # The real allocator searches exponentially; what takes it longer tells nothing new.
-TIMEOUT_SECONDS = 1.0
+TIMEOUT_SECONDS = 0.5
 
 SAFE_SELECTORS = (
     f'device.driver == "{GPU}"',
@@ -83,6 +84,10 @@ def generate(chance: Random) -> Json:
     """One case, decided by `chance` alone."""
     features = _features(chance)
     traits = _traits(chance, lists="ListTypeAttributes" in features)
+    if chance.random() < 0.25:
+        # Nothing decides early here, so that the search itself is what is compared.
+        features = [*FEATURES, *(["ListTypeAttributes"] if traits.lists else [])]
+        traits = replace(traits, dense=True, blemishes=False, binding=False)
     maker = Maker(chance, traits)
     slices = maker.slices()
     claims = _Claims(maker, features)
@@ -114,6 +119,7 @@ def _traits(chance: Random, *, lists: bool) -> Traits:
         binding=chance.random() < 0.2,
         lists=chance.random() < (0.8 if lists else 0.03),
         blemishes=chance.random() < 0.25,
+        dense=False,
     )
 
 
@@ -134,6 +140,8 @@ def _in_use(maker: Maker) -> Json:
         shares.append({**identity, "shareID": f"00000000-0000-4000-8000-{len(shares):012}"})
         if device.get("capacity") and not maker.blemish(0.1):
             capacity.append({**identity, "consumed": _consumed(chance, device["capacity"])})
+    if maker.blemish(0.3):
+        exclusive.append({"driver": GPU, "pool": "alpha", "device": "gone"})
     return {
         "allocatedDevices": exclusive,
         "allocatedSharedDevices": shares,
@@ -152,11 +160,17 @@ class _Claims:
     def __init__(self, maker: Maker, features: list[str]) -> None:
         self._maker = maker
         self._chance = maker.chance
+        self._dense = maker.traits.dense
         # To ask for what is switched off ends a case at once, so few do.
         self._asks = {name for name in FEATURES if name in features or self._often(0.15)}
-        self._counts = self._chance.choice(((1,), (1, 1, 1, 2), (1, 1, 2, 2, 3, 4)))
+        self._counts: tuple[int, ...] = self._chance.choice(
+            ((1,), (1, 1, 1, 2), (1, 1, 2, 2, 3, 4))
+        )
         # Selectors that can fail are kept apart: one of them decides the whole case.
         self._risk = self._chance.choice((0.0, 0.0, 0.0, 0.3, 0.6))
+        if maker.traits.dense:
+            self._risk = self._chance.choice((0.0, 0.0, 0.1))
+            self._counts = (1, 1, 2, 2, 3)
 
     def classes(self) -> list[Json]:
         made: list[Json] = [
@@ -174,11 +188,12 @@ class _Claims:
         return made
 
     def claims(self) -> list[Json]:
-        count = self._chance.choice((1, 1, 1, 1, 2, 2, 3))
+        count = self._chance.choice((1, 2) if self._dense else (1, 1, 1, 1, 2, 2, 3))
         return [self._claim(number) for number in range(count)]
 
     def _claim(self, number: int) -> Json:
-        requests = [self._request(n) for n in range(self._chance.choice((1, 1, 2, 2, 3)))]
+        count = self._chance.choice((2, 3) if self._dense else (1, 1, 2, 2, 3))
+        requests = [self._request(n) for n in range(count)]
         if self._maker.blemish(0.02):
             requests = []
         names = [request["name"] for request in requests]
@@ -227,7 +242,7 @@ class _Claims:
         return self._chance.choice(("any", "any", "gpu", "gpu", "picky"))
 
     def _amount(self) -> Json:
-        if self._often(0.12):
+        if not self._dense and self._often(0.12):
             return {"allocationMode": "All"}
         if self._maker.blemish(0.02):
             return {"allocationMode": "Half"}
@@ -258,11 +273,13 @@ class _Claims:
             "bandwidth": self._chance.choice(("1", "2", "4", "2500m", "20")),
             "tiles": "1",
         }
+        if self._maker.blemish(0.1):
+            drawn["memory"] = self._chance.choice(("16Ei", "1e3", "5368709120500m", "-1Gi", "0"))
         likely = {"memory": 0.6, "bandwidth": 0.4, "tiles": 0.04}
         return {name: value for name, value in drawn.items() if self._often(likely[name])}
 
     def _constraints(self, names: list[str]) -> list[Json]:
-        count = self._chance.choice((0, 0, 1, 1, 2))
+        count = self._chance.choice((1, 1, 2, 3) if self._dense else (0, 0, 1, 1, 2))
         return [self._constraint(names) for _ in range(count)]
 
     def _constraint(self, names: list[str]) -> Json:
@@ -274,6 +291,8 @@ class _Claims:
         attribute = "model" if self._maker.blemish(0.03) else self._chance.choice(attributes)
         kind = "matchAttribute" if self._often(0.6) else "distinctAttribute"
         constraint: Json = {kind: attribute}
+        if self._maker.blemish(0.05):
+            constraint = {"matchAttribute": attribute, "distinctAttribute": attribute}
         return {**constraint, **self._some(names, 0.5)}
 
     def _claim_configs(self, names: list[str]) -> list[Json]:

@@ -37,6 +37,8 @@ class Traits:
     binding: bool
     lists: bool
     blemishes: bool
+    # A long search over few pools that are all in reach.
+    dense: bool
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class Maker:
     # Where a slice or a device is.
 
     def _place(self) -> Json:
-        kind = self.chance.random()
+        kind = self.chance.random() * (0.76 if self.traits.dense else 1.0)
         if kind < 0.5:
             return {"nodeName": NODE}
         if kind < 0.76:
@@ -161,7 +163,10 @@ class Maker:
 
     def _counter_sets(self) -> list[Json]:
         return [
-            {"name": f"set-{number}", "counters": self._counters(("2", "3", "4", "7", "1Gi"))}
+            {
+                "name": f"set-{number}",
+                "counters": self._counters(("2", "3", "4", "7", "2500m", "1Gi")),
+            }
             for number in range(self._few(1, 2))
         ]
 
@@ -184,7 +189,7 @@ class Maker:
             {
                 "counterSet": one["name"],
                 "counters": {
-                    name: {"value": self.chance.choice(("0", "1", "1", "2", "3"))}
+                    name: {"value": self.chance.choice(("0", "1", "1", "1500m", "2", "3"))}
                     for name in one["counters"]
                 },
             }
@@ -237,7 +242,7 @@ class Maker:
             drawn["links"] = self._list()
         if self.blemish(0.01):
             drawn["numa"] = {}
-        kept = self.chance.choice((0.7, 1.0, 1.0))
+        kept = 1.0 if self.traits.dense else self.chance.choice((0.7, 1.0, 1.0))
         return {name: value for name, value in drawn.items() if self.often(kept)}
 
     def _list(self) -> Json:
