@@ -216,7 +216,11 @@ class _Generator:
     def _conditional(self, expr: ast.Call) -> Emitted:
         condition, truthy, falsy = expr.args
         chosen, other = self.emit(truthy).code, self.emit(falsy).code
-        return Emitted(f"({chosen} if {self.boolean(condition)} else {other})")
+        code = f"({chosen} if {self.boolean(condition)} else {other})"
+        self._refuse_optional(expr)
+        if self._type(expr).kind in (t.Kind.DYN, t.Kind.ANY, t.Kind.TYPE_PARAM):
+            return Emitted(f"{self.names.constant(folds.plain_or_raise)}({code})")
+        return Emitted(code)
 
     def _index(self, expr: ast.Call) -> Emitted:
         operand, index = expr.args

@@ -21,11 +21,11 @@ from dryrack.cel.emission import (
     look_up_or_raise,
     presence_or_raise,
 )
-from dryrack.cel.folds import iterate_dyn_or_raise
+from dryrack.cel.folds import iterate_dyn_or_raise, plain_or_raise
 from dryrack.cel.functions.arithmetic import OPERATORS
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.runtime_cost import COST_LIMIT, LIST_COST, CostLimitExceededError, costs_one
-from dryrack.cel.values import INT_MAX, INT_MIN, MutableList, MutableMap, Optional, Value
+from dryrack.cel.values import INT_MAX, INT_MIN, MutableList, MutableMap, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,22 +72,13 @@ def _mutable_if_empty(value: Value) -> Value:
         return MutableList()
     if isinstance(value, dict) and not value:
         return MutableMap()
-    if type(value) is Optional:
-        raise TypeError("an optional is taken apart when it is named")
-    return value
+    return plain_or_raise(value)
 
 
 def _finished(value: Value) -> Value:
     if type(value) is MutableList:
         return list(value)
     return dict(value) if type(value) is MutableMap else value
-
-
-def _start(value: Value) -> Value:
-    """Where a path may start; an optional would be taken apart first."""
-    if type(value) is Optional:
-        raise TypeError("an optional")
-    return value
 
 
 class _Writer:
@@ -151,7 +142,7 @@ class _Writer:
         if isinstance(attribute, paths.VariableAttribute):
             value = self._variable(attribute.name)
         else:
-            start = self.names.constant(_start)
+            start = self.names.constant(plain_or_raise)
             value = self._assign(f"{start}({self.step(attribute.operand)})")
         for qualifier in attribute.qualifiers:
             value = self._qualify(value, qualifier)
@@ -269,7 +260,7 @@ class _Writer:
         self._line(f"if {condition} is False: break")
         stepped = self.step(fold.step)
         if not isinstance(fold.step, steps.Logic):
-            stepped = f"{self.names.constant(_start)}({stepped})"
+            stepped = f"{self.names.constant(plain_or_raise)}({stepped})"
         self._line(f"{accumulated} = {stepped}")
         self.flush()
         self._line(f"if k > {COST_LIMIT}: raise over")

@@ -69,8 +69,12 @@ def iterate_or_raise(value: Value) -> list[Value]:
 def not_empty_or_raise(value: Value) -> Value:
     if isinstance(value, (list, dict)) and not value:
         raise ValueError("an empty list or map")
+    return plain_or_raise(value)
+
+
+def plain_or_raise(value: Value) -> Value:
     if type(value) is Optional:
-        raise TypeError("an optional is taken apart when it is named")
+        raise TypeError("an optional is taken apart when it is named or chosen")
     return value
 
 

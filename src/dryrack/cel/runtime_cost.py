@@ -13,13 +13,16 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
+from dryrack.cel.ast import Uint
 from dryrack.cel.values import (
     CIDR,
     IP,
     URL,
+    Duration,
     NamedFormat,
     Optional,
     PanicError,
+    Timestamp,
     Value,
     Version,
     decode_key,
@@ -244,12 +247,17 @@ def _flatten(args: Sequence[Value], _result: Value) -> int:
     return _allocating(size_of(args[0]), float(args[1]) if len(args) == 2 else 1.0)
 
 
+_ADDABLE = (int, Uint, float, str, bytes, Duration, Timestamp)
+
+
 def _self_compare(position: int) -> CallCost:
     def cost(args: Sequence[Value], _result: Value) -> int:
         values = args[position]
         if not isinstance(values, list):
+            missing = "Contains" if type(values) in _ADDABLE else "Add"
             raise PanicError(
-                f"interface conversion: {go_name(values)} is not traits.Lister: missing method Add"
+                f"interface conversion: {go_name(values)} is not traits.Lister: "
+                f"missing method {missing}"
             )
         textual = bool(values) and type(values[0]) in (str, bytes)
         return _allocating(len(values) ** 2, 2.0 + _TRAVERSAL if textual else 2.0)

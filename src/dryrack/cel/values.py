@@ -201,12 +201,18 @@ def encode_key(key: Value) -> Any:
 
 
 class _IdentityKey:
-    """A list or map as a key: equal to itself alone."""
+    """A list or map as a key: equal to itself alone, whatever it holds."""
 
     __slots__ = ("value",)
 
     def __init__(self, value: Value) -> None:
         self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _IdentityKey and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def decode_key(key: Any) -> Value:

@@ -19,6 +19,7 @@ from dryrack.cel.values import (
     decode_key,
     encode_key,
     no_such_overload,
+    type_name,
 )
 
 if TYPE_CHECKING:
@@ -97,9 +98,15 @@ def _slice(values: list[Value], start: int, end: int) -> Value:
     return list(values[start:end])
 
 
-def _flatten(values: Value, depth: Value = 1) -> Value:
+def _flatten_once(values: Value) -> Value:
+    if not isinstance(values, list):
+        return Err(f"no such overload: {type_name(values)}.flatten()")
+    return _flatten(values, 1)
+
+
+def _flatten(values: Value, depth: Value) -> Value:
     if not isinstance(values, list) or type(depth) is not int:
-        return no_such_overload()
+        return Err(f"no such overload: {type_name(values)}.flatten({type_name(depth)})")
     if depth < 0:
         return Err("level must be non-negative")
     flat: list[Value] = list(values)
@@ -220,7 +227,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "list_a_index_of_int": _index_of,
     "list_a_last_index_of_int": _last_index_of,
     "list_slice": _slice,
-    "list_flatten": _flatten,
+    "list_flatten": _flatten_once,
     "list_flatten_int": _flatten,
     "lists_range": _range,
     "list_reverse": lambda values: values[::-1],

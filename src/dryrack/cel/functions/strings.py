@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import re2
 
 from dryrack.cel.functions import formatting
+from dryrack.cel.functions.arithmetic import lacking
 from dryrack.cel.values import Err, Value
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _refusal(error: Exception, pattern: str) -> str:
 
 def matches(text: Value, pattern: Value) -> Value:
     if type(text) is not str:
-        return Err("no such overload: matches")
+        return lacking("matches", text)
     if type(pattern) is not str:
         return Err("no such overload")
     compiled = compile_pattern(pattern)

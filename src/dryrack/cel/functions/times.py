@@ -72,11 +72,15 @@ def _named_offset(seconds: int, zone: str) -> int | Err:
     if zone in ("", "UTC", "Local"):
         return 0
     try:
-        offset = gotext.broken_down(seconds, 0).astimezone(ZoneInfo(zone)).utcoffset()
+        info = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return Err(f"unknown time zone {zone}")
+    try:
+        offset = gotext.broken_down(seconds, 0).astimezone(info).utcoffset()
     except OverflowError:
-        return 0
+        # At the ends of the calendar a zone is as it was, or will be, a day away from there.
+        inward = -86_400 if seconds > 0 else 86_400
+        offset = gotext.broken_down(seconds + inward, 0).astimezone(info).utcoffset()
     return 0 if offset is None else int(offset.total_seconds())
 
 
