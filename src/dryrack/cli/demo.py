@@ -25,7 +25,7 @@ class Act:
 
     title: str
     shown: tuple[str, ...]
-    command: tuple[str, ...]
+    command: str
     exit_code: int
     said: tuple[str, ...]
 
@@ -34,7 +34,7 @@ ACTS = (
     Act(
         "Two nodes with H100s that do not exist, and two who want some",
         ("fleet.yaml", "training.yaml"),
-        ("allocate", "-f", "fleet.yaml", "-f", "training.yaml"),
+        "allocate -f fleet.yaml -f training.yaml",
         0,
         (
             "default/trainer-gpus     rack-1   gpus      gpu.nvidia.com/rack-1/gpu-0",
@@ -64,7 +64,7 @@ ACTS = (
     Act(
         "What a cluster would refuse, or take and never schedule",
         ("mistakes.yaml",),
-        ("lint", "mistakes.yaml"),
+        "lint mistakes.yaml",
         1,
         ("write 'example.com.gpu'", "write 'compute_capability'", "has 1 of 2 slices"),
     ),
@@ -86,9 +86,9 @@ def _play(act: Act) -> list[str]:
     _write(paint(f"\n== {act.title}\n", "bold"))
     for name in act.shown:
         _show(name)
-    _write(paint(f"$ dryrack {' '.join(act.command)}", "bold cyan"))
+    _write(paint(f"$ dryrack {act.command}", "bold cyan"))
     done = subprocess.run(
-        [sys.executable, "-m", "dryrack", *act.command],
+        [sys.executable, "-m", "dryrack", *act.command.split()],
         cwd=EXAMPLES,
         capture_output=True,
         text=True,
