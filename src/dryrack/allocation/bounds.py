@@ -71,6 +71,12 @@ class Bounds:
             row: [s for s, d in self._sample.items() if likeness.rows[row][d] == USABLE]
             for row in range(len(likeness.rows))
         }
+        needs: dict[frozenset[tuple[int, tuple[int, ...]]], int] = {}
+        self._needs_of = {
+            id(way): needs.setdefault(frozenset(way.needs.items()), len(needs))
+            for ways in problem.requests
+            for way in ways
+        }
         self._drawing = [s for s, d in self._sample.items() if problem.draws.get(d)]
         self._counter_names = self._names_of_counters()
         self._capacity_names = self._names_of_capacity()
@@ -119,7 +125,14 @@ class Bounds:
         if demand.cursor is not None:
             return demand.request
         return tuple(
-            (self._likeness.row_of[id(way)], way.claim, way.constraints, way.ask.admin)
+            # Where a large share no longer fits, a small one may.
+            (
+                self._likeness.row_of[id(way)],
+                self._needs_of[id(way)],
+                way.claim,
+                way.constraints,
+                way.ask.admin,
+            )
             for way in demand.ways
         )
 
