@@ -187,6 +187,8 @@ def _traverse(value: Value) -> int:
 
 
 def _validate(args: Sequence[Value], _result: Value) -> int:
+    if type(args[0]) is not NamedFormat:
+        return 1
     return _scaled(1.0 + size_of(args[1])) * _scaled(args[0].regex_size, _PATTERN)
 
 
