@@ -59,7 +59,7 @@ def generate(seed: str) -> Generated:
 
 
 def _expression(chance: Random, device: Mapping[str, Any]) -> Piece:
-    if chance.random() < 0.01:
+    if chance.random() < 0.03:
         return piece(t.BOOL, hostile(chance))
     made = ExpressionMaker(chance, device, _signatures()).selector()
     if chance.random() < 0.1:

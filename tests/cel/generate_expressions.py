@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SCALARS = (t.BOOL, t.INT, t.UINT, t.DOUBLE, t.STRING, t.BYTES)
 SPECIAL = (t.DURATION, t.TIMESTAMP, t.QUANTITY, t.SEMVER, t.IP, t.CIDR, t.URL, t.FORMAT, t.NULL)
 
+_KEYS = (t.STRING,) * 4 + (t.INT,) * 2 + (t.UINT, t.BOOL)
 _KINDS = {t.BOOL: "bool", t.INT: "int", t.STRING: "string", t.SEMVER: "version"}
 
 _MADE_FROM_STRING = {
@@ -145,6 +146,8 @@ class ExpressionMaker:
         if of.kind is not t.Kind.MAP or of.parameters[0] != t.STRING:
             return None
         value = of.parameters[1]
+        if value.kind is t.Kind.MAP and value.parameters[1] in (t.DYN, t.QUANTITY):
+            return piece(of, _whole_map(value.parameters[1]))
         if value in (t.DYN, t.QUANTITY):
             part = "attributes" if value == t.DYN else "capacity"
             return piece(of, f"device.{part}[{self._domain()}]")
@@ -318,7 +321,7 @@ class ExpressionMaker:
                 inner = self.make(t.list_of(of), depth - 1)
                 return piece(of, *_primary(inner), "[", self._index(), "]")
             case 1:
-                key = self._chance.choice((t.STRING, t.INT))
+                key = self._chance.choice((t.STRING, t.INT, t.UINT, t.BOOL))
                 inner = self.make(t.map_of(key, of), depth - 1)
                 return piece(of, *_primary(inner), "[", self.make(key, 1), "]")
             case 2:
@@ -513,6 +516,8 @@ class ExpressionMaker:
         roll = self._chance.random()
         if roll < 0.06:
             return t.map_of(t.STRING, t.DYN)
+        if roll < 0.08:
+            return t.map_of(t.STRING, t.map_of(t.STRING, self._chance.choice((t.DYN, t.QUANTITY))))
         if roll < 0.16:
             return t.map_of(self._chance.choice((t.STRING, t.INT)), element)
         return t.list_of(element)
@@ -529,7 +534,7 @@ class ExpressionMaker:
         if roll < 0.92:
             return t.list_of(inner)
         if roll < 0.97:
-            return t.map_of(self._chance.choice((t.STRING, t.STRING, t.INT)), inner)
+            return t.map_of(self._chance.choice(_KEYS), inner)
         return t.optional_of(inner)
 
     @contextmanager
@@ -545,6 +550,10 @@ class ExpressionMaker:
         key = over.parameters[0] if over.kind is t.Kind.MAP else t.INT
         with self._variable(key) as first, self._variable(over.parameters[-1]) as second:
             yield first, second
+
+
+def _whole_map(value: t.Type) -> str:
+    return "device.attributes" if value == t.DYN else "device.capacity"
 
 
 def _comma_separated(pieces: list[Piece]) -> tuple[str | Piece, ...]:

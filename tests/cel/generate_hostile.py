@@ -1,5 +1,6 @@
 """
-Expressions that nobody writes in good faith: too deep, too wide, too long, too dear.
+Expressions that nobody writes in good faith (too deep, too wide, too long, too dear), and forms
+that people do write and that are almost right.
 
 Depths lie around the limits of the reference's parser, because a limit that is off by one is
 seen nowhere else.
@@ -7,6 +8,7 @@ seen nowhere else.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,12 +65,17 @@ _DEAR = (
 )
 
 
+# One form in each line, and some that cannot stand in a line.
+ALMOST_RIGHT = (
+    *(Path(__file__).parent / "almost_right.txt").read_text().splitlines(),
+    *("", " ", "\t\n true \r\n", "\ufefftrue", "true\x00", "'a\nb' == 'a'"),
+)
+
+
 def hostile(chance: Random) -> str:
     kinds: tuple[Callable[[Random], str], ...] = (
-        _nested,
-        _chained,
-        _nested,
-        _chained,
+        *(_nested, _chained) * 2,
+        *(_almost_right,) * 8,
         _long,
         _dear,
     )
@@ -91,6 +98,10 @@ def _long(chance: Random) -> str:
     return chance.choice(("'{}' == 'a'", "device.driver == '{}'", "{}", "true // {}")).format(
         "a" * length
     )
+
+
+def _almost_right(chance: Random) -> str:
+    return chance.choice(ALMOST_RIGHT)
 
 
 def _dear(chance: Random) -> str:
