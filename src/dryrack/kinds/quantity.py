@@ -133,10 +133,16 @@ class Quantity:
     @property
     def text(self) -> str:
         """The text as it was written; for a computed quantity its canonical form."""
-        return self.written or canonical(self.nanos, self.format)
+        return self.written or self._canonical()
 
     def __str__(self) -> str:
-        return self.written if self.verbatim else canonical(self.nanos, self.format)
+        return self.written if self.verbatim else self._canonical()
+
+    def _canonical(self) -> str:
+        if self.nanos == INT64_MIN * 10**9 and self.format is Format.BINARY_SI and not self.big:
+            # Go negates the least int64 into itself, and then finds no factor in it.
+            return str(INT64_MIN)
+        return canonical(self.nanos, self.format)
 
     def __repr__(self) -> str:
         return f"Quantity.parse({str(self)!r})"
