@@ -346,6 +346,24 @@ def test_no_execute_on_everything_says_who_is_evicted() -> None:
     assert "evicts every pod" in finding.what
 
 
+@pytest.mark.parametrize(("kind", "path"), [("Pod", "spec"), ("Deployment", "spec.template.spec")])
+def test_a_misspelt_field_of_a_pod_is_found(kind: str, path: str) -> None:
+    """Also in a workload, of which only the pods are read."""
+    pod = yaml.safe_load(POD)
+    spec = {"resourceClaim": [], "hostIPC": True, **pod["spec"]}
+    template = {"template": {"spec": spec}}
+    workload = {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": pod["metadata"],
+        "spec": spec if kind == "Pod" else template,
+    }
+    (finding,) = findings(join(CLASS, TEMPLATE, yaml.safe_dump(workload)))
+
+    assert (finding.code, finding.field) == ("DR003", f"{path}.resourceClaim")
+    assert finding.fix == "did you mean 'resourceClaims'?"
+
+
 def test_kinds_of_others_are_passed_over() -> None:
     """A file may hold objects that have nothing to do with devices."""
     assert codes("apiVersion: example.com/v1\nkind: Whatever\nmetadata: {name: a}\n") == []

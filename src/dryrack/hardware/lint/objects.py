@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry, PodEntry, World
+from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry, PodEntry, UnknownField, World
 from dryrack.kinds import core, shape
 from dryrack.kinds.catalog import Unknown, model_of
 from dryrack.kinds.convert import V1, V1BETA2, to_v1
@@ -34,6 +34,9 @@ CURRENT: Mapping[str, str] = {
     "DeviceTaintRule": V1BETA2,
 }
 
+# The kinds of which every field is known.
+_WHOLE = frozenset({*CURRENT, "Pod", "Node", "Namespace", "ConfigMap"})
+
 # Where workloads keep the spec of their pods.
 _TEMPLATE: Path = ("spec", "template", "spec")
 _POD_SPECS: Mapping[str, Path] = {
@@ -47,20 +50,6 @@ _POD_SPECS: Mapping[str, Path] = {
     "Job": _TEMPLATE,
     "CronJob": ("spec", "jobTemplate", *_TEMPLATE),
 }
-
-
-def known_fields(document: Document, parent: Path) -> tuple[str, ...]:
-    """The names of the fields that the object at `parent` may have."""
-    model = model_of(document.api_version, document.kind)
-    assert not isinstance(model, Unknown), "only objects of known kinds have unknown fields"
-    found: shape.Shape = shape.of(model)
-    for step in parent:
-        match found:
-            case shape.Fields(fields=fields):
-                found = fields[str(step)]
-            case shape.Entries(value=inner) | shape.Items(item=inner):
-                found = inner
-    return tuple(found.fields) if isinstance(found, shape.Fields) else ()
 
 
 def read_world(files: Iterable[tuple[str, bytes]]) -> World:
@@ -80,7 +69,7 @@ def read_world(files: Iterable[tuple[str, bytes]]) -> World:
         pods=tuple(pod for document in documents for pod in _pods(document)),
         faults=tuple(faults),
         mismatches=tuple(pair for each in objects for pair in each.mismatches),
-        unknown_fields=tuple(pair for each in objects for pair in each.unknown_fields),
+        unknown_fields=tuple(field for each in objects for field in each.unknown_fields),
         contents=contents,
     )
 
@@ -91,31 +80,65 @@ class _Read:
 
     entry: Entry[KubernetesObject] | None = None
     mismatches: tuple[tuple[Document, shape.Mismatch], ...] = ()
-    unknown_fields: tuple[tuple[Document, Path], ...] = ()
+    unknown_fields: tuple[UnknownField, ...] = ()
 
     @staticmethod
     def of(document: Document) -> _Read:
         model = model_of(document.api_version, document.kind)
         if isinstance(model, Unknown):
-            return _Read()
-        raw = to_v1(document.raw)
-        # Only the kinds of this group are modelled whole.
-        paths = shape.unknown(raw, shape.of(model)) if document.kind in CURRENT else ()
-        unknown = tuple((document, path) for path in paths)
+            return _Read(unknown_fields=tuple(_unknown_in_template(document)))
+        unknown: tuple[UnknownField, ...] = ()
+        if document.kind in _WHOLE:
+            raw = to_v1(document.raw)
+            unknown = tuple(_unknown(document, raw, shape.of(model)))
         try:
-            entry = Entry(document, decode(with_defaults(raw), model))
+            entry = Entry(document, decode(to_v1(with_defaults(document.raw)), model))
         except DecodeError as error:
             return _Read(None, tuple((document, each) for each in error.mismatches), unknown)
         return _Read(entry, (), unknown)
 
 
-def _pods(document: Document) -> Iterator[PodEntry]:
+def _unknown(
+    document: Document, raw: Any, root: shape.Shape, prefix: Path = ()
+) -> Iterator[UnknownField]:
+    """Fields below `prefix` that Kubernetes does not have."""
+    for path in shape.unknown(raw, root):
+        yield UnknownField(document, (*prefix, *path), _siblings(root, path[:-1]))
+
+
+def _siblings(root: shape.Shape, parent: Path) -> tuple[str, ...]:
+    """The names of the fields that the object at `parent` may have."""
+    found = root
+    for step in parent:
+        match found:
+            case shape.Fields(fields=fields):
+                found = fields[str(step)]
+            case shape.Entries(value=inner) | shape.Items(item=inner):
+                found = inner
+    return tuple(found.fields) if isinstance(found, shape.Fields) else ()
+
+
+def _pod_spec(document: Document) -> tuple[Path, dict[str, Any]] | None:
+    """Where a workload keeps the spec of its pods, and the spec."""
     path = _POD_SPECS.get(document.kind)
     raw: Any = document.raw
     for step in path or ():
         raw = raw.get(step) if isinstance(raw, dict) else None
-    if path is None or not isinstance(raw, dict):
+    return (path, raw) if path is not None and isinstance(raw, dict) else None
+
+
+def _unknown_in_template(document: Document) -> Iterator[UnknownField]:
+    found = _pod_spec(document)
+    if found is not None:
+        path, raw = found
+        yield from _unknown(document, raw, shape.of(core.PodSpec), path)
+
+
+def _pods(document: Document) -> Iterator[PodEntry]:
+    found = _pod_spec(document)
+    if found is None:
         return
+    path, raw = found
     try:
         spec = decode(raw, core.PodSpec)
     except DecodeError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
 from dryrack.hardware.lint.names import suggestion
-from dryrack.hardware.lint.objects import CURRENT, known_fields
+from dryrack.hardware.lint.objects import CURRENT
 from dryrack.hardware.lint.registry import Registry, broken
 from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry
 from dryrack.kinds.catalog import Unknown, model_of
@@ -99,13 +99,13 @@ def wrong_type(world: World) -> Iterator[Problem]:
 )
 def field_unknown(world: World) -> Iterator[Problem]:
     """kubectl refuses an unknown field, and other clients lose it. Names are exact in case."""
-    for document, path in world.unknown_fields:
-        *parent, name = path
+    for field in world.unknown_fields:
+        name = str(field.path[-1])
         yield Problem(
-            Entry(document, None),
-            path,
-            f"{document.kind} has no field {name!r} here",
-            suggestion(str(name), known_fields(document, tuple(parent))) or "remove it",
+            Entry(field.document, None),
+            field.path,
+            f"{field.document.kind} has no field {name!r} here",
+            suggestion(name, field.siblings) or "remove it",
         )
 
 

@@ -101,7 +101,7 @@ def _more_in_all(world: World, claim: ClaimEntry, asks: list[Ask]) -> Iterator[P
         examples.join(
             examples.SLICE,
             examples.CLASS,
-            examples.CLAIM.replace("count: 2", "count: 1").replace('"h100"', '"h100"'),
+            examples.CLAIM.replace("count: 2", "count: 1"),
         ).replace(
             "      numa: {int: 1}\n    capacity:\n      memory: {value: 80Gi}\n",
             "      numa: {int: 1}\n    capacity:\n      memory: {value: 80Gi}\n" + _TAINT,

@@ -91,6 +91,15 @@ class PodEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownField:
+    """A field that Kubernetes does not have, and those that it has in the same place."""
+
+    document: Document
+    path: Path
+    siblings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlacedDevice:
     """A device, and the slice that offers it."""
 
@@ -154,7 +163,7 @@ class World:
     pods: tuple[PodEntry, ...] = ()
     faults: tuple[Fault, ...] = ()
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
-    unknown_fields: tuple[tuple[Document, Path], ...] = ()
+    unknown_fields: tuple[UnknownField, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)
 
     def of_kind(self, kind: type[Object]) -> tuple[Entry[Object], ...]:
