@@ -346,8 +346,11 @@ def test_no_execute_on_everything_says_who_is_evicted() -> None:
     assert "evicts every pod" in finding.what
 
 
-@pytest.mark.parametrize(("kind", "path"), [("Pod", "spec"), ("Deployment", "spec.template.spec")])
-def test_a_misspelt_field_of_a_pod_is_found(kind: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "kind", "path"),
+    [("v1", "Pod", "spec"), ("apps/v1", "Deployment", "spec.template.spec")],
+)
+def test_a_misspelt_field_of_a_pod_is_found(version: str, kind: str, path: str) -> None:
     """Also in a workload, of which only the pods are read."""
     pod = yaml.safe_load(POD)
     spec = {"resourceClaim": [], "hostIPC": True, **pod["spec"]}
