@@ -166,7 +166,8 @@ class _Writer:
         return self._assign(f"{self.names.constant(look_up_or_raise)}({value}, {key})")
 
     def _conditional(self, attribute: paths.ConditionalAttribute) -> str:
-        condition = self.step(attribute.condition)
+        # Under a name, because Python warns of `1 is True`.
+        condition = self._assign(self.step(attribute.condition))
         self.flush()
         chosen = self.names.temporary()
         for truth, branch in ((True, attribute.truthy), (False, attribute.falsy)):

@@ -41,7 +41,7 @@ from dryrack.cel.interpreter import (
     Variables,
 )
 from dryrack.cel.runtime_cost import Tracker
-from dryrack.cel.values import INT_MAX, UINT_MAX, Err, TypeValue, Value, encode_key
+from dryrack.cel.values import INT_MAX, UINT_MAX, Err, TypeValue, Value, encode_key, go_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -232,7 +232,7 @@ def _branch(step: Step) -> Attribute:
 
 def _check_qualifier(value: Value) -> None:
     if not isinstance(value, (str, bool, int, float, Uint)):
-        raise PlanError("invalid qualifier type")
+        raise PlanError(f"invalid qualifier type: {go_name(value)}")
 
 
 def _folded(call: Call) -> Step:

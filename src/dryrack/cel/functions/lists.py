@@ -120,13 +120,13 @@ def _flatten(values: Value, depth: Value) -> Value:
 
 def sort(values: Value) -> Value:
     if not isinstance(values, list):
-        return Err("no such overload: sort")
+        return lacking("sort", values)
     return sort_by_keys(values, values)
 
 
 def sort_by_keys(values: Value, keys: Value) -> Value:
     if not isinstance(values, list):
-        return Err("no such overload: @sortByAssociatedKeys")
+        return lacking("@sortByAssociatedKeys", values)
     if len(values) != len(keys):
         return Err(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys "
