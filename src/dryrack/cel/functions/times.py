@@ -71,6 +71,8 @@ def _offset(seconds: int, zone: str) -> int | Err:
 def _named_offset(seconds: int, zone: str) -> int | Err:
     if zone in ("", "UTC", "Local"):
         return 0
+    if ".." in zone or zone[0] in "/\\":
+        return Err("time: invalid location name")
     try:
         info = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
