@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dryrack.cel.ast import Uint
 from dryrack.cel.functions.conversions import duration_text, timestamp_text
 from dryrack.cel.result import refusal
+from dryrack.cel.types import DEVICE
 from dryrack.cel.values import INT_MAX, INT_MIN, Duration, Err, Timestamp, Value, decode_key
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ def make_message(name: str, fields: Mapping[str, Value]) -> Value:
     if name in _WRAPPERS:
         convert, zero = _WRAPPERS[name]
         return _converted(name, "value", lambda: convert(fields.get("value", zero)))
+    if name == DEVICE.name:
+        # It has a type to be checked by, and no message to be made of.
+        return Err(f"unknown type '{name}'")
     maker = _MAKERS.get(name)
     if maker is None:
         return Err("unsupported conversion to ref.Val: (*dynamicpb.Message)")
@@ -150,4 +154,6 @@ _MAKERS: Mapping[str, Callable[[str, Mapping[str, Value]], Value]] = {
     "google.protobuf.ListValue": _list,
     "google.protobuf.Value": _value,
 }
-KNOWN = frozenset((*_WRAPPERS, *_MAKERS, "google.protobuf.Any", "google.protobuf.Empty"))
+KNOWN = frozenset(
+    (*_WRAPPERS, *_MAKERS, "google.protobuf.Any", "google.protobuf.Empty", DEVICE.name)
+)
