@@ -8,14 +8,17 @@ is dropped or renamed. No rule may trip over what it did not expect.
 from __future__ import annotations
 
 import copy
+import json
 import random
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dryrack.hardware.lint import lint
+from dryrack.hardware.lint.examples import CLASS, SLICE, join
 from dryrack.hardware.lint.rules import RULES
 
 STRANGE: tuple[Any, ...] = (
@@ -68,6 +71,26 @@ def broken(seed: int) -> str:
             case _:
                 holder[key] = copy.deepcopy(chance.choice(STRANGE))
     return yaml.safe_dump_all(documents, sort_keys=False)
+
+
+HOSTILE = {
+    "deep": "(" * 4000 + "true" + ")" * 4000,
+    "long": 'device.driver == "' + "x" * 200_000 + '"',
+    "chain": " && ".join(["device.driver == 'a'"] * 400),
+    "costly": 'device.attributes["a"].all(a, ' * 4 + "true" + ")" * 4,
+    "regular": 'device.driver.matches("(a+)+$(a+)+$(a+)+$")',
+    "selects": "device" + ".a" * 3000,
+}
+
+
+@pytest.mark.parametrize("expression", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_selector_is_judged_and_forgotten(expression: str) -> None:
+    """What the API refuses is told as such and is not run on any device."""
+    text = join(SLICE, CLASS.replace('device.driver == "gpu.example.com"', json.dumps(expression)))
+    found = lint([("hostile.yaml", text.encode())])
+
+    assert {finding.code for finding in found} <= {"DR106", "DR113", "DR114", "DR401"}
+    assert found
 
 
 @given(st.integers(0, 2**32))

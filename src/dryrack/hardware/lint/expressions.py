@@ -18,6 +18,8 @@ from dryrack.cel.ast import Call, Expr, Ident, Literal, Select
 from dryrack.cel.parser import parse
 from dryrack.cel.source import Issues
 from dryrack.hardware.lint.names import qualified, quoted, suggestion
+from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
+from dryrack.kinds.validation.problems import byte_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,6 +112,8 @@ def _inside(node: Expr) -> Iterator[Expr]:
 
 @lru_cache(maxsize=1024)
 def _tree(expression: str) -> Expr | None:
+    if byte_length(expression) > EXPRESSION_BYTES_MAX:
+        return None
     parsed = parse(expression)
     return None if isinstance(parsed, Issues) else parsed
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack import cel
 from dryrack.hardware.lint.lines import key_of, line_of
+from dryrack.hardware.lint.selection import COST_MAX
 from dryrack.kinds.core import Pod
 from dryrack.kinds.places import parse_path
 from dryrack.kinds.validation import TOO_COMPLEX, ExpressionProblem, FieldProblem, validate
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 # What an API server of the reference release compiles new selectors with.
 NEW = cel.Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=True)
-COST_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from dryrack import cel
 from dryrack.hardware.lint.names import qualified
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
+from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
+from dryrack.kinds.validation.problems import byte_length
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 STORED = cel.Environment(
     consumable_capacity=True, list_type_attributes=False, new_expressions=False
 )
+
+# The API's bound on what an expression may cost, by estimate and at run time.
+COST_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """What remains of the shapes; unsound if an expression did not compile."""
+    """What remains of the shapes; all of them if an expression is refused (not `compiled`)."""
 
     shapes: tuple[Shape, ...]
     failures: tuple[Failure, ...] = ()
@@ -129,9 +134,18 @@ class Selection:
 
     def _program(self, text: str) -> cel.Program | None:
         if text not in self._programs:
-            program = cel.compile_expression(text, STORED)
-            self._programs[text] = None if isinstance(program, cel.CompileError) else program
+            self._programs[text] = _compiled(text)
         return self._programs[text]
+
+
+def _compiled(text: str) -> cel.Program | None:
+    """The program, unless the API would refuse it; what no cluster has is not worth running."""
+    if byte_length(text) > EXPRESSION_BYTES_MAX:
+        return None
+    program = cel.compile_expression(text, STORED)
+    if isinstance(program, cel.CompileError) or program.max_cost > COST_MAX:
+        return None
+    return program
 
 
 def _evaluate(
