@@ -31,6 +31,12 @@ _SIMPLEST = {
     t.STRING: '"a"',
     t.BYTES: 'b"a"',
     t.NULL: "null",
+    t.DURATION: 'duration("1s")',
+    t.TIMESTAMP: "timestamp(0)",
+    t.QUANTITY: 'quantity("1")',
+    t.SEMVER: 'semver("1.0.0")',
+    t.IP: 'ip("::1")',
+    t.CIDR: 'cidr("::/0")',
 }
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 STEPS_MAX = 400
