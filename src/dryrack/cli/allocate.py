@@ -10,6 +10,7 @@ from dryrack.allocation.features import Features, Release
 from dryrack.allocation.whatif import Settings as Reckoning
 from dryrack.allocation.whatif import what_if
 from dryrack.allocation.world import World
+from dryrack.base.errors import DryrackError
 from dryrack.cli.chance import SeededChance
 from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.objects import load
@@ -41,7 +42,10 @@ class Settings:
         known = {each.value: each for each in Release}
         if release not in known:
             raise UsageError(f"--release {release!r}: not known; write {' or '.join(known)}")
-        features = Features.from_gates(_gates(feature_gates), known[release])
+        try:
+            features = Features.from_gates(_gates(feature_gates), known[release])
+        except DryrackError as error:
+            raise UsageError(str(error)) from None
         return cls(known[release], features, node)
 
     def reckoning(self) -> Reckoning:

@@ -1,0 +1,27 @@
+"""dryrack as a person runs it: a process, its two streams and its exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "src" / "dryrack" / "cli" / "examples"
+_SECONDS_MAX = 60
+
+
+def dryrack(
+    *words: str | Path, cwd: Path = EXAMPLES, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command in a plain environment, where no terminal is."""
+    return subprocess.run(
+        [sys.executable, "-m", "dryrack", *map(str, words)],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS_MAX,
+        check=False,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+    )

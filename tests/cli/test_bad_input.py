@@ -1,0 +1,143 @@
+"""
+Whatever is wrong with the input, there is one clear answer: what, where, and never a traceback.
+
+Exit 2 for a command that was called wrongly, 1 for content that is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.command import dryrack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: a}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: c}}]}}
+"""
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+
+# File content → what the message must say.
+CONTENTS = {
+    "an empty file": (b"", "bad.yaml:1: the file is empty"),
+    "only comments": (b"# nothing\n", "bad.yaml:1: no document"),
+    "a binary": (b"\x7fELF\x00\x01", "bad.yaml:1: a binary file"),
+    "bad UTF-8": (b"kind: \xff\xfe\n", "bad.yaml:1:"),
+    "a bomb": (BOMB.encode(), "bad.yaml:"),
+    "a duplicate key": (b"kind: Pod\napiVersion: v1\nkind: Node\n", "bad.yaml:3:"),
+    "an unknown kind": (b"apiVersion: v1\nkind: Frobnicator\n", "bad.yaml:2: unknown kind"),
+    "a misspelt kind": (
+        b"apiVersion: resource.k8s.io/v1\nkind: ResourceClam\n",
+        "bad.yaml:2: did you mean 'ResourceClaim'?",
+    ),
+    "a wrong apiVersion": (
+        b"apiVersion: resource.k8s.io/v2\nkind: ResourceClaim\n",
+        "bad.yaml:1: ResourceClaim is not in 'resource.k8s.io/v2'",
+    ),
+    "a wrong type": (
+        CLAIM.replace("[{name: r", "[{name: 5").encode(),
+        "bad.yaml:4: expected a string",
+    ),
+    "an error in the third document": (
+        f"{CLAIM}---\n{CLAIM}---\nkind: [\n".encode(),
+        "bad.yaml:1",
+    ),
+    "a tab": (b"kind: Pod\n\tapiVersion: v1\n", "bad.yaml:2:"),
+    "no object": (b"just words\n", "bad.yaml:1:"),
+    "deep nesting": (b"[" * 100_000, "bad.yaml:1:"),
+}
+
+
+@pytest.mark.parametrize("command", ["allocate", "explain claim a", "lint"])
+@pytest.mark.parametrize("case", CONTENTS)
+def test_wrong_content_is_told_with_file_and_line(case: str, command: str, tmp_path: Path) -> None:
+    """One message with file and line, exit 1, no traceback."""
+    content, message = CONTENTS[case]
+    (tmp_path / "bad.yaml").write_bytes(content)
+    done = dryrack(*command.split(), "-f", "bad.yaml", cwd=tmp_path)
+    said = done.stdout + done.stderr
+    # Lint puts its code and the object between the place and the words.
+    place, _, words = message.partition(": ")
+
+    assert place in said
+    assert words in said
+    assert "Traceback" not in said
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("allocate", "no input; name files"),
+        ("allocate -f none.yaml", "none.yaml: no such file"),
+        ("allocate -f .", ".: is a directory; name the files in it"),
+        ("lint .", ".: is a directory; name the files in it"),
+        ("allocate -f a.yaml --release 9", "--release '9': not known; write 1.36 or 1.37"),
+        ("allocate -f a.yaml --feature-gates DRAFoo=true", "feature gate 'DRAFoo': not known"),
+        ("allocate -f a.yaml --feature-gates DRADeviceTaints", "write DRADeviceTaints=true"),
+        ("allocate -f a.yaml -o xml", "'xml' is not one of"),
+        ("explain service x -f a.yaml", "'service': not something to explain"),
+        ("frobnicate", "No such command"),
+    ],
+)
+def test_a_wrong_call_is_told_and_does_nothing(words: str, message: str, tmp_path: Path) -> None:
+    """Exit 2, a message that says what to write, nothing on standard output."""
+    (tmp_path / "a.yaml").write_text(CLAIM)
+    done = dryrack(*words.split(), cwd=tmp_path)
+
+    assert message in " ".join(done.stderr.split())
+    assert done.returncode == 2
+    assert done.stdout == ""
+
+
+def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+    """Nobody has to run it again to find the second mistake."""
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Frob\n---\napiVersion: v1\nkind: Nod\n")
+    (tmp_path / "b.yaml").write_text(CLAIM.replace("name: r", "name: []"))
+    done = dryrack("allocate", "-f", "a.yaml", "b.yaml", cwd=tmp_path)
+
+    assert "a.yaml:2:" in done.stderr
+    assert "a.yaml:5:" in done.stderr
+    assert "b.yaml:4:" in done.stderr
+
+
+def test_windows_line_ends_are_no_mistake(tmp_path: Path) -> None:
+    """CRLF reads as LF does, and lines are counted the same."""
+    (tmp_path / "a.yaml").write_bytes(CLAIM.replace("\n", "\r\n").encode())
+    done = dryrack("allocate", "-f", "a.yaml", "-o", "json", cwd=tmp_path)
+
+    assert [each["claim"] for each in json.loads(done.stdout)["unsatisfied"]] == ["default/a"]
+
+
+def test_kinds_that_take_no_part_are_passed_over_with_a_word(tmp_path: Path) -> None:
+    """An application in one file is not refused for its Service."""
+    service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+    (tmp_path / "a.yaml").write_text(CLAIM + service)
+    done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)
+
+    assert "a.yaml:6: Service web takes no part; ignored" in done.stderr
+
+
+def test_a_ten_megabyte_bomb_is_refused_at_once(tmp_path: Path) -> None:
+    """The size of what aliases stand for is bounded before anything is built."""
+    filler = "# " + "x" * 1_000_000 + "\n"
+    (tmp_path / "bomb.yaml").write_text(filler * 10 + BOMB)
+    done = dryrack("lint", "bomb.yaml", cwd=tmp_path)
+
+    assert "alias" in done.stdout
+    assert done.returncode == 1
+
+
+def test_standard_input_is_read(tmp_path: Path) -> None:
+    """- is standard input, and is named so in messages."""
+    done = dryrack("allocate", "-f", "-", cwd=tmp_path, stdin="kind: Pod\n")
+
+    assert "<stdin>:1: Pod without apiVersion; write apiVersion: v1" in done.stderr

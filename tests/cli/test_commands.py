@@ -1,0 +1,105 @@
+"""The commands on the example files: what they print, in which form, with which exit code."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+from tests.cli.command import dryrack
+
+FLEET = ("-f", "fleet.yaml")
+
+
+def test_allocate_prints_one_row_for_each_device() -> None:
+    """A table in a pipe is plain columns."""
+    done = dryrack("allocate", *FLEET, "-f", "training.yaml")
+    rows = [line.split() for line in done.stdout.splitlines()]
+
+    assert rows[0] == ["CLAIM", "NODE", "REQUEST", "DEVICE"]
+    assert rows[1] == ["default/trainer-gpus", "rack-1", "gpus", "gpu.nvidia.com/rack-1/gpu-0"]
+    assert len(rows) == 6
+    assert done.returncode == 0
+
+
+def test_allocate_answers_programs_in_the_promised_shape() -> None:
+    """JSON: allocations with Kubernetes' own AllocationResult, unsatisfied with reasons."""
+    done = dryrack("allocate", *FLEET, "-f", "training.yaml", "-f", "greedy.yaml", "-o", "json")
+    answer = json.loads(done.stdout)
+    first = answer["allocations"][0]
+    refused = answer["unsatisfied"][0]
+    reasons = refused["nodes"][0]["reasons"]
+
+    assert (first["claim"], first["node"]) == ("default/trainer-gpus", "rack-1")
+    assert first["allocation"]["devices"]["results"][0] == {
+        "request": "gpus",
+        "driver": "gpu.nvidia.com",
+        "pool": "rack-1",
+        "device": "gpu-0",
+    }
+    assert refused["claim"] == "default/four-on-rack-2"
+    assert {"request", "device", "reason", "message"} <= set(reasons[0])
+    assert {reason["reason"] for reason in reasons} == {"not-enough", "in-use"}
+    assert done.returncode == 1
+
+
+def test_yaml_says_the_same_as_json() -> None:
+    """The two are one answer in two forms."""
+    words = ("allocate", *FLEET, "-f", "training.yaml")
+    by_json = json.loads(dryrack(*words, "-o", "json").stdout)
+    by_yaml = yaml.safe_load(dryrack(*words, "-o", "yaml").stdout)
+
+    assert by_json == by_yaml
+
+
+def test_one_node_alone_can_be_tried() -> None:
+    """--node leaves the others out."""
+    done = dryrack("allocate", *FLEET, "-f", "training.yaml", "--node", "rack-2", "-o", "json")
+    answer = json.loads(done.stdout)
+
+    assert {each["node"] for each in answer["allocations"]} == {"rack-2"}
+
+
+def test_a_node_that_is_not_in_the_files_is_a_wrong_call() -> None:
+    """A typing error in --node does not look like a claim that does not fit."""
+    done = dryrack("allocate", *FLEET, "-f", "training.yaml", "--node", "rack-3")
+
+    assert "--node 'rack-3': not in the files; they have rack-1, rack-2" in done.stderr
+    assert done.returncode == 2
+
+
+def test_explain_tells_the_nearest_miss_and_what_would_help() -> None:
+    """The node that lacks one device comes before the one that lacks four."""
+    done = dryrack("explain", "claim", "four-on-rack-2", *FLEET, "greedy.yaml", "-o", "json")
+    story = json.loads(done.stdout)
+
+    assert story["allocated"] is True
+    assert story["node"] == "rack-1"
+
+
+def test_explain_of_a_claim_that_does_not_fit_names_a_change_that_helps() -> None:
+    """Taking the taint away is enough, and is said."""
+    done = dryrack("explain", "claim", "four-on-rack-2", *FLEET, "greedy.yaml", "--node", "rack-2")
+
+    assert "remove the taint example.com/xid:NoSchedule" in done.stdout
+    assert done.returncode == 1
+
+
+def test_explain_takes_a_pod_as_well() -> None:
+    """A pod's claims are explained together."""
+    done = dryrack("explain", "pod", "trainer", *FLEET, "training.yaml")
+
+    assert "default/trainer-gpus fits on node rack-1:" in done.stdout
+    assert done.returncode == 0
+
+
+def test_the_demo_checks_itself() -> None:
+    """What `make demo` shows is as it must be."""
+    done = dryrack("demo")
+
+    assert "all answers are as they must be" in done.stdout
+    assert done.returncode == 0
+
+
+def test_the_version_is_data_too() -> None:
+    """Programs read it as JSON."""
+    assert json.loads(dryrack("version", "-o", "json").stdout).keys() == {"version"}
