@@ -1,0 +1,146 @@
+"""
+What is served, and under which path.
+
+A `Resource` is one plural in one version of one group. Versions of one resource share what is
+stored: `storage` names it ("pods", "resourceclaims.resource.k8s.io"), and each version's strategy
+converts. Whatever is not the usual treatment of stored objects (reviews, logs, bindings) is a
+`Handler` under the verb it answers. The registry can change while it serves, because custom
+resource definitions add to it; `generation` tells those who cache something about it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.status import Subject
+from dryrack.apiserver.strategy import Strategy
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.calls import Answer, Call
+
+Handler = Callable[["Call"], Awaitable["Answer"]]
+
+READ = ("get", "list", "watch")
+ALL_VERBS = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+STATUS_VERBS = ("get", "patch", "update")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subresource:
+    """
+    A part of an object with a path of its own.
+
+    `status` needs no handlers: it is the object, written under another rule. Others name the kind
+    they speak (`Eviction`, `Scale`) if it is not that of the object.
+    """
+
+    name: str
+    verbs: tuple[str, ...] = STATUS_VERBS
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+
+
+STATUS = Subresource(name="status")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A plural in a version of a group; `group` is "" for the core."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    strategy: Strategy
+    singular: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: Mapping[str, Subresource] = field(default_factory=dict)
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+    """By verb: instead of what is usual for stored objects."""
+    storage_version: str = ""
+    schema: Mapping[str, Any] | None = None
+    """The structural schema of a custom resource; of the others the server knows it."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def storage(self) -> str:
+        """The name of what is stored, whatever the version."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def stored_version(self) -> str:
+        """The version (without the group) in which objects are stored."""
+        return self.storage_version or self.version
+
+    @property
+    def is_stored_as_served(self) -> bool:
+        """Whether an object can go out as it is stored."""
+        return self.stored_version == self.version
+
+    @property
+    def listed_as(self) -> str:
+        return self.list_kind or f"{self.kind}List"
+
+    @property
+    def as_resource(self) -> Subject:
+        """How refusals name the resource."""
+        return Subject(self.group, self.plural)
+
+    @property
+    def as_kind(self) -> Subject:
+        """How refusals name the kind."""
+        return Subject(self.group, self.kind)
+
+
+class Registry:
+    """All resources, by group, version and plural; in the order in which they came."""
+
+    def __init__(self, resources: Iterable[Resource] = ()) -> None:
+        self.generation = 0
+        self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self.add(*resources)
+
+    def add(self, *resources: Resource) -> None:
+        """Serves these from now on; one that is served already is replaced."""
+        for each in resources:
+            self._by_path[each.group, each.version, each.plural] = each
+        self.generation += 1
+
+    def remove(self, group: str, version: str, plural: str) -> None:
+        self._by_path.pop((group, version, plural), None)
+        self.generation += 1
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        return self._by_path.get((group, version, plural))
+
+    def all(self) -> tuple[Resource, ...]:
+        return tuple(self._by_path.values())
+
+    def by_kind(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of an object's apiVersion and kind."""
+        found = (each for each in self._by_path.values() if each.kind == kind)
+        return next((each for each in found if each.api_version == api_version), None)
+
+    def stored_as(self, storage: str) -> Resource | None:
+        """The resource that stores under a name, in its stored version if that is served."""
+        found = [each for each in self._by_path.values() if each.storage == storage]
+        exact = (each for each in found if each.is_stored_as_served)
+        return next(exact, found[0] if found else None)

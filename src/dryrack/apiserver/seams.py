@@ -1,0 +1,161 @@
+"""
+Where other parts of the server plug into the pipeline.
+
+Each seam is a `Protocol` with few methods and a plain stand-in: what the server does when nobody
+is there to do better. `Seams` carries them all, so that the pipeline takes one argument.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dryrack.apiserver.calls import Authorizer, Page
+from dryrack.apiserver.registry import Resource
+from dryrack.apiserver.status import not_implemented
+
+Raw = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Conformed:
+    """
+    An object with the fields that its kind has, and what was found besides.
+
+    `strict` are the complaints of strict decoding in the server's words and order (`unknown field
+    "spec.x"`). `mismatch` is not "" if a value has the wrong type altogether: the whole sentence
+    of the decoder (`json: cannot unmarshal number into Go struct field …`).
+    """
+
+    object: Raw
+    strict: tuple[str, ...] = ()
+    mismatch: str = ""
+
+
+class Shapes(Protocol):
+    """Knows the fields of every kind: drops unknown ones, finds those of the wrong type."""
+
+    def conform(self, resource: Resource, obj: Raw) -> Conformed: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """Who changes fields, for managedFields."""
+
+    name: str
+    operation: str
+    """`Update` or `Apply`."""
+    subresource: str
+    now: str
+
+
+class FieldManagement(Protocol):
+    """Keeps metadata.managedFields. Objects are in the version of `resource`."""
+
+    def record(self, resource: Resource, new: Raw, old: Raw | None, manager: Manager) -> Raw:
+        """
+        The new object with its managedFields brought up to date.
+
+        It is decoded and defaulted, but not yet admitted or prepared: what the server changes of
+        its own accord is nobody's. What the client sent as managedFields is in `new`. `old` is
+        None for a create. Not called for an apply.
+        """
+        ...
+
+    def settle(self, old: Raw, new: Raw) -> Raw:
+        """The prepared new object, with the times of the old one if they are all that differs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A patch as it was sent."""
+
+    media_type: str
+    """Without parameters: `application/merge-patch+json`."""
+    body: bytes
+    manager: Manager
+    force: bool
+    """Whether an apply takes fields from other managers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """The object with a patch applied; `strict` are complaints about the patch itself."""
+
+    object: Raw
+    strict: tuple[str, ...] = ()
+
+
+class Patching(Protocol):
+    """
+    All kinds of patches.
+
+    Answers with the patched object, not yet defaulted: for an apply with managedFields as they
+    shall be stored, for the others with managedFields as the patch left them (`record` follows). Raises a `StatusError` for a patch that
+    cannot be read, does not fit or conflicts. `current` is None only for an apply that creates.
+    """
+
+    media_types: Sequence[str]
+
+    def apply_patch(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched: ...
+
+
+class Tables(Protocol):
+    """Objects as rows for people."""
+
+    def columns(self, resource: Resource) -> list[Raw]:
+        """columnDefinitions."""
+        ...
+
+    def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
+        """The cells of one object, in the order of the columns."""
+        ...
+
+
+class NoShapes:
+    """Takes every object as it is."""
+
+    def conform(self, resource: Resource, obj: Raw) -> Conformed:
+        return Conformed(obj)
+
+
+class NoManagement:
+    """Nobody keeps managedFields."""
+
+    def record(self, resource: Resource, new: Raw, old: Raw | None, manager: Manager) -> Raw:
+        return new
+
+    def settle(self, old: Raw, new: Raw) -> Raw:
+        return new
+
+
+class NoPatching:
+    """Refuses every patch."""
+
+    media_types: Sequence[str] = ()
+
+    def apply_patch(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
+        raise not_implemented("this server was built without patches")
+
+
+class NameTables:
+    """Name and nothing else."""
+
+    def columns(self, resource: Resource) -> list[Raw]:
+        column = {"name": "Name", "type": "string", "format": "name", "description": ""}
+        return [column | {"priority": 0}]
+
+    def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
+        return [obj["metadata"].get("name", "")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seams:
+    """Everything that plugs in."""
+
+    shapes: Shapes = field(default_factory=NoShapes)
+    management: FieldManagement = field(default_factory=NoManagement)
+    patching: Patching = field(default_factory=NoPatching)
+    tables: Tables = field(default_factory=NameTables)
+    pages: Sequence[Page] = ()
+    authorizer: Authorizer | None = None

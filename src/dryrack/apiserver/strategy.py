@@ -1,0 +1,246 @@
+"""
+What is particular about one kind.
+
+The pipeline knows what all kinds have in common: metadata, revisions, finalizers, patches. What a
+kind adds it asks a `Strategy`: defaults, what a request may not set, what is refused, by which
+fields objects are selected, how long a deletion waits. Objects are raw JSON in the version of the
+request's path; **they are never changed in place**: a method answers with the object it was given
+or with a copy of the parts it changes, because what comes in may be stored, and shared by every
+watcher.
+
+The order of a create: `default`, managedFields, `admit`, `prepare_create`, system metadata (uid,
+times, name), `validate_create`. Of an update: `default`, managedFields, `admit`, metadata that
+cannot change put back, `prepare_update`, `validate_update`. `Write.subresource` says which subresource is written; ""
+is the object itself.
+
+`PlainStrategy` is that of a kind with nothing particular; others derive from it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dryrack.base.ports import Chance
+from dryrack.client.transport import User
+from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.validation import FieldProblem
+from dryrack.kinds.validation.meta import (
+    SUBDOMAIN,
+    Naming,
+    common_metadata,
+    common_metadata_change,
+    metadata,
+    metadata_change,
+)
+
+Raw = dict[str, Any]
+
+
+class Lookup(Protocol):
+    """Reads what is stored; `resource` is "plural.group", or the plural alone in the core group."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Raw | None: ...
+
+    def list(self, resource: str, namespace: str | None) -> Sequence[Raw]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The circumstances of a write."""
+
+    now: str
+    """The time, in the form of metadata (RFC 3339, seconds)."""
+    user: User
+    namespace: str
+    subresource: str
+    dry_run: bool
+    chance: Chance
+    lookup: Lookup
+    warn: Callable[[str], None]
+    """Adds a warning header to the response."""
+
+
+class Strategy(Protocol):
+    """See the module's docstring for when each is called."""
+
+    @property
+    def creates_on_update(self) -> bool:
+        """Whether a PUT of what is not there creates it."""
+
+    @property
+    def updates_unconditionally(self) -> bool:
+        """Whether a PUT may leave out the resourceVersion."""
+
+    @property
+    def orphans_by_default(self) -> bool:
+        """Whether a deletion without a propagation policy leaves the dependents alone."""
+
+    @property
+    def answers_deletion_with_object(self) -> bool:
+        """Whether an immediate deletion is answered with the object, not a `Status`."""
+
+    @property
+    def selectable_fields(self) -> tuple[str, ...]:
+        """What a field selector may name besides metadata.name and metadata.namespace."""
+
+    def default(self, obj: Raw, write: Write) -> Raw: ...
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        """What admission plugins do: completes the object, or raises a `StatusError`."""
+        ...
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw: ...
+
+    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]: ...
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw: ...
+
+    def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]: ...
+
+    def to_storage(self, obj: Raw) -> Raw:
+        """From the version of the path to the stored one."""
+        ...
+
+    def from_storage(self, obj: Raw) -> Raw: ...
+
+    def fields(self, obj: Raw) -> Mapping[str, str]:
+        """The values of `selectable_fields`; one that is not set is ""."""
+        ...
+
+    def grace_seconds(self, obj: Raw, requested: int | None) -> int:
+        """How long a deletion waits for somebody to confirm it; 0: it does not."""
+        ...
+
+    def prepare_delete(self, obj: Raw, write: Write) -> Raw:
+        """What else changes when a deletion begins (metadata is done already)."""
+        ...
+
+    def is_held(self, obj: Raw) -> bool:
+        """Whether something besides metadata.finalizers keeps a deleted object."""
+        ...
+
+
+class PlainStrategy:
+    """A kind with metadata and nothing else to say about it."""
+
+    creates_on_update: bool = False
+    updates_unconditionally: bool = True
+    orphans_by_default: bool = False
+    answers_deletion_with_object: bool = False
+    selectable_fields: tuple[str, ...] = ()
+
+    def __init__(
+        self, *, namespaced: bool, naming: Naming = SUBDOMAIN, has_status: bool = False
+    ) -> None:
+        self.namespaced = namespaced
+        self.naming = naming
+        self.has_status = has_status
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return obj
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        return obj
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        """A status comes from the status subresource alone."""
+        if self.has_status and "status" in obj:
+            return {key: value for key, value in obj.items() if key != "status"}
+        return obj
+
+    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        meta = object_meta(obj)
+        found = [
+            *metadata(meta, self.naming, namespaced=self.namespaced),
+            *self.problems(obj, write),
+        ]
+        return found or tuple(common_metadata(meta, namespaced=self.namespaced))
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        """The status subresource writes the status alone, and nothing else does."""
+        if not self.has_status:
+            return obj
+        return status_only(obj, old) if write.subresource == "status" else keep_status(obj, old)
+
+    def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        meta, before = object_meta(obj), object_meta(old)
+        return [
+            *common_metadata_change(meta, before, namespaced=self.namespaced),
+            *metadata_change(meta, before),
+            *self.change_problems(obj, old, write),
+        ]
+
+    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        """What is wrong with the kind's own fields; for others to say."""
+        return ()
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        """What is wrong with a change of the kind's own fields; by default, what always is."""
+        return self.problems(obj, write)
+
+    def to_storage(self, obj: Raw) -> Raw:
+        return obj
+
+    def from_storage(self, obj: Raw) -> Raw:
+        return obj
+
+    def fields(self, obj: Raw) -> Mapping[str, str]:
+        return {path: field_text(obj, path) for path in self.selectable_fields}
+
+    def grace_seconds(self, obj: Raw, requested: int | None) -> int:
+        return 0
+
+    def prepare_delete(self, obj: Raw, write: Write) -> Raw:
+        return obj
+
+    def is_held(self, obj: Raw) -> bool:
+        return False
+
+
+def object_meta(obj: Raw) -> ObjectMeta:
+    """The metadata as a model; what the request brought has been checked for types before."""
+    try:
+        return decode(obj.get("metadata") or {}, ObjectMeta)
+    except DecodeError as error:
+        raise AssertionError(f"metadata of the wrong types got past decoding: {error}") from error
+
+
+def keep_status(obj: Raw, old: Raw) -> Raw:
+    """The object with the status that is stored."""
+    if obj.get("status") == old.get("status"):
+        return obj
+    kept = {key: value for key, value in obj.items() if key != "status"}
+    if "status" in old:
+        kept["status"] = old["status"]
+    return kept
+
+
+# What an update of the status may change in the metadata: nothing that a person or a controller
+# decides by the main resource.
+_META_OF_STATUS = ("resourceVersion", "managedFields", "uid", "name", "namespace")
+
+
+def status_only(obj: Raw, old: Raw) -> Raw:
+    """The stored object with the status of the new one."""
+    given = obj.get("metadata") or {}
+    kept = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
+    meta = {**kept, **{key: given[key] for key in _META_OF_STATUS if key in given}}
+    changed = {key: value for key, value in old.items() if key != "status"} | {"metadata": meta}
+    if "status" in obj:
+        changed["status"] = obj["status"]
+    return changed
+
+
+def field_text(obj: Raw, path: str) -> str:
+    """The value at a dotted path, as a field selector compares it."""
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return str(value)

@@ -1,0 +1,78 @@
+"""
+A request and its response, apart from how they travel.
+
+An engine talks to a cluster through a `Transport`. The embedded API server is one itself, so a
+request in process is a function call; over HTTPS it is a connection. Neither side can tell which
+it is. Header names are lower case on both sides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks, as an authenticator found out."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+# Whoever holds the server object in their hands may do anything with it.
+ADMIN = User("system:admin", ("system:masters", "system:authenticated"))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """
+    What is asked.
+
+    `path` and `query` are as a client writes them into the request line: percent-encoded, without
+    the question mark between them.
+    """
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    user: User = ADMIN
+
+
+class Stream(Protocol):
+    """
+    A body that goes on: any number of chunks, each as soon as it is there.
+
+    Whoever reads it closes it, also after an error: a watch that nobody reads is a leak.
+    """
+
+    def __aiter__(self) -> "Stream": ...
+
+    async def __anext__(self) -> bytes: ...
+
+    async def aclose(self) -> None: ...
+
+
+Body = bytes | Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What is answered. A header may be there more than once, as `warning` is."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: Body
+
+    def header(self, name: str) -> str | None:
+        """The first header of a name, given in lower case."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+class Transport(Protocol):
+    """Brings a request to a cluster, and the response back."""
+
+    async def send(self, request: Request) -> Response: ...

@@ -1,0 +1,71 @@
+"""
+An object as it is kept.
+
+What is stored is never changed again: everybody who reads it is given the same one. Its JSON is
+written once, when somebody first asks for it, and shared by every answer and every watch.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+Raw = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Key(NamedTuple):
+    """`resource` is "plural.group", or the plural alone in the core group."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+class Stored:
+    """One version of one object; its metadata.resourceVersion is the revision."""
+
+    __slots__ = ("_json", "key", "object", "revision")
+
+    def __init__(self, key: Key, revision: int, obj: Raw) -> None:
+        self.key = key
+        self.revision = revision
+        self.object = obj
+        self._json: bytes | None = None
+
+    @property
+    def json(self) -> bytes:
+        if self._json is None:
+            self._json = _encode(self.object)
+        return self._json
+
+    def __repr__(self) -> str:
+        return f"Stored({'/'.join(self.key)} at {self.revision})"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A write that expected something else than what is there; None: nothing is there."""
+
+    current: Stored | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A write as a journal keeps it; `json` is None for a deletion."""
+
+    key: Key
+    revision: int
+    json: bytes | None
+
+
+class Journal(Protocol):
+    """
+    Makes writes last.
+
+    `append` returns when the record is safe. The write becomes visible after that; if it raises,
+    the write has not happened.
+    """
+
+    def append(self, record: Record) -> None: ...
