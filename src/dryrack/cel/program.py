@@ -25,7 +25,7 @@ from dryrack.cel.interpreter import Variables
 from dryrack.cel.planner import PlanError, Planner
 from dryrack.cel.result import to_bool
 from dryrack.cel.runtime_cost import COST_LIMIT, CostLimitExceededError, Tracker
-from dryrack.cel.values import Err, PanicError
+from dryrack.cel.values import UINT_MAX, Err, PanicError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,7 +95,7 @@ class Program:
         tracker = Tracker()
         verdict = self._evaluate(view, tracker)
         return (EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict), (
-            tracker.cost
+            tracker.cost & UINT_MAX
         )
 
     def _count(self, view: View) -> bool:

@@ -69,7 +69,8 @@ class Tracker:
         self._positions[node_id].append(len(self.ids))
         self.ids.append(node_id)
         self.values.append(value)
-        if self.cost > self.limit:
+        # Upstream's count is unsigned: below zero it is a huge number.
+        if not 0 <= self.cost <= self.limit:
             raise CostLimitExceededError
 
     def drop(self, node_id: int) -> None:
@@ -232,7 +233,12 @@ def _sets(factor: int) -> CallCost:
 
 
 def _allocating(size: float, factor: float = 1.0) -> int:
-    return int(float(size) * factor) + 1 + LIST_COST
+    return _whole(float(size) * factor) + 1 + LIST_COST
+
+
+def _whole(cost: float) -> int:
+    # What does not fit into 64 bits becomes this one number where clusters run, on amd64.
+    return int(cost) if -(2.0**63) <= cost < 2.0**64 else 2**63
 
 
 def _output(_args: Sequence[Value], result: Value) -> int:
