@@ -16,6 +16,7 @@ from dryrack.allocation.assemble import assemble
 from dryrack.allocation.candidates import CelCompiler, SelectorCompiler, SelectorTable
 from dryrack.allocation.diagnosis import diagnose
 from dryrack.allocation.features import Features, Release
+from dryrack.allocation.identity import DeviceId, PoolId
 from dryrack.allocation.pools import Inventory
 from dryrack.allocation.problem import Problem, Surroundings
 from dryrack.allocation.proof import SearchProof
@@ -24,6 +25,7 @@ from dryrack.allocation.state import AllocatedState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from dryrack.allocation.reasons import Reason
     from dryrack.base.ports import Chance
@@ -143,8 +145,24 @@ def _surroundings(
         release=release,
         classes=classes,
         allocated=allocated,
-        in_use=allocated.devices | shared | with_capacity,
+        in_use=_InUse(allocated.devices, shared, with_capacity).of_pool,
         # Up to 1.36 only a share that consumes capacity is seen to have drawn already.
         counted=with_capacity if release is Release.V1_36 else with_capacity | shared,
         selectors=selectors,
     )
+
+
+class _InUse:
+    """Who is in use, by pool. Only counters ask, so it is sorted when they do."""
+
+    def __init__(self, *devices: frozenset[DeviceId]) -> None:
+        self._devices = devices
+        self._names: dict[PoolId, set[str]] | None = None
+
+    def of_pool(self, pool: PoolId) -> AbstractSet[str]:
+        if self._names is None:
+            self._names = {}
+            for each in self._devices:
+                for driver, name, device in each:
+                    self._names.setdefault(PoolId(driver, name), set()).add(device)
+        return self._names.get(pool, frozenset())

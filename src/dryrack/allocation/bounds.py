@@ -17,7 +17,7 @@ Sorts, not devices, are counted, so the cost depends on how many devices differ.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -45,15 +45,15 @@ class Demand:
     end: int | None = None
 
 
-@dataclass(slots=True)
-class _Group:
+@dataclass(frozen=True, slots=True)
+class Group:
     """Demands that the same devices would serve."""
 
     demand: Demand
     need: int
     requests: int
-    # How many devices of each sort would do.
-    supply: dict[int, int]
+    # How many devices of each sort would do, once that has been counted.
+    supply: Mapping[int, int] = field(default_factory=dict)
 
 
 class Bounds:
@@ -77,17 +77,35 @@ class Bounds:
             for ways in problem.requests
             for way in ways
         }
+        self._valued: dict[tuple[int, int], dict[object, list[int]]] = {}
         self._drawing = [s for s, d in self._sample.items() if problem.draws.get(d)]
         self._counter_names = self._names_of_counters()
         self._capacity_names = self._names_of_capacity()
 
-    def impossible(self, walk: Walk, demands: Sequence[Demand]) -> bool:
-        """Whether the demands cannot all be met from what the walk has left."""
+    def plan(self, demands: Iterable[Demand]) -> Sequence[Group]:
+        """The demands, those together that the same devices would serve."""
+        groups: dict[object, Group] = {}
+        for demand in demands:
+            key = self._group_key(demand)
+            known = groups.get(key)
+            groups[key] = (
+                Group(demand, demand.need, 1)
+                if known is None
+                else replace(known, need=known.need + demand.need, requests=known.requests + 1)
+            )
+        return tuple(groups.values())
+
+    def impossible(self, walk: Walk, now: Demand | None, plan: Sequence[Group]) -> bool:
+        """Whether what is demanded now, and then, cannot be met from what the walk has left."""
         free = self._free(walk)
-        groups = self._grouped(walk, demands, free)
+        groups: list[Group] = []
+        for each in (*((Group(now, now.need, 1),) if now else ()), *plan):
+            group = replace(each, supply=self._supply(walk, each.demand, free))
+            if self._most(group) < group.need:
+                return True
+            groups.append(group)
         return (
-            any(self._most(group) < group.need for group in groups)
-            or self._short_of_supply(groups, free)
+            self._short_of_supply(groups, free)
             or self._short_of_match(walk, groups)
             or self._short_of_distinct(walk, groups)
             or self._short_of_totals(walk, groups)
@@ -105,21 +123,6 @@ class Bounds:
             if walk.drained(self._sample[sort]):
                 free[sort] = 0
         return free
-
-    def _grouped(
-        self, walk: Walk, demands: Iterable[Demand], free: Mapping[int, int]
-    ) -> list[_Group]:
-        groups: dict[object, _Group] = {}
-        for demand in demands:
-            key = self._group_key(demand)
-            known = groups.get(key)
-            if known is None:
-                supply = self._supply(walk, demand, free)
-                groups[key] = _Group(demand, demand.need, 1, supply)
-            else:
-                known.need += demand.need
-                known.requests += 1
-        return list(groups.values())
 
     def _group_key(self, demand: Demand) -> object:
         if demand.cursor is not None:
@@ -151,13 +154,34 @@ class Bounds:
         if way.ask.admin:
             return self._count_for_admin(walk, way, demand).items()
         if demand.cursor is None:
-            served = self._served[self._likeness.row_of[id(way)]]
-            return [(sort, free[sort]) for sort in served]
+            return [(sort, free[sort]) for sort in self._served_to(walk, way)]
         sort = self._likeness.sort
         places = way.order[demand.cursor : demand.end]
         usable = (d for d in places if way.status[d] == USABLE)
         left = Counter(sort[d] for d in usable if not walk.holds[d])
         return [(each, min(number, free[each])) for each, number in left.items()]
+
+    def _served_to(self, walk: Walk, way: Slate) -> Iterable[int]:
+        """The sorts that do for an ask, less those that a value fixed already rules out."""
+        row = self._likeness.row_of[id(way)]
+        for constraint in way.constraints:
+            state = walk.states[constraint.number]
+            if isinstance(state, MatchState) and state.count:
+                by_value = self._by_value(row, constraint)
+                sorts = (sort for member in state.shared for sort in by_value.get(member, ()))
+                return dict.fromkeys(sorts)
+        return self._served[row]
+
+    def _by_value(self, row: int, constraint: Constraint) -> Mapping[object, Sequence[int]]:
+        known = self._valued.get((row, constraint.number))
+        if known is None:
+            column = self._problem.columns[constraint.number]
+            known = self._valued[row, constraint.number] = {}
+            for sort in self._served[row]:
+                value = column[self._sample[sort]]
+                for member in column.members[value] if value >= 0 else ():
+                    known.setdefault(member, []).append(sort)
+        return known
 
     def _count_for_admin(self, walk: Walk, way: Slate, demand: Demand) -> Counter[int]:
         sort, claim, held = self._likeness.sort, way.claim, walk.held
@@ -185,15 +209,15 @@ class Bounds:
 
     # The bounds.
 
-    def _most(self, group: _Group) -> int:
+    def _most(self, group: Group) -> int:
         return sum(self._within_reach(group, sort) for sort in group.supply)
 
-    def _within_reach(self, group: _Group, sort: int) -> int:
+    def _within_reach(self, group: Group, sort: int) -> int:
         """How many devices of a sort the group can use: each request may have a share of one."""
         shareable = self._problem.shareable(self._sample[sort])
         return group.supply[sort] * (group.requests if shareable else 1)
 
-    def _short_of_supply(self, groups: Sequence[_Group], free: Mapping[int, int]) -> bool:
+    def _short_of_supply(self, groups: Sequence[Group], free: Mapping[int, int]) -> bool:
         exclusive = [group for group in groups if not group.demand.ways[0].ask.admin]
         if len(exclusive) < 2:
             return False
@@ -208,7 +232,7 @@ class Bounds:
             by_mask[mask] += sum(g.requests for g in exclusive) if shareable else free[sort]
         return _hall_violated([group.need for group in exclusive], by_mask)
 
-    def _short_of_match(self, walk: Walk, groups: Sequence[_Group]) -> bool:
+    def _short_of_match(self, walk: Walk, groups: Sequence[Group]) -> bool:
         for constraint in self._open_constraints(walk, groups, ConstraintKind.MATCH):
             covered = [group for group in groups if _covers(constraint, group.demand)]
             if sum(group.need for group in covered) < 2:
@@ -223,7 +247,7 @@ class Bounds:
                 return True
         return False
 
-    def _value_suffices(self, covered: Sequence[_Group], sorts: Iterable[int]) -> bool:
+    def _value_suffices(self, covered: Sequence[Group], sorts: Iterable[int]) -> bool:
         by_mask: Counter[int] = Counter()
         for sort in sorts:
             mask, number = 0, 0
@@ -236,7 +260,7 @@ class Bounds:
             by_mask[mask] += number
         return not _hall_violated([group.need for group in covered], by_mask)
 
-    def _short_of_distinct(self, walk: Walk, groups: Sequence[_Group]) -> bool:
+    def _short_of_distinct(self, walk: Walk, groups: Sequence[Group]) -> bool:
         for constraint in self._open_constraints(walk, groups, ConstraintKind.DISTINCT):
             column = self._problem.columns[constraint.number]
             covered = [group for group in groups if _covers(constraint, group.demand)]
@@ -254,7 +278,7 @@ class Bounds:
         return False
 
     def _open_constraints(
-        self, walk: Walk, groups: Sequence[_Group], kind: ConstraintKind
+        self, walk: Walk, groups: Sequence[Group], kind: ConstraintKind
     ) -> Iterator[Constraint]:
         seen: set[int] = set()
         for group in groups:
@@ -266,7 +290,7 @@ class Bounds:
                 if not (isinstance(state, MatchState) and state.count):
                     yield constraint
 
-    def _short_of_totals(self, walk: Walk, groups: Sequence[_Group]) -> bool:
+    def _short_of_totals(self, walk: Walk, groups: Sequence[Group]) -> bool:
         resources = [
             (costs, self._counters_left(walk, numbers)) for numbers, costs in self._counter_names
         ]
@@ -280,7 +304,7 @@ class Bounds:
         return len(scarce) > 1 and self._short_of_all_together(groups, scarce)
 
     def _short_of_all_together(
-        self, groups: Sequence[_Group], resources: Sequence[tuple[Mapping[int, int], int]]
+        self, groups: Sequence[Group], resources: Sequence[tuple[Mapping[int, int], int]]
     ) -> bool:
         """Whether even the shares of all resources, added up, exceed what there is."""
         whole = prod(left for _, left in resources)
@@ -290,7 +314,7 @@ class Bounds:
                 together[sort] += cost * (whole // left)
         return self._least(groups, together) > whole * len(resources)
 
-    def _least(self, groups: Sequence[_Group], costs: Mapping[int, int]) -> int:
+    def _least(self, groups: Sequence[Group], costs: Mapping[int, int]) -> int:
         """The least that all demands together can cost, each met by its cheapest sorts."""
         total = 0
         for group in groups:
@@ -345,7 +369,7 @@ class Bounds:
     def _capacity_left(
         self,
         walk: Walk,
-        groups: Sequence[_Group],
+        groups: Sequence[Group],
         costs: Mapping[int, int],
         places: Mapping[int, int],
     ) -> int:

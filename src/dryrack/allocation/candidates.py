@@ -10,6 +10,7 @@ other verdict: whether they matter depends on whether the search gets that far.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dryrack import cel
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.features import Features
     from dryrack.allocation.pools import PooledDevice
-    from dryrack.kinds.resource import Device, DeviceSelector
+    from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity, DeviceSelector
 
 
 class Selector(Protocol):
@@ -71,32 +72,23 @@ class SelectorTable:
     def __init__(self, compiler: SelectorCompiler) -> None:
         self._compiler = compiler
         self._programs: dict[str, Selector | cel.CompileError] = {}
-        self._numbers: dict[object, int] = {}
-        self._devices: list[cel.Device] = []
-        self._verdicts: dict[str, dict[int, Verdict]] = {}
-        self._lists: dict[tuple[str, ...], dict[int, Verdict]] = {}
+        self._verdicts: dict[str, dict[cel.Device, Verdict]] = {}
+        self._lists: dict[tuple[str, ...], dict[cel.Device, Verdict]] = {}
 
-    def verdicts(self, expressions: tuple[str, ...]) -> dict[int, Verdict]:
-        """What is known for a list of selectors, by shape; `judge` fills it."""
+    def verdicts(self, expressions: tuple[str, ...]) -> dict[cel.Device, Verdict]:
+        """What is known for a list of selectors, by shape; `judge` adds to it."""
         return self._lists.setdefault(expressions, {})
 
-    def judge(self, expressions: tuple[str, ...], pooled: PooledDevice) -> Verdict:
+    def judge(self, expressions: tuple[str, ...], shape: cel.Device) -> Verdict:
         """Whether all selectors let the device through; the first that fails decides."""
-        shape = pooled.shape
-        if shape < 0:
-            shape = self._shape(pooled)
-        known = self._lists.setdefault(expressions, {})
-        verdict = known.get(shape)
-        if verdict is None:
-            verdict = known[shape] = self._judge_all(expressions, shape)
+        verdict = self.verdicts(expressions)[shape] = self._judge_all(expressions, shape)
         return verdict
 
-    def first_unmet(self, expressions: tuple[str, ...], pooled: PooledDevice) -> str:
+    def first_unmet(self, expressions: tuple[str, ...], shape: cel.Device) -> str:
         """The first expression that does not let the device through."""
-        shape = self._shape(pooled)
         return next(e for e in expressions if self._judge_one(e, shape) is not True)
 
-    def _judge_all(self, expressions: tuple[str, ...], shape: int) -> Verdict:
+    def _judge_all(self, expressions: tuple[str, ...], shape: cel.Device) -> Verdict:
         for index, expression in enumerate(expressions):
             verdict = self._judge_one(expression, shape)
             if isinstance(verdict, SelectorFailure):
@@ -105,46 +97,56 @@ class SelectorTable:
                 return False
         return True
 
-    def _judge_one(self, expression: str, shape: int) -> Verdict:
+    def _judge_one(self, expression: str, shape: cel.Device) -> Verdict:
         known = self._verdicts.setdefault(expression, {})
         if shape not in known:
             known[shape] = self._evaluate(expression, shape)
         return known[shape]
 
-    def _evaluate(self, expression: str, shape: int) -> Verdict:
+    def _evaluate(self, expression: str, shape: cel.Device) -> Verdict:
         program = self._programs.get(expression)
         if program is None:
             program = self._programs[expression] = self._compiler.compile(expression)
         if isinstance(program, cel.CompileError):
             return SelectorFailure(0, "compile", program.message)
         try:
-            return program.matches(self._devices[shape])
+            return program.matches(shape)
         except cel.EvaluationError as error:
             return SelectorFailure(0, "runtime", error.message)
 
-    def _shape(self, pooled: PooledDevice) -> int:
-        if pooled.shape < 0:
-            key = _shape_key(pooled.id.driver, pooled.device)
-            number = self._numbers.get(key)
-            if number is None:
-                number = self._numbers[key] = len(self._devices)
-                self._devices.append(_prepared(pooled.id.driver, pooled.device))
-            pooled.shape = number
-        return pooled.shape
+
+def shape_of(pooled: PooledDevice) -> cel.Device:
+    """The device as selectors see it: the same object for devices that look the same."""
+    shape = pooled.shape
+    if shape is None:
+        device = pooled.device
+        # Two quantities of one value may be held differently, and CEL can tell.
+        capacity = tuple(
+            [
+                (name, each.value.unscaled, each.value.scale, each.value.big, each)
+                for name, each in device.capacity.items()
+            ]
+        )
+        shape = pooled.shape = _prepared(
+            pooled.slice.spec.driver,
+            tuple(device.attributes.items()),
+            capacity,
+            device.allow_multiple_allocations,
+        )
+    return shape
+
+
+# A scheduler makes an allocator for each pod, and sees the same devices every time.
+@lru_cache(maxsize=65536)
+def _prepared(
+    driver: str,
+    attributes: tuple[tuple[str, DeviceAttribute], ...],
+    capacity: tuple[tuple[str, int, int, bool, DeviceCapacity], ...],
+    multiple: bool | None,
+) -> cel.Device:
+    amounts = {name: each for name, _, _, _, each in capacity}
+    return cel.Device(driver, dict(attributes), amounts, multiple)
 
 
 def expressions_of(selectors: Sequence[DeviceSelector]) -> tuple[str, ...]:
     return tuple(selector.cel.expression for selector in selectors if selector.cel is not None)
-
-
-def _shape_key(driver: str, device: Device) -> object:
-    # Two quantities of one value may be held differently, and CEL can tell.
-    capacity = tuple(
-        (name, each.value.unscaled, each.value.scale, each.value.big)
-        for name, each in device.capacity.items()
-    )
-    return driver, tuple(device.attributes.items()), capacity, device.allow_multiple_allocations
-
-
-def _prepared(driver: str, device: Device) -> cel.Device:
-    return cel.Device(driver, device.attributes, device.capacity, device.allow_multiple_allocations)

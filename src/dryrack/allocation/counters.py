@@ -8,10 +8,11 @@ counter of that pool can be allocated, whichever counter it is that is overdrawn
 Counters are numbered through all pools of an attempt, so the search works on a list of ints.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from dryrack.allocation.identity import DeviceId, PoolId
+from dryrack.allocation.identity import PoolId
 from dryrack.allocation.pools import Pool
 from dryrack.kinds.resource import Device
 
@@ -27,7 +28,8 @@ class CounterName:
 class CounterLedger:
     """The counters of all pools met so far; amounts are in billionths."""
 
-    in_use: frozenset[DeviceId]
+    # The names of the devices that any claim has, whole or in part.
+    in_use: Callable[[PoolId], AbstractSet[str]]
     names: list[CounterName] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     _numbers: dict[PoolId, dict[tuple[str, str], int]] = field(default_factory=dict)
@@ -61,8 +63,11 @@ class CounterLedger:
         return self._numbers[pool.id]
 
     def _charge(self, pool: Pool, numbers: dict[tuple[str, str], int]) -> None:
+        in_use = self.in_use(pool.id)
+        if not in_use:
+            return
         for device in _all_devices(pool):
-            if DeviceId(*pool.id, device.name) in self.in_use:
+            if device.name in in_use:
                 for counter_set, counter, nanos in _drawn(device):
                     if (counter_set, counter) in numbers:
                         self.left[numbers[counter_set, counter]] -= nanos

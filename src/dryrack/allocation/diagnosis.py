@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dryrack.allocation.candidates import shape_of
 from dryrack.allocation.constraints import MISSING, MatchState
 from dryrack.allocation.identity import claim_name
 from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
@@ -176,13 +177,15 @@ class _Diagnosis:
 
     def _class_selector(self, slate: Slate, device: int) -> tuple[str, str]:
         ask, pooled = slate.ask, self._problem.devices[device]
-        unmet = self._problem.surroundings.selectors.first_unmet(ask.class_selectors, pooled)
+        selectors = self._problem.surroundings.selectors
+        unmet = selectors.first_unmet(ask.class_selectors, shape_of(pooled))
         name = ask.device_class.metadata.name
         return f"class {name} does not select it: {unmet}", "ask for a class that does"
 
     def _request_selector(self, slate: Slate, device: int) -> tuple[str, str]:
         pooled = self._problem.devices[device]
-        unmet = self._problem.surroundings.selectors.first_unmet(slate.ask.selectors, pooled)
+        selectors = self._problem.surroundings.selectors
+        unmet = selectors.first_unmet(slate.ask.selectors, shape_of(pooled))
         return f"the request does not select it: {unmet}", "relax the selector"
 
     def _in_use(self, slate: Slate, device: int) -> tuple[str, str]:

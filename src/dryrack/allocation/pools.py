@@ -13,8 +13,10 @@ pool looks like is worked out once for each distinct set of slices that nodes se
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
@@ -23,19 +25,28 @@ from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from dryrack.kinds.selectors import NodeMatcher, SelectorError, strict_node_selector
 
+if TYPE_CHECKING:
+    from dryrack import cel
+
 
 class PooledDevice:
     """A device in its slice. Made once per slice, so it can carry what is known about it."""
 
-    __slots__ = ("device", "id", "shape", "slice")
+    __slots__ = ("_id", "device", "shape", "slice")
 
     def __init__(self, source: ResourceSlice, device: Device) -> None:
-        spec = source.spec
-        self.id = DeviceId(spec.driver, spec.pool.name, device.name)
         self.device = device
         self.slice = source
-        # The number of its CEL shape, once somebody asked; see `candidates`.
-        self.shape = -1
+        self._id: DeviceId | None = None
+        # As selectors see it, once somebody asked; see `candidates`.
+        self.shape: cel.Device | None = None
+
+    @property
+    def id(self) -> DeviceId:
+        if self._id is None:
+            spec = self.slice.spec
+            self._id = DeviceId(spec.driver, spec.pool.name, self.device.name)
+        return self._id
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +61,8 @@ class Pool:
     # How many slices there are and how many there should be, if that differs.
     incomplete: tuple[int, int] | None = None
     invalid: str = ""
-
-    @property
-    def binding(self) -> bool:
-        return any(pooled.device.binding_conditions for pooled in self.devices)
+    # Whether some device has binding conditions.
+    binding: bool = False
 
 
 def node_matches(
@@ -125,7 +134,7 @@ class Inventory:
         known = self._devices.get(index)
         if known is None:
             source = self._slices[index]
-            known = tuple(PooledDevice(source, device) for device in source.spec.devices)
+            known = tuple([PooledDevice(source, device) for device in source.spec.devices])
             self._devices[index] = known
         return known
 
@@ -178,19 +187,15 @@ class Inventory:
         with_devices = [
             i for i in ordered if not (partitionable and self._slices[i].spec.shared_counters)
         ]
-        devices = tuple(pooled for i in with_devices for pooled in self.devices_of(i))
+        devices = tuple(chain.from_iterable(self.devices_of(i) for i in with_devices))
         problem = _duplicate_device(devices)
-        if problem or not partitionable:
-            return Pool(pool, () if problem else devices, invalid=problem)
-        return self._with_counters(pool, devices, ordered, current)
+        if problem:
+            return Pool(pool, invalid=problem)
+        binding = any(pooled.device.binding_conditions for pooled in devices)
+        whole = Pool(pool, devices, binding=binding)
+        return self._with_counters(whole, ordered, current) if partitionable else whole
 
-    def _with_counters(
-        self,
-        pool: PoolId,
-        devices: tuple[PooledDevice, ...],
-        ordered: Sequence[int],
-        current: Sequence[int],
-    ) -> Pool:
+    def _with_counters(self, pool: Pool, ordered: Sequence[int], current: Sequence[int]) -> Pool:
         elsewhere = self._elsewhere(ordered, current)
         sources = [self._slices[i] for i in ordered if self._slices[i].spec.shared_counters]
         consumers: list[ResourceSlice] = [self._slices[i] for i in ordered]
@@ -201,8 +206,8 @@ class Inventory:
         sets, problem = _counter_sets(sources)
         problem = problem or _unknown_counter(sets, (*consumers, *elsewhere))
         if problem:
-            return Pool(pool, invalid=problem)
-        return Pool(pool, devices, elsewhere, sets)
+            return Pool(pool.id, invalid=problem)
+        return replace(pool, elsewhere=elsewhere, counter_sets=sets)
 
     def _elsewhere(self, here: Sequence[int], current: Sequence[int]) -> tuple[ResourceSlice, ...]:
         if len(here) == len(current):
@@ -236,12 +241,11 @@ def _matches(offered: Device | ResourceSliceSpec, node: Node, each: ResourceSlic
 
 
 def _duplicate_device(devices: Iterable[PooledDevice]) -> str:
-    seen: set[str] = set()
-    for pooled in devices:
-        if pooled.device.name in seen:
-            return f"duplicate device name {pooled.device.name}"
-        seen.add(pooled.device.name)
-    return ""
+    names = [pooled.device.name for pooled in devices]
+    if len(set(names)) == len(names):
+        return ""
+    again = next(name for index, name in enumerate(names) if name in names[:index])
+    return f"duplicate device name {again}"
 
 
 def _counter_sets(sources: Iterable[ResourceSlice]) -> tuple[Mapping[str, CounterSet], str]:

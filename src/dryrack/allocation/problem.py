@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.candidates import SelectorFailure, SelectorTable
+from dryrack.allocation.candidates import SelectorFailure, SelectorTable, Verdict, shape_of
 from dryrack.allocation.capacity import CapacityMisfit, CapacityRules, Misfit
 from dryrack.allocation.constraints import (
     MISSING,
@@ -25,15 +25,17 @@ from dryrack.allocation.constraints import (
 from dryrack.allocation.counters import CounterLedger
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
-from dryrack.allocation.identity import DeviceId, claim_name
+from dryrack.allocation.identity import DeviceId, PoolId, claim_name
 from dryrack.allocation.pools import Pool, PooledDevice, node_matches
 from dryrack.allocation.reasons import Code
 from dryrack.allocation.requests import RESULTS_MAX, Ask, asks_of, check_gates
 from dryrack.allocation.taints import blocking_taints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
+    from dryrack import cel
     from dryrack.allocation.state import AllocatedState
     from dryrack.kinds.core import Node
     from dryrack.kinds.quantity import Quantity
@@ -60,7 +62,7 @@ class Surroundings:
     classes: Mapping[str, DeviceClass]
     allocated: AllocatedState
     # Every device that any claim has, whole or in part.
-    in_use: frozenset[DeviceId]
+    in_use: Callable[[PoolId], AbstractSet[str]]
     # Those of them whose further shares draw no counters.
     counted: frozenset[DeviceId]
     selectors: SelectorTable
@@ -76,6 +78,8 @@ class Slate:
     __slots__ = (
         "all_devices",
         "ask",
+        "by_class",
+        "by_request",
         "claim",
         "constraints",
         "count",
@@ -88,8 +92,11 @@ class Slate:
         "sub",
     )
 
-    def __init__(self, ask: Ask, *, claim: int, request: int, sub: int, devices: int) -> None:
+    def __init__(self, ask: Ask, *, claim: int, request: int, sub: int, status: bytearray) -> None:
         self.ask = ask
+        # What the selectors of its class and its own said about each shape so far.
+        self.by_class: dict[cel.Device, Verdict] = {}
+        self.by_request: dict[cel.Device, Verdict] = {}
         self.claim = claim
         # Counted through all claims.
         self.request = request
@@ -99,12 +106,29 @@ class Slate:
         self.count = ask.count
         self.constraints: tuple[Constraint, ...] = ()
         self.all_devices: list[int] = []
-        self.status = bytearray(devices)
+        self.status = status
         self.failures: dict[int, str] = {}
         # What a share of each shareable device would consume, in the order of its capacities.
         self.needs: dict[int, tuple[int, ...]] = {}
         # The devices worth looking at, in order.
-        self.order: Sequence[int] = range(devices)
+        self.order: Sequence[int] = range(len(status))
+
+    def share_row(self, rows: dict[Hashable, Slate]) -> None:
+        """Use the row of an ask of the claim of which the same would be said."""
+        ask = self.ask
+        if ask.takes_all:
+            return
+        key = (
+            ask.device_class.metadata.name,
+            ask.selectors,
+            ask.tolerations,
+            tuple((name, quantity.text) for name, quantity in ask.capacity.items()),
+            ask.admin,
+            self.constraints,
+            self.count > 1,
+        )
+        other = rows.setdefault(key, self)
+        self.status, self.failures, self.needs = other.status, other.failures, other.needs
 
 
 class Problem:
@@ -125,6 +149,7 @@ class Problem:
         self.pool_of: list[Pool] = []
         self._spans: list[tuple[Pool, int, int]] = []
         self._lay_out()
+        self._row = self._taken_before()
         self.ledger = CounterLedger(surroundings.in_use)
         self.draws: dict[int, tuple[tuple[int, int], ...]] = {}
         self.constraints: list[Constraint] = []
@@ -144,6 +169,19 @@ class Problem:
             self.pool_of.extend([pool] * len(pool.devices))
             self._spans.append((pool, start, len(self.devices)))
 
+    def _taken_before(self) -> bytearray:
+        """The row of the table that says no more than which devices are in use."""
+        taken = self.surroundings.allocated.devices
+        row = bytearray(len(self.devices))
+        if taken:
+            for pool, start, end in self._spans:
+                driver, name = pool.id
+                for index in range(start, end):
+                    # A plain tuple equals the identity, and is made in half the time.
+                    if (driver, name, self.devices[index].device.name) in taken:
+                        row[index] = Code.IN_USE
+        return row
+
     def _add_claim(self, index: int, claim: ResourceClaim) -> None:
         first = len(self.requests)
         names: dict[str, int] = {}
@@ -154,9 +192,11 @@ class Problem:
                 f"exceeds the claim limit of {RESULTS_MAX}"
             )
         self._add_constraints(index, claim)
+        rows: dict[Hashable, Slate] = {}
         for slates in self.requests[first:]:
             for slate in slates:
                 slate.constraints = tuple(self._covering(slate))
+                slate.share_row(rows)
 
     def _add_request(self, claim_index: int, request: DeviceRequest, names: dict[str, int]) -> int:
         """Add a request; returns the fewest devices that satisfy it."""
@@ -164,13 +204,16 @@ class Problem:
         check_gates(claim, request, surroundings.features)
         slates: list[Slate] = []
         for sub, draft in enumerate(asks_of(claim, request, surroundings.classes)):
+            ask = draft.checked(surroundings.features)
             slate = Slate(
-                draft.checked(surroundings.features),
+                ask,
                 claim=claim_index,
                 request=len(self.requests),
                 sub=sub,
-                devices=len(self.devices),
+                status=bytearray(len(self.devices)) if ask.admin else bytearray(self._row),
             )
+            slate.by_class = surroundings.selectors.verdicts(slate.ask.class_selectors)
+            slate.by_request = surroundings.selectors.verdicts(slate.ask.selectors)
             if slate.ask.takes_all:
                 slate.all_devices = list(self._all_devices(slate))
                 slate.count = len(slate.all_devices)
@@ -247,9 +290,6 @@ class Problem:
         return code
 
     def _judge(self, slate: Slate, device: int) -> int:
-        pooled = self.devices[device]
-        if not slate.ask.admin and pooled.id in self.surroundings.allocated.devices:
-            return Code.IN_USE
         if not slate.ask.takes_all:
             code = self._unselectable(slate, device) or self._unfit(slate, device)
             if code:
@@ -264,17 +304,28 @@ class Problem:
         features = self.surroundings.features
         if pooled.device.binding_conditions and not features.device_binding_and_status:
             return Code.GATE_OFF
+        code = self._by_selectors(slate, device)
+        if code:
+            return code
+        if pooled.slice.spec.per_device_node_selection:
+            return self._off_node(slate, device)
+        return 0
+
+    def _by_selectors(self, slate: Slate, device: int) -> int:
         ask, selectors = slate.ask, self.surroundings.selectors
-        verdict = selectors.judge(ask.class_selectors, pooled)
+        shape = shape_of(self.devices[device])
+        verdict = slate.by_class.get(shape)
+        if verdict is None:
+            verdict = selectors.judge(ask.class_selectors, shape)
         if verdict is not True:
             owner = f"class {ask.device_class.metadata.name}"
             return self._not_selected(slate, device, owner, verdict) or Code.CLASS_SELECTOR
-        verdict = selectors.judge(ask.selectors, pooled)
+        verdict = slate.by_request.get(shape)
+        if verdict is None:
+            verdict = selectors.judge(ask.selectors, shape)
         if verdict is not True:
             owner = f"claim {ask.claim_name}"
             return self._not_selected(slate, device, owner, verdict) or Code.REQUEST_SELECTOR
-        if pooled.slice.spec.per_device_node_selection:
-            return self._off_node(slate, device)
         return 0
 
     def _not_selected(

@@ -44,8 +44,9 @@ from dryrack.allocation.requests import RESULTS_MAX
 from dryrack.allocation.search import Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Sequence
 
+    from dryrack.allocation.bounds import Group
     from dryrack.allocation.constraints import Constraint
     from dryrack.allocation.problem import Problem, Slate
     from dryrack.allocation.search import Frame
@@ -68,6 +69,7 @@ class SearchProof:
         self._least_after = self._least_results()
         self._likeness = Likeness(problem, self._slates)
         self._bounds = Bounds(problem, self._likeness)
+        self._plans: dict[int, Sequence[Group]] = {}
         self._dead: set[Hashable] = set()
         # Whether the walk may be cut below its root.
         self.cuts = not (self._leaves_traces() or self._limit_hides_mines() or self._odd_amounts())
@@ -76,7 +78,7 @@ class SearchProof:
         """Whether the bounds alone show that there is nothing to find, and no error either."""
         if not self._problem.requests:
             return False
-        return self._out_of_bounds(Walk(self._problem), list(self._later(0)))
+        return self._bounds.impossible(Walk(self._problem), None, self._plan(0))
 
     # What the walk asks.
 
@@ -86,7 +88,8 @@ class SearchProof:
             if walk.counts[slate.claim] + self._least_after[request] > RESULTS_MAX:
                 return True
             frame.key = self._key(walk, frame)
-            return frame.key in self._dead or self._out_of_bounds(walk, list(self._later(request)))
+            plan = self._plan(request)
+            return frame.key in self._dead or self._bounds.impossible(walk, None, plan)
         if frame.slot == 0 and len(self._problem.requests[request]) == 1:
             # Nothing changed since the request was entered.
             return False
@@ -96,7 +99,7 @@ class SearchProof:
         if self._mined[request] and self._has_mine(slate):
             return False
         now = Demand(request, (slate,), slate.count - frame.slot, frame.cursor)
-        return self._out_of_bounds(walk, [now, *self._later(request + 1)])
+        return self._bounds.impossible(walk, now, self._plan(request + 1))
 
     def failed(self, frame: Frame) -> None:
         if frame.key is not None and len(self._dead) < _DEAD_ENDS_MAX:
@@ -125,8 +128,12 @@ class SearchProof:
 
     # Bounds.
 
-    def _out_of_bounds(self, walk: Walk, demands: list[Demand]) -> bool:
-        return bool(demands) and self._bounds.impossible(walk, demands)
+    def _plan(self, request: int) -> Sequence[Group]:
+        """What is demanded from this request up to the next mine; it never changes."""
+        plan = self._plans.get(request)
+        if plan is None:
+            plan = self._plans[request] = self._bounds.plan(self._later(request))
+        return plan
 
     def _later(self, request: int) -> Iterator[Demand]:
         """What requests need from this one up to the next mine."""

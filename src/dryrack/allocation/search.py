@@ -184,6 +184,7 @@ class Walk:
             return self._enter(slate.request + 1)
         if self.counts[slate.claim] + slate.count > RESULTS_MAX:
             self.limited = slate
+            self.dead_ends += 1
             return Ending.EXCEEDED
         return self._open(Frame(slate, 0))
 
@@ -218,7 +219,8 @@ class Walk:
             if ((slate.claim, device) in self.held) if admin else holds[device]:
                 continue
             code = status[device]
-            if code != USABLE and self._settle(slate, device, code) != USABLE:
+            # Above these are the codes of refusals.
+            if code > FAILED or (code != USABLE and self._settle(slate, device, code) != USABLE):
                 continue
             if self._try(frame, device):
                 frame.cursor = position + 1
