@@ -11,7 +11,7 @@ MEANINGS: dict[Code, str] = {
     Code.NODE: "The device, its pool or the pod does not go with the node.",
     Code.GATE_OFF: "The device needs a feature gate that is off.",
     Code.CAPACITY_ABSENT: "The request asks for a capacity that the device does not have.",
-    Code.CAPACITY_POLICY: "The amount asked for is not one that the device's request policy allows.",
+    Code.CAPACITY_POLICY: "The device's request policy does not allow the amount asked for.",
     Code.CAPACITY_SHORT: "Too little of a capacity is left on a device that is shared.",
     Code.COUNTER_SHORT: "Too little is left in a counter set that the device draws on.",
     Code.TAINTED: "The device has a taint that the request does not tolerate.",

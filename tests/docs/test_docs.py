@@ -1,0 +1,78 @@
+"""The documents are true: examples run as shown, links lead somewhere, references are current."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.console import examples, fits
+from tests.docs.reference import DOCS, PAGES
+
+from dryrack.allocation.glossary import MEANINGS
+from dryrack.allocation.reasons import Code
+
+ROOT = Path(__file__).parents[2]
+PAGES_WITH_EXAMPLES = [path for path in sorted(ROOT.glob("docs/**/*.md")) if examples(path)]
+EVERY_PAGE = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+EXAMPLES = "src/dryrack/cli/examples"
+# One screen of a laptop.
+README_LINES_MAX = 45
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
+def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    """Every command of a page, run in order, prints what stands below it."""
+    shutil.copytree(ROOT / EXAMPLES, tmp_path / EXAMPLES)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    here = "."
+    for example in examples(page):
+        if example.command.startswith("cd "):
+            here = example.command.removeprefix("cd ")
+            continue
+        done = subprocess.run(
+            ["bash", "-c", example.command],
+            cwd=tmp_path / here,
+            env={**os.environ, "PATH": path, "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+        assert "Traceback" not in done.stderr
+        assert example.output is None or fits(example.output, done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """A link to a file of the repository is a file of the repository."""
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_reference_pages_follow_the_code(name: str) -> None:
+    """Otherwise run: python -m tests.docs.reference."""
+    assert (DOCS / name).read_text() == PAGES[name]()
+
+
+def test_every_reason_is_explained() -> None:
+    """A code without a meaning is of no use to anybody."""
+    assert set(MEANINGS) == set(Code)
+
+
+def test_the_readme_fits_on_one_screen() -> None:
+    """What, two commands, what it does not do; the rest is elsewhere."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
+
+
+def test_an_example_that_prints_something_else_is_noticed() -> None:
+    """The comparison itself can fail."""
+    assert fits("a ...\n...\nz\n", "a b\nc\nd\nz\n")
+    assert not fits("a ...\nz\n", "a b\nc\nz\n")
