@@ -175,7 +175,7 @@ PLANTED: dict[str, list[tuple[type, str, Any]]] = {
     "everything is a twin": [(Likeness, "twin_key", lambda self, walk, frame, device: 0)],
     # Bounds would spare the search the state that it then takes for another.
     "every state has been seen": [
-        (Bounds, "impossible", lambda self, walk, demands: False),
+        (Bounds, "impossible", lambda self, walk, now, plan: False),
         (SearchProof, "_key", lambda self, walk, frame: 0),
     ],
 }
