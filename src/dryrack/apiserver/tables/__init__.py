@@ -1,0 +1,49 @@
+"""
+Objects as rows for people, with the columns that kubectl users know.
+
+The names, types, order and priority of columns and the contents of cells are the real server's;
+the descriptions of columns are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.tables.catalog import shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.tables.columns import Shape
+
+Raw = dict[str, Any]
+
+__all__ = ["PrintedTables"]
+
+
+def _no_shape(resource: Resource) -> Shape | None:
+    del resource
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedTables:
+    """The `Tables` of the server; custom kinds bring their own shapes."""
+
+    custom: Callable[[Resource], Shape | None] = field(default=_no_shape)
+
+    def columns(self, resource: Resource) -> list[Raw]:
+        return [column.as_json() for column in self._shape(resource).columns]
+
+    def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
+        return self._shape(resource).cells(obj, now)
+
+    def conditions(self, resource: Resource, obj: Raw) -> list[dict[str, str]]:
+        """What a client may use to hide rows: that a pod has completed."""
+        conditions = self._shape(resource).conditions
+        return conditions(obj) if conditions else []
+
+    def _shape(self, resource: Resource) -> Shape:
+        return self.custom(resource) or shape_of(resource.storage)

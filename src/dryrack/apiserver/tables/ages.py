@@ -1,0 +1,69 @@
+"""Times as a person reads them: two or three significant figures of how long ago."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from dryrack.apiserver.tables.columns import JsonObject, dig
+
+_MINUTE = 60
+_HOUR = 60 * _MINUTE
+_DAY = 24 * _HOUR
+_YEAR = 365 * _DAY
+UNKNOWN = "<unknown>"
+INVALID = "<invalid>"
+
+
+def age(obj: JsonObject, now: float) -> str:
+    return since(dig(obj, "metadata", "creationTimestamp"), now)
+
+
+def since(timestamp: Any, now: float) -> str:
+    """How long ago a time of the API was; unknown if there is none."""
+    moment = seconds(timestamp)
+    return UNKNOWN if moment is None else human(now - moment)
+
+
+def seconds(timestamp: Any) -> float | None:
+    """A time of the API in seconds since 1970, or nothing if it is none."""
+    if not isinstance(timestamp, str) or not timestamp:
+        return None
+    try:
+        return datetime.fromisoformat(timestamp).timestamp()
+    except ValueError:
+        return None
+
+
+def human(duration: float) -> str:
+    # A clock that is less than two seconds behind counts as right.
+    whole = int(duration)
+    if whole < -1:
+        return INVALID
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    return _minutes_and_hours(whole) if whole < 8 * _HOUR else _days_and_years(whole)
+
+
+def _minutes_and_hours(whole: int) -> str:
+    if whole < 10 * _MINUTE:
+        return _two(whole // _MINUTE, "m", whole % _MINUTE, "s")
+    if whole < 3 * _HOUR:
+        return f"{whole // _MINUTE}m"
+    return _two(whole // _HOUR, "h", whole // _MINUTE % 60, "m")
+
+
+def _days_and_years(whole: int) -> str:
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR}h"
+    if whole < 8 * _DAY:
+        return _two(whole // _DAY, "d", whole // _HOUR % 24, "h")
+    if whole < 2 * _YEAR:
+        return f"{whole // _DAY}d"
+    if whole < 8 * _YEAR:
+        return _two(whole // _YEAR, "y", whole // _DAY % 365, "d")
+    return f"{whole // _YEAR}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"

@@ -1,0 +1,64 @@
+"""Which shape each built-in kind has, by `plural.group`."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from dryrack.apiserver.tables import core, devices, stored, workloads
+from dryrack.apiserver.tables.pods import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.apiserver.tables.columns import Shape
+
+SHAPES: Mapping[str, Shape] = MappingProxyType(
+    {
+        "configmaps": core.CONFIG_MAPS,
+        "endpoints": stored.ENDPOINTS,
+        "events": core.EVENTS,
+        "namespaces": core.NAMESPACES,
+        "nodes": core.NODES,
+        "persistentvolumeclaims": stored.VOLUME_CLAIMS,
+        "persistentvolumes": stored.VOLUMES,
+        "pods": PODS,
+        "podtemplates": workloads.POD_TEMPLATES,
+        "replicationcontrollers": workloads.REPLICATION_CONTROLLERS,
+        "resourcequotas": stored.QUOTAS,
+        "secrets": core.SECRETS,
+        "serviceaccounts": core.NAMED,
+        "services": stored.SERVICES,
+        "controllerrevisions.apps": workloads.CONTROLLER_REVISIONS,
+        "daemonsets.apps": workloads.DAEMON_SETS,
+        "deployments.apps": workloads.DEPLOYMENTS,
+        "replicasets.apps": workloads.REPLICA_SETS,
+        "statefulsets.apps": workloads.STATEFUL_SETS,
+        "cronjobs.batch": workloads.CRON_JOBS,
+        "jobs.batch": workloads.JOBS,
+        "leases.coordination.k8s.io": core.LEASES,
+        "endpointslices.discovery.k8s.io": stored.ENDPOINT_SLICES,
+        "events.events.k8s.io": core.EVENTS,
+        "runtimeclasses.node.k8s.io": stored.RUNTIME_CLASSES,
+        "poddisruptionbudgets.policy": devices.DISRUPTION_BUDGETS,
+        "clusterrolebindings.rbac.authorization.k8s.io": stored.ROLE_BINDINGS,
+        "rolebindings.rbac.authorization.k8s.io": stored.ROLE_BINDINGS,
+        "deviceclasses.resource.k8s.io": core.NAMED,
+        "devicetaintrules.resource.k8s.io": devices.TAINT_RULES,
+        "resourceclaims.resource.k8s.io": devices.CLAIMS,
+        "resourceclaimtemplates.resource.k8s.io": core.NAMED,
+        "resourceslices.resource.k8s.io": devices.SLICES,
+        "podgroups.scheduling.k8s.io": devices.POD_GROUPS,
+        "priorityclasses.scheduling.k8s.io": devices.PRIORITY_CLASSES,
+        "workloads.scheduling.k8s.io": core.NAMED,
+        "csidrivers.storage.k8s.io": stored.CSI_DRIVERS,
+        "csinodes.storage.k8s.io": stored.CSI_NODES,
+        "storageclasses.storage.k8s.io": stored.STORAGE_CLASSES,
+        "volumeattachments.storage.k8s.io": stored.VOLUME_ATTACHMENTS,
+    }
+)
+
+
+def shape_of(resource: str) -> Shape:
+    """The shape of a resource; kinds without columns of their own show when they were made."""
+    return SHAPES.get(resource, core.CREATED)

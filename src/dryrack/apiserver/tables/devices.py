@@ -1,0 +1,113 @@
+"""Rows of the kinds of dynamic resource allocation, of scheduling and of disruption."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.tables.ages import age, since
+from dryrack.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    Column,
+    Shape,
+    dig,
+    integers,
+    name_of,
+    plain,
+)
+from dryrack.apiserver.tables.labels import NONE
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.tables.columns import JsonObject
+
+
+def _claim_state(claim: JsonObject) -> str:
+    words = ["deleted"] if dig(claim, "metadata", "deletionTimestamp") else []
+    if dig(claim, "status", "allocation") is None:
+        return ",".join(words or ["pending"])
+    words.append("allocated")
+    if dig(claim, "status", "reservedFor"):
+        words.append("reserved")
+    return ",".join(words)
+
+
+def _claim(claim: JsonObject, now: float) -> list[Any]:
+    return [name_of(claim), _claim_state(claim), age(claim, now)]
+
+
+CLAIMS = Shape((NAME, *plain("State"), AGE), _claim)
+
+
+def _slice(obj: JsonObject, now: float) -> list[Any]:
+    paths = (("nodeName",), ("driver",), ("pool", "name"))
+    return [name_of(obj), *(dig(obj, "spec", *path, default="") for path in paths), age(obj, now)]
+
+
+SLICES = Shape((NAME, *plain("Node", "Driver", "Pool"), AGE), _slice)
+
+
+def _taint_rule(obj: JsonObject, now: float) -> list[Any]:
+    taint = dig(obj, "spec", "taint", default={})
+    added = taint.get("timeAdded")
+    words = [taint.get(name) or "" for name in ("key", "value", "effect")]
+    return [name_of(obj), *words, since(added, now) if added else "", age(obj, now)]
+
+
+TAINT_RULES = Shape((NAME, *plain("Key", "Value", "Effect", "TimeAdded"), AGE), _taint_rule)
+
+
+def _priority_class(obj: JsonObject, now: float) -> list[Any]:
+    return [
+        name_of(obj),
+        obj.get("value") or 0,
+        bool(obj.get("globalDefault")),
+        age(obj, now),
+        obj.get("preemptionPolicy") or "",
+    ]
+
+
+PRIORITY_CLASSES = Shape(
+    (
+        NAME,
+        *integers("Value"),
+        Column("Global-Default", "boolean"),
+        AGE,
+        *plain("PreemptionPolicy"),
+    ),
+    _priority_class,
+)
+
+
+def _group_status(group: JsonObject) -> str:
+    conditions = {entry["type"]: entry for entry in dig(group, "status", "conditions", default=())}
+    if disrupted := conditions.get("DisruptionTarget"):
+        return str(disrupted.get("reason") or "")
+    scheduled = conditions.get("PodGroupScheduled")
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
+
+
+def _pod_group(obj: JsonObject, now: float) -> list[Any]:
+    workload = dig(obj, "spec", "podGroupTemplateRef", "workload", "workloadName", default=NONE)
+    policy = "Basic" if dig(obj, "spec", "schedulingPolicy", "gang") is None else "Gang"
+    return [name_of(obj), policy, workload, _group_status(obj), age(obj, now)]
+
+
+POD_GROUPS = Shape((NAME, *plain("Policy", "Workload", "Status"), AGE), _pod_group)
+
+
+def _disruption_budget(obj: JsonObject, now: float) -> list[Any]:
+    bounds = (dig(obj, "spec", name) for name in ("minAvailable", "maxUnavailable"))
+    return [
+        name_of(obj),
+        *("N/A" if bound is None else str(bound) for bound in bounds),
+        dig(obj, "status", "disruptionsAllowed", default=0),
+        age(obj, now),
+    ]
+
+
+DISRUPTION_BUDGETS = Shape(
+    (NAME, *plain("Min Available", "Max Unavailable"), *integers("Allowed Disruptions"), AGE),
+    _disruption_budget,
+)

@@ -1,0 +1,229 @@
+"""Rows of the kinds that make pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.tables.ages import age, human, seconds, since
+from dryrack.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    Column,
+    Shape,
+    dig,
+    integers,
+    name_of,
+    plain,
+    wide,
+)
+from dryrack.apiserver.tables.labels import NONE, labels_text, selector_text
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.tables.columns import JsonObject
+
+_WIDE = wide("Containers", "Images", "Selector")
+
+
+def _containers(template: JsonObject) -> list[Any]:
+    """The names of a template's containers and their images."""
+    containers = dig(template, "spec", "containers", default=())
+    names = ",".join(entry.get("name") or "" for entry in containers)
+    return [names, ",".join(entry.get("image") or "" for entry in containers)]
+
+
+def _template(obj: JsonObject) -> JsonObject:
+    template: JsonObject = dig(obj, "spec", "template", default={})
+    return template
+
+
+def _selector(obj: JsonObject) -> str:
+    return selector_text(dig(obj, "spec", "selector")) or NONE
+
+
+def _count(obj: JsonObject, *path: str) -> int:
+    count: int = dig(obj, *path, default=0)
+    return count
+
+
+def _deployment(obj: JsonObject, now: float) -> list[Any]:
+    ready, desired = _count(obj, "status", "readyReplicas"), _count(obj, "spec", "replicas")
+    return [
+        name_of(obj),
+        f"{ready}/{desired}",
+        _count(obj, "status", "updatedReplicas"),
+        _count(obj, "status", "availableReplicas"),
+        age(obj, now),
+        *_containers(_template(obj)),
+        selector_text(dig(obj, "spec", "selector")),
+    ]
+
+
+DEPLOYMENTS = Shape((NAME, *plain("Ready", "Up-to-date", "Available"), AGE, *_WIDE), _deployment)
+
+
+def _counts(obj: JsonObject, now: float) -> list[Any]:
+    return [
+        name_of(obj),
+        _count(obj, "spec", "replicas"),
+        _count(obj, "status", "replicas"),
+        _count(obj, "status", "readyReplicas"),
+        age(obj, now),
+        *_containers(_template(obj)),
+    ]
+
+
+def _replica_set(obj: JsonObject, now: float) -> list[Any]:
+    return [*_counts(obj, now), _selector(obj)]
+
+
+def _replication_controller(obj: JsonObject, now: float) -> list[Any]:
+    return [*_counts(obj, now), labels_text(dig(obj, "spec", "selector"))]
+
+
+_REPLICAS = (NAME, *integers("Desired", "Current", "Ready"), AGE, *_WIDE)
+REPLICA_SETS = Shape(_REPLICAS, _replica_set)
+REPLICATION_CONTROLLERS = Shape(_REPLICAS, _replication_controller)
+
+
+def _stateful_set(obj: JsonObject, now: float) -> list[Any]:
+    ready, desired = _count(obj, "status", "readyReplicas"), _count(obj, "spec", "replicas")
+    return [name_of(obj), f"{ready}/{desired}", age(obj, now), *_containers(_template(obj))]
+
+
+STATEFUL_SETS = Shape((NAME, *plain("Ready"), AGE, *wide("Containers", "Images")), _stateful_set)
+
+_DAEMON_COUNTS = (
+    "desiredNumberScheduled",
+    "currentNumberScheduled",
+    "numberReady",
+    "updatedNumberScheduled",
+    "numberAvailable",
+)
+
+
+def _daemon_set(obj: JsonObject, now: float) -> list[Any]:
+    return [
+        name_of(obj),
+        *(_count(obj, "status", name) for name in _DAEMON_COUNTS),
+        labels_text(dig(_template(obj), "spec", "nodeSelector")),
+        age(obj, now),
+        *_containers(_template(obj)),
+        _selector(obj),
+    ]
+
+
+DAEMON_SETS = Shape(
+    (
+        NAME,
+        *integers("Desired", "Current", "Ready", "Up-to-date", "Available"),
+        *plain("Node Selector"),
+        AGE,
+        *_WIDE,
+    ),
+    _daemon_set,
+)
+
+
+def _has(obj: JsonObject, kind: str) -> bool:
+    conditions = dig(obj, "status", "conditions", default=())
+    # The first one of its type counts, should it be there twice.
+    found = [entry.get("status") for entry in conditions if entry.get("type") == kind]
+    return found[:1] == ["True"]
+
+
+def _job_status(job: JsonObject) -> str:
+    for kind in ("Complete", "Failed"):
+        if _has(job, kind):
+            return kind
+    if dig(job, "metadata", "deletionTimestamp"):
+        return "Terminating"
+    unfinished = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+    return next((kind for kind in unfinished if _has(job, kind)), "Running")
+
+
+def _completions(job: JsonObject) -> str:
+    done, wanted = _count(job, "status", "succeeded"), dig(job, "spec", "completions")
+    if wanted is not None:
+        return f"{done}/{wanted}"
+    parallelism = _count(job, "spec", "parallelism")
+    return f"{done}/1 of {parallelism}" if parallelism > 1 else f"{done}/1"
+
+
+def _job_duration(job: JsonObject, now: float) -> str:
+    started = seconds(dig(job, "status", "startTime"))
+    if started is None:
+        return ""
+    ended = seconds(dig(job, "status", "completionTime"))
+    return human((now if ended is None else ended) - started)
+
+
+def _job(job: JsonObject, now: float) -> list[Any]:
+    return [
+        name_of(job),
+        _job_status(job),
+        _completions(job),
+        _job_duration(job, now),
+        age(job, now),
+        *_containers(_template(job)),
+        _selector(job),
+    ]
+
+
+JOBS = Shape((NAME, *plain("Status", "Completions", "Duration"), AGE, *_WIDE), _job)
+
+
+def _cron_job(obj: JsonObject, now: float) -> list[Any]:
+    suspended, last = dig(obj, "spec", "suspend"), dig(obj, "status", "lastScheduleTime")
+    job = dig(obj, "spec", "jobTemplate", default={})
+    return [
+        name_of(obj),
+        dig(obj, "spec", "schedule", default=""),
+        dig(obj, "spec", "timeZone", default=NONE),
+        "<unset>" if suspended is None else str(bool(suspended)),
+        len(dig(obj, "status", "active", default=())),
+        since(last, now) if last else NONE,
+        age(obj, now),
+        *_containers(_template(job)),
+        _selector(job),
+    ]
+
+
+CRON_JOBS = Shape(
+    (
+        NAME,
+        *plain("Schedule", "Timezone"),
+        Column("Suspend", "boolean"),
+        *integers("Active"),
+        *plain("Last Schedule"),
+        AGE,
+        *_WIDE,
+    ),
+    _cron_job,
+)
+
+
+def _controller_revision(obj: JsonObject, now: float) -> list[Any]:
+    owners = dig(obj, "metadata", "ownerReferences", default=())
+    owner = next((entry for entry in owners if entry.get("controller")), None)
+    return [name_of(obj), _owner_text(owner), obj.get("revision") or 0, age(obj, now)]
+
+
+def _owner_text(owner: JsonObject | None) -> str:
+    if owner is None:
+        return NONE
+    group = owner["apiVersion"].rpartition("/")[0]
+    kind = f"{owner['kind']}.{group}" if group else owner["kind"]
+    return f"{kind.lower()}/{owner['name']}"
+
+
+CONTROLLER_REVISIONS = Shape((NAME, *plain("Controller", "Revision"), AGE), _controller_revision)
+
+
+def _pod_template(obj: JsonObject, now: float) -> list[Any]:
+    del now
+    template = obj.get("template") or {}
+    labels = labels_text(dig(template, "metadata", "labels"))
+    return [name_of(obj), *_containers(template), labels]
+
+
+POD_TEMPLATES = Shape((NAME, *plain("Containers", "Images", "Pod Labels")), _pod_template)
