@@ -18,6 +18,7 @@ import (
 	"reflect"
 	"time"
 
+	"dryrack.dev/oracle/clock"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -146,12 +147,14 @@ func (o *oracle) allocate(q question, enabled structured.Features, timeout time.
 		}
 	}()
 	state, cache := inUse(q), o.cache(enabled)
-	start := time.Now()
-	allocator, err := structured.NewAllocator(ctx, enabled, state, q.Classes, q.Slices, cache)
-	if err == nil {
-		a.Results, err = allocator.Allocate(ctx, q.Node, q.Claims)
-	}
-	a.Nanos = time.Since(start).Nanoseconds()
+	var allocator structured.Allocator
+	var err error
+	a.Nanos = clock.Measure(func() {
+		allocator, err = structured.NewAllocator(ctx, enabled, state, q.Classes, q.Slices, cache)
+		if err == nil {
+			a.Results, err = allocator.Allocate(ctx, q.Node, q.Claims)
+		}
+	}).Nanoseconds()
 	if allocator != nil {
 		a.AllocateOneCalls = calls(allocator)
 	}

@@ -13,8 +13,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
+	"dryrack.dev/oracle/clock"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apiserver/pkg/cel/environment"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
@@ -72,9 +72,10 @@ func (o *oracle) answer(q question) (a answer) {
 		EnableConsumableCapacity: q.ConsumableCapacity,
 		EnableListTypeAttributes: q.ListTypeAttributes,
 	})
-	start := time.Now()
-	compiled := compile(q.Expression, dracel.Options{EnvType: &environmentType})
-	a.CompileNanos = time.Since(start).Nanoseconds()
+	var compiled dracel.CompilationResult
+	a.CompileNanos = clock.Measure(func() {
+		compiled = compile(q.Expression, dracel.Options{EnvType: &environmentType})
+	}).Nanoseconds()
 	a.Cost = compiled.MaxCost
 	if compiled.Error != nil {
 		a.CompileError = compiled.Error.Error()
@@ -102,11 +103,11 @@ func (a *answer) evaluate(compiled dracel.CompilationResult, q question) {
 	if q.Runs == 0 {
 		return
 	}
-	start := time.Now()
-	for range q.Runs {
-		_, _, _ = compiled.DeviceMatches(context.Background(), device)
-	}
-	a.NanosPerRun = time.Since(start).Nanoseconds() / int64(q.Runs)
+	a.NanosPerRun = clock.Measure(func() {
+		for range q.Runs {
+			_, _, _ = compiled.DeviceMatches(context.Background(), device)
+		}
+	}).Nanoseconds() / int64(q.Runs)
 }
 
 func run() error {
