@@ -36,7 +36,7 @@ FEATURES = (
 )
 
 # The real allocator searches exponentially; what takes it longer tells nothing new.
-TIMEOUT_SECONDS = 0.5
+TIMEOUT_SECONDS = 0.3
 
 SAFE_SELECTORS = (
     f'device.driver == "{GPU}"',

@@ -1,4 +1,4 @@
-"""Selectors whose evaluation is timed, from the simplest to the most that people write."""
+"""Selectors that are timed: what people write, and what somebody might write to do harm."""
 
 from __future__ import annotations
 
@@ -36,5 +36,22 @@ EXPRESSIONS: dict[str, dict[str, Any]] = {
         "bound": f'cel.bind(a, {ATTRIBUTES}, a.ecc && a.index < 4 && a.model != "l4")',
         "loop": f"{ATTRIBUTES}.all(name, name.size() < 10)",
         "missing, but guarded": f'"numa" in {ATTRIBUTES} && {ATTRIBUTES}.numa == 1',
+    }.items()
+}
+
+_TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+_DOUBLED = "".join(f"cel.bind(v{n + 1}, v{n} + v{n} + v{n} + v{n}, " for n in range(8))
+
+HOSTILE: dict[str, dict[str, Any]] = {
+    name: {**DEVICE, "expression": expression}
+    for name, expression in {
+        "loops in loops": "".join(f"{_TEN}.all(v{n}, " for n in range(6))
+        + "v0 + v5 >= 0"
+        + ")" * 6,
+        "text that grows": f'cel.bind(v0, "aaaaaaaa", {_DOUBLED}v8.size() > 0' + ")" * 9,
+        "nearly 10 KiB": " || ".join(['device.driver == "x"'] * 420),
+        "lists in lists": "[" * 120 + "]" * 120 + " == []",
+        "not not not": "!" * 3000 + "true",
+        "pattern that backtracks": '"aaaaaaaaaaaaaaaaaaaaaaaaaaaaab".matches("(a*)*(a*)*c")',
     }.items()
 }

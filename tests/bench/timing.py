@@ -18,7 +18,7 @@ from tests.cel.compare import device_of
 from tests.oracle.verdicts import Prepared, our_verdict, real_verdict
 
 from dryrack.allocation import AllocationError
-from dryrack.cel import CompileError, Environment, compile_expression
+from dryrack.cel import CompileError, Environment, EvaluationError, compile_expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,6 +44,7 @@ RUNS_MAX = 200
 ADVERSARIAL_NANOS_MAX = 10_000_000
 ADVERSARIAL_FASTER_MIN = 100.0
 LONG_NANOS = 100_000_000
+HOSTILE_NANOS_MAX = 100_000_000
 TYPICAL_SLOWER_MAX = 3.0
 
 
@@ -127,12 +128,34 @@ def cel_row(oracle: Oracle[CelAnswer], name: str, case: Mapping[str, Any]) -> Ro
     return Row(name, ours, answer.nanos_per_run, goal, met, same)
 
 
+def hostile_row(oracle: Oracle[CelAnswer], name: str, case: Mapping[str, Any]) -> Row:
+    """An expression that is meant to hurt, from its text to its answer."""
+    [(_, answer)] = oracle.ask([{**case, "runs": 1}])
+    device = device_of(case)
+    same = _judge(case["expression"], device) == (
+        answer.compile_error or answer.match_error or answer.match
+    )
+    ours = _fastest(lambda: _judge(case["expression"], device))
+    theirs = answer.compile_nanos + answer.nanos_per_run
+    return Row(name, ours, theirs, "under 100 ms", ours < HOSTILE_NANOS_MAX, same)
+
+
+def _judge(expression: str, device: Device) -> str | bool:
+    program = compile_expression(expression, STORED)
+    if isinstance(program, CompileError):
+        return program.message
+    try:
+        return program.matches(device)
+    except EvaluationError as error:
+        return error.message
+
+
 def _match_often(program: Program, device: Device) -> None:
     for _ in range(MATCHES):
         program.matches(device)
 
 
-def _fastest(work: Callable[[], None]) -> int:
+def _fastest(work: Callable[[], object]) -> int:
     """The fewest nanoseconds of as many runs as the time for measuring allows."""
     best: int | None = None
     end = time.perf_counter() + MEASURE_SECONDS
