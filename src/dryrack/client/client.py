@@ -1,0 +1,312 @@
+"""
+The verbs of the Kubernetes API, on raw objects.
+
+Objects go in and come out as JSON builtins; a refusal is raised as an `ApiError`. The client adds
+no policy: it neither retries nor caches. An object that is returned may be shared with others who
+read it; nobody changes one in place.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from dryrack.client.endpoints import Endpoint
+from dryrack.client.errors import TransportError, error_of
+from dryrack.client.lines import lines_of
+from dryrack.client.transport import ADMIN, Request, Response, Stream, Transport, User
+
+Raw = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_decode_object = msgspec.json.Decoder(Raw).decode
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+# The size of a page of client-go; one page is far below what a server may refuse to send.
+PAGE_OBJECTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What was there at a revision."""
+
+    items: tuple[Raw, ...]
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead."""
+
+    type: str
+    object: Raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which objects of a kind; nothing said: all of them, in all namespaces."""
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+
+    def query(self) -> dict[str, str]:
+        found = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        return {key: value for key, value in found.items() if value}
+
+
+EVERYTHING = Selection()
+
+
+class Client:
+    """Talks to one cluster as one user."""
+
+    def __init__(self, transport: Transport, *, user: User = ADMIN, agent: str = "dryrack") -> None:
+        self._transport = transport
+        self._user = user
+        self._headers = {"accept": JSON, "user-agent": agent}
+
+    async def get(self, endpoint: Endpoint, name: str, namespace: str = "") -> Raw:
+        """One object."""
+        return await self._ask("GET", endpoint.path(namespace, name))
+
+    async def list(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Listing:
+        """All that is selected, page by page, at one revision."""
+        items: list[Raw] = []
+        query = selection.query() | {"limit": str(PAGE_OBJECTS)}
+        while True:
+            page = await self._ask("GET", endpoint.path(selection.namespace), query)
+            # Items of a list leave out what the list says once for all of them.
+            kind = {"kind": endpoint.kind, "apiVersion": endpoint.api_version}
+            items += (kind | item for item in page.get("items") or ())
+            metadata = page.get("metadata") or {}
+            if not metadata.get("continue"):
+                return Listing(tuple(items), str(metadata.get("resourceVersion", "")))
+            query["continue"] = metadata["continue"]
+
+    async def create(self, endpoint: Endpoint, obj: Raw, *, subresource: str = "") -> Raw:
+        """A new object, or what is posted to a part of one, as a binding is."""
+        metadata = obj.get("metadata") or {}
+        name = metadata.get("name", "") if subresource else ""
+        path = endpoint.path(metadata.get("namespace", ""), name, subresource)
+        return await self._ask("POST", path, body=_typed(endpoint, obj))
+
+    async def update(self, endpoint: Endpoint, obj: Raw, *, subresource: str = "") -> Raw:
+        """The whole object; refused if it has changed since it was read."""
+        return await self._ask("PUT", _path(endpoint, obj, subresource), body=_typed(endpoint, obj))
+
+    async def patch(
+        self,
+        endpoint: Endpoint,
+        name: str,
+        patch: Any,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        media_type: str = MERGE_PATCH,
+    ) -> Raw:
+        """A change; of which kind, the media type says."""
+        path = endpoint.path(namespace, name, subresource)
+        return await self._ask("PATCH", path, body=patch, media_type=media_type)
+
+    async def apply(
+        self,
+        endpoint: Endpoint,
+        obj: Raw,
+        *,
+        manager: str,
+        subresource: str = "",
+        force: bool = False,
+    ) -> Raw:
+        """Server-side apply: these fields, in the name of a field manager."""
+        return await self._ask(
+            "PATCH",
+            _path(endpoint, obj, subresource),
+            {"fieldManager": manager, "force": "true" if force else "false"},
+            body=_typed(endpoint, obj),
+            media_type=APPLY_PATCH,
+        )
+
+    async def delete(
+        self,
+        endpoint: Endpoint,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        revision: str = "",
+        grace_seconds: int | None = None,
+        propagation: str = "",
+    ) -> Raw:
+        """Begins a deletion; of that object and no namesake if `uid` is given."""
+        options: Raw = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        expected = {"uid": uid, "resourceVersion": revision}
+        expected = {key: value for key, value in expected.items() if value}
+        if expected:
+            options["preconditions"] = expected
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        if propagation:
+            options["propagationPolicy"] = propagation
+        return await self._ask("DELETE", endpoint.path(namespace, name), body=options)
+
+    async def delete_collection(self, endpoint: Endpoint, selection: Selection) -> Raw:
+        """Begins the deletion of all that is selected."""
+        return await self._ask("DELETE", endpoint.path(selection.namespace), selection.query())
+
+    async def get_path(self, path: str) -> Raw:
+        """A document that is no object of a kind, as those of discovery."""
+        return await self._ask("GET", path)
+
+    @asynccontextmanager
+    async def watch(
+        self,
+        endpoint: Endpoint,
+        selection: Selection = EVERYTHING,
+        *,
+        revision: str = "",
+        timeout_seconds: int | None = None,
+        with_initial_events: bool = False,
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        """
+        What changes after a revision; closed with the block.
+
+        With initial events it begins with one ADDED for every object that is there, followed by a
+        bookmark that `ends_initial_events` knows.
+        """
+        query = selection.query() | {"watch": "true", "allowWatchBookmarks": "true"}
+        if timeout_seconds is not None:
+            query["timeoutSeconds"] = str(timeout_seconds)
+        if revision:
+            query["resourceVersion"] = revision
+        if with_initial_events:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        request = self._request("GET", endpoint.path(selection.namespace), query)
+        stream = await self._stream(request)
+        try:
+            async with aclosing(_events(stream)) as events:
+                yield events
+        finally:
+            await stream.aclose()
+
+    async def text(self, endpoint: Endpoint, name: str, *, namespace: str, subresource: str) -> str:
+        """What a part of an object answers in plain text, as logs do."""
+        request = self._request("GET", endpoint.path(namespace, name, subresource), {})
+        request = replace(request, headers=self._headers | {"accept": "*/*"})
+        return (await self._send(request)).decode()
+
+    async def _stream(self, request: Request) -> Stream:
+        response = await self._transport.send(request)
+        if isinstance(response.body, bytes):
+            _raise_for(response, response.body)
+            raise TransportError(f"{request.path}: the server answered a watch with one document")
+        if response.status != 200:
+            _raise_for(response, await _whole(response))
+        return response.body
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        body: Any = None,
+        media_type: str = JSON,
+    ) -> Raw:
+        request = self._request(method, path, query or {}, body=body, media_type=media_type)
+        return _read(await self._send(request), path)
+
+    async def _send(self, request: Request) -> bytes:
+        response = await self._transport.send(request)
+        body = await _whole(response)
+        _raise_for(response, body)
+        return body
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        body: Any = None,
+        media_type: str = JSON,
+    ) -> Request:
+        headers, data = self._headers, b""
+        if body is not None:
+            headers, data = headers | {"content-type": media_type}, _encode(body)
+        return Request(method, path, urlencode(query), headers, data, self._user)
+
+
+def _path(endpoint: Endpoint, obj: Raw, subresource: str) -> str:
+    metadata = obj["metadata"]
+    return endpoint.path(metadata.get("namespace", ""), metadata["name"], subresource)
+
+
+def _typed(endpoint: Endpoint, obj: Raw) -> Raw:
+    return {"kind": endpoint.kind, "apiVersion": endpoint.api_version} | obj
+
+
+async def _whole(response: Response) -> bytes:
+    if isinstance(response.body, bytes):
+        return response.body
+    try:
+        return b"".join([chunk async for chunk in response.body])
+    finally:
+        await response.body.aclose()
+
+
+def _raise_for(response: Response, body: bytes) -> None:
+    if response.status < 400:
+        return
+    try:
+        status = _decode(body)
+    except msgspec.DecodeError:
+        status = None
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        text = body[:200].decode(errors="replace").strip()
+        status = {"code": response.status, "message": text or f"HTTP {response.status}"}
+    raise error_of({"code": response.status} | status)
+
+
+def _read(body: bytes, path: str) -> Raw:
+    try:
+        return _decode_object(body)
+    except msgspec.DecodeError as error:
+        raise TransportError(f"{path}: the answer is no JSON object: {error}") from error
+
+
+class _Envelope(msgspec.Struct):
+    type: str
+    object: Raw
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
+async def _events(stream: Stream) -> AsyncGenerator[WatchEvent, None]:
+    async with aclosing(lines_of(stream)) as lines:
+        async for line in lines:
+            try:
+                envelope = _decode_envelope(line)
+            except msgspec.DecodeError as error:
+                raise TransportError(f"a watch event is no JSON: {error}") from error
+            if envelope.type == "ERROR":
+                raise error_of(envelope.object)
+            yield WatchEvent(envelope.type, envelope.object)
+
+
+def ends_initial_events(event: WatchEvent) -> bool:
+    """Whether all that was there when a watch began has been sent."""
+    if event.type != "BOOKMARK":
+        return False
+    annotations = event.object.get("metadata", {}).get("annotations") or {}
+    return bool(annotations.get("k8s.io/initial-events-end") == "true")

@@ -1,0 +1,51 @@
+"""Where objects of a kind are: the kinds that engines of ours read and write, by name."""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A plural in a version of a group; `group` is "" for the core."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    is_namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """The name among all groups: "pods", "resourceclaims.resource.k8s.io"."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of a collection, an object, or a part of one."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if self.is_namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts += [self.plural, *(part for part in (name, subresource) if part)]
+        return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+NAMESPACES = Endpoint("", "v1", "namespaces", "Namespace", is_namespaced=False)
+NODES = Endpoint("", "v1", "nodes", "Node", is_namespaced=False)
+PODS = Endpoint("", "v1", "pods", "Pod")
+CONFIG_MAPS = Endpoint("", "v1", "configmaps", "ConfigMap")
+SERVICE_ACCOUNTS = Endpoint("", "v1", "serviceaccounts", "ServiceAccount")
+EVENTS = Endpoint("", "v1", "events", "Event")
+DEPLOYMENTS = Endpoint("apps", "v1", "deployments", "Deployment")
+REPLICA_SETS = Endpoint("apps", "v1", "replicasets", "ReplicaSet")
+DAEMON_SETS = Endpoint("apps", "v1", "daemonsets", "DaemonSet")
+STATEFUL_SETS = Endpoint("apps", "v1", "statefulsets", "StatefulSet")
+CONTROLLER_REVISIONS = Endpoint("apps", "v1", "controllerrevisions", "ControllerRevision")
+JOBS = Endpoint("batch", "v1", "jobs", "Job")
+LEASES = Endpoint("coordination.k8s.io", "v1", "leases", "Lease")
+CLAIMS = Endpoint("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+TEMPLATES = Endpoint("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
+SLICES = Endpoint("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", is_namespaced=False)
+CLASSES = Endpoint("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", is_namespaced=False)

@@ -1,0 +1,282 @@
+"""
+A cache of all objects of a kind, kept by a watch.
+
+An `Informer` lists once and watches from there on; when the server no longer knows its revision it
+lists again and tells its listeners the difference. Whatever happens to the connection, listeners
+hear of every object's last state, in the order of its changes; they may miss states in between.
+
+Promise: a listener is called once with `(None, new)` for each object there is, with `(old, new)`
+for a change and with `(old, None)` when it is gone. Objects are shared: nobody changes them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from dryrack.base.ports import Chance
+from dryrack.client.client import (
+    EVERYTHING,
+    Client,
+    Selection,
+    WatchEvent,
+    ends_initial_events,
+)
+from dryrack.client.endpoints import Endpoint
+from dryrack.client.errors import (
+    ApiError,
+    BadRequestError,
+    GoneError,
+    InvalidError,
+    TransportError,
+)
+from dryrack.client.timekeeping import Timekeeper, fraction, jittered, sleep
+
+Raw = dict[str, Any]
+Listener = Callable[[Raw | None, Raw | None], None]
+
+_log = logging.getLogger(__name__)
+
+# client-go waits from 0.8 s up to 30 s between attempts to reach a server that is not there.
+BACKOFF_SECONDS_MIN = 0.8
+BACKOFF_SECONDS_MAX = 30.0
+
+# The server ends a watch between five and ten minutes, as reflectors ask, so that a connection
+# that died silently is noticed.
+WATCH_SECONDS_MIN = 300
+
+
+class Name(NamedTuple):
+    """Which object of a kind; `namespace` is "" for kinds without one."""
+
+    namespace: str
+    name: str
+
+
+def name_of(obj: Raw) -> Name:
+    metadata = obj["metadata"]
+    return Name(metadata.get("namespace", ""), metadata["name"])
+
+
+class Index:
+    """Objects by something about them; kept by an informer."""
+
+    def __init__(self, keys_of: Callable[[Raw], Iterable[str]]) -> None:
+        self._keys_of = keys_of
+        self._found: dict[str, dict[Name, Raw]] = {}
+
+    def get(self, key: str) -> tuple[Raw, ...]:
+        """All objects with that key, in the order of their names."""
+        found = self._found.get(key, {})
+        return tuple(found[name] for name in sorted(found))
+
+    def change(self, old: Raw | None, new: Raw | None) -> None:
+        for key in self._keys_of(old) if old is not None else ():
+            bucket = self._found.get(key, {})
+            bucket.pop(name_of(old or {}), None)
+            if not bucket:
+                self._found.pop(key, None)
+        for key in self._keys_of(new) if new is not None else ():
+            self._found.setdefault(key, {})[name_of(new or {})] = new or {}
+
+
+class Informer:
+    """See the module's docstring. `run` keeps it going; nothing happens before."""
+
+    def __init__(
+        self,
+        client: Client,
+        endpoint: Endpoint,
+        *,
+        clock: Timekeeper,
+        chance: Chance,
+        selection: Selection = EVERYTHING,
+    ) -> None:
+        self.endpoint = endpoint
+        self.synced = asyncio.Event()
+        self._client = client
+        self._selection = selection
+        self._clock = clock
+        self._chance = chance
+        self._objects: dict[Name, Raw] = {}
+        self._listeners: list[Listener] = []
+        self._indexes: dict[str, Index] = {}
+        self._revision = ""
+        self._moved = asyncio.Event()
+        self._serves_initial_events = True
+
+    @property
+    def objects(self) -> Mapping[Name, Raw]:
+        """What is known now; it goes on changing."""
+        return self._objects
+
+    def get(self, namespace: str, name: str) -> Raw | None:
+        return self._objects.get(Name(namespace, name))
+
+    def all(self, namespace: str = "") -> tuple[Raw, ...]:
+        """Every object, or those of a namespace, in the order of their names."""
+        names = sorted(n for n in self._objects if not namespace or n.namespace == namespace)
+        return tuple(self._objects[name] for name in names)
+
+    def listen(self, listener: Listener) -> None:
+        """Hears of everything from now on, and first of what is known already."""
+        self._listeners.append(listener)
+        for obj in self.all():
+            listener(None, obj)
+
+    def index(self, name: str, keys_of: Callable[[Raw], Iterable[str]]) -> Index:
+        """An index that several may share by its name."""
+        if name not in self._indexes:
+            self._indexes[name] = Index(keys_of)
+            for obj in self.all():
+                self._indexes[name].change(None, obj)
+        return self._indexes[name]
+
+    async def reached(self, revision: str) -> None:
+        """Waits until the cache has seen a revision (of this kind)."""
+        while not self._revision or int(self._revision) < int(revision):
+            await self._moved.wait()
+
+    async def parted(self, name: Name, uid: str) -> None:
+        """Waits until an object is gone, or known to be going."""
+        while (obj := self._objects.get(name)) is not None:
+            metadata = obj["metadata"]
+            if metadata.get("uid") != uid or "deletionTimestamp" in metadata:
+                return
+            await self._moved.wait()
+
+    async def run(self) -> None:
+        """Lists and watches until it is cancelled."""
+        failures = 0
+        while True:
+            try:
+                await self._follow()
+                failures = 0
+            except GoneError:
+                self._revision = ""
+                failures = 0
+            except (ApiError, TransportError) as error:
+                failures += 1
+                wait = min(BACKOFF_SECONDS_MIN * 2 ** min(failures - 1, 10), BACKOFF_SECONDS_MAX)
+                _log.warning("watch of %s: %s", self.endpoint.resource, error)
+                await sleep(self._clock, jittered(self._chance, wait))
+
+    async def _follow(self) -> None:
+        """One watch, with the listing that it needs before."""
+        if not self._revision and self._serves_initial_events:
+            try:
+                await self._watch(_Replacement({}))
+            except (BadRequestError, InvalidError):
+                self._serves_initial_events = False
+            return
+        if not self._revision:
+            listing = await self._client.list(self.endpoint, self._selection)
+            self._replace({name_of(item): item for item in listing.items}, listing.revision)
+        await self._watch(None)
+
+    async def _watch(self, replacement: "_Replacement | None") -> None:
+        seconds = int(WATCH_SECONDS_MIN * (1 + fraction(self._chance)))
+        async with self._client.watch(
+            self.endpoint,
+            self._selection,
+            revision=self._revision,
+            timeout_seconds=seconds,
+            with_initial_events=replacement is not None,
+        ) as events:
+            async for event in events:
+                if replacement is None:
+                    self._take(event)
+                elif replacement.completes(event):
+                    self._replace(replacement.objects, _revision_of(event.object))
+                    replacement = None
+
+    def _take(self, event: WatchEvent) -> None:
+        if event.type != "BOOKMARK":
+            name = name_of(event.object)
+            self._set(name, None if event.type == "DELETED" else event.object)
+        self._move(_revision_of(event.object))
+
+    def _replace(self, objects: dict[Name, Raw], revision: str) -> None:
+        for name in sorted(self._objects.keys() - objects.keys()):
+            self._set(name, None)
+        for name in sorted(objects):
+            self._set(name, objects[name])
+        self._move(revision)
+        self.synced.set()
+
+    def _set(self, name: Name, new: Raw | None) -> None:
+        old = self._objects.get(name)
+        if new is None:
+            self._objects.pop(name, None)
+        else:
+            self._objects[name] = new
+        if old is None and new is None:
+            return
+        if old is not None and new is not None and _revision_of(old) == _revision_of(new):
+            return
+        for index in self._indexes.values():
+            index.change(old, new)
+        for listener in self._listeners:
+            _tell(listener, old, new)
+
+    def _move(self, revision: str) -> None:
+        self._revision = revision
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+
+class _Replacement:
+    """Collects initial events until all are there."""
+
+    def __init__(self, objects: dict[Name, Raw]) -> None:
+        self.objects = objects
+
+    def completes(self, event: WatchEvent) -> bool:
+        if event.type == "BOOKMARK":
+            return ends_initial_events(event)
+        if event.type == "DELETED":
+            self.objects.pop(name_of(event.object), None)
+        else:
+            self.objects[name_of(event.object)] = event.object
+        return False
+
+
+def _tell(listener: Listener, old: Raw | None, new: Raw | None) -> None:
+    # An object with the name of another that is gone meanwhile is another object.
+    if old is not None and new is not None and old["metadata"]["uid"] != new["metadata"]["uid"]:
+        listener(old, None)
+        old = None
+    listener(old, new)
+
+
+def _revision_of(obj: Raw) -> str:
+    return str(obj["metadata"].get("resourceVersion", ""))
+
+
+class Informers:
+    """One informer per kind, shared by all engines of a process."""
+
+    def __init__(self, client: Client, *, clock: Timekeeper, chance: Chance) -> None:
+        self._client = client
+        self._clock = clock
+        self._chance = chance
+        self._by_endpoint: dict[Endpoint, Informer] = {}
+
+    def of(self, endpoint: Endpoint) -> Informer:
+        """The informer of a kind; asked for before `run`, or nobody runs it."""
+        if endpoint not in self._by_endpoint:
+            self._by_endpoint[endpoint] = self.apart(endpoint)
+        return self._by_endpoint[endpoint]
+
+    def apart(self, endpoint: Endpoint) -> Informer:
+        """An informer that its owner runs."""
+        return Informer(self._client, endpoint, clock=self._clock, chance=self._chance)
+
+    def known(self, endpoint: Endpoint) -> Informer | None:
+        return self._by_endpoint.get(endpoint)
+
+    async def run(self) -> None:
+        """Keeps all of them going."""
+        async with asyncio.TaskGroup() as group:
+            for endpoint, informer in self._by_endpoint.items():
+                group.create_task(informer.run(), name=f"informer {endpoint.resource}")

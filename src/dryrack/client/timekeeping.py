@@ -1,0 +1,122 @@
+"""
+Time that passes, for engines.
+
+The clock port of `base` tells the time; an engine also has to wait. Everything that waits is
+built on one seam, `call_at`, so that a simulation can hold a whole cluster's time in its hands:
+`VirtualClock` stands still until somebody advances it.
+"""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from dryrack.base.ports import Chance, Clock
+
+
+class Timer(Protocol):
+    """Something that will happen, and can be called off."""
+
+    def cancel(self) -> None: ...
+
+
+class Timekeeper(Clock, Protocol):
+    """A clock that can also wake somebody."""
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """Calls once, on the running loop, at or after `when` (seconds since 1970)."""
+        ...
+
+
+async def sleep(clock: Timekeeper, seconds: float) -> None:
+    """Waits by that clock."""
+    if seconds <= 0:
+        await asyncio.sleep(0)
+        return
+    woken = asyncio.Event()
+    timer = clock.call_at(clock.now() + seconds, woken.set)
+    try:
+        await woken.wait()
+    finally:
+        timer.cancel()
+
+
+def fraction(chance: Chance) -> float:
+    """A number from 0 up to 1, exclusive."""
+    return int(chance.uuid()[:8], 16) / 2**32
+
+
+def jittered(chance: Chance, seconds: float) -> float:
+    """Between the half of it and the whole: waits of many spread out, and none grows."""
+    return seconds * (0.5 + fraction(chance) / 2)
+
+
+def timestamp(seconds: float) -> str:
+    """A time as metadata has it: RFC 3339, whole seconds."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(seconds: float) -> str:
+    """A time as leases and events have it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_of(text: str) -> float:
+    """The time that a timestamp tells."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+class _Pending:
+    """One call that waits in a virtual clock."""
+
+    __slots__ = ("callback", "is_cancelled")
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback = callback
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+# A reconciliation in process is a chain of some dozens of steps of the loop: a request, its
+# answer, the watch events that follow. Time moves on only when such chains have had their turn.
+SETTLING_STEPS = 200
+
+
+class VirtualClock:
+    """Time that moves only when told to; what falls due happens in order."""
+
+    def __init__(self, start: float = 1_800_000_000.0) -> None:
+        self._now = start
+        self._calls: list[tuple[float, int, _Pending]] = []
+        self._order = itertools.count()
+
+    def now(self) -> float:
+        return self._now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        pending = _Pending(callback)
+        heapq.heappush(self._calls, (when, next(self._order), pending))
+        return pending
+
+    async def advance(self, seconds: float) -> None:
+        """Lets time pass; whoever wakes up acts before the next one does."""
+        end = self._now + seconds
+        await settle()
+        while self._calls and self._calls[0][0] <= end:
+            when, _, pending = heapq.heappop(self._calls)
+            if pending.is_cancelled:
+                continue
+            self._now = max(self._now, when)
+            pending.callback()
+            await settle()
+        self._now = end
+
+
+async def settle(steps: int = SETTLING_STEPS) -> None:
+    """Lets everybody who can act without time passing do so."""
+    for _ in range(steps):
+        await asyncio.sleep(0)
