@@ -88,7 +88,7 @@ class Allocator:
             release,
             by_name,
             allocated or AllocatedState(),
-            SelectorTable(compiler or CelCompiler(features)),
+            SelectorTable(compiler or CelCompiler(features, release)),
         )
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:

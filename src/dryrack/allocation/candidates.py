@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dryrack import cel
+from dryrack.allocation.features import Release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,10 +42,12 @@ class SelectorCompiler(Protocol):
 class CelCompiler:
     """CEL as the scheduler uses it: expressions that were stored, every library on."""
 
-    def __init__(self, features: Features) -> None:
+    def __init__(self, features: Features, release: Release = Release.V1_36) -> None:
+        # From 1.37 on a stored expression may look at lists whatever the gate says.
+        lists = features.list_type_attributes or release is not Release.V1_36
         self._environment = cel.Environment(
             consumable_capacity=features.consumable_capacity,
-            list_type_attributes=features.list_type_attributes,
+            list_type_attributes=lists,
             new_expressions=False,
         )
 
