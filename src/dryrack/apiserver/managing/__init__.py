@@ -11,17 +11,17 @@ from __future__ import annotations
 from dryrack.apiserver.managing.face import (
     ApplyConflicts,
     ApplyProblem,
-    Tracked,
-    Versions,
     applied,
     keep_times,
     managed_after_update,
     manager_name,
 )
+from dryrack.apiserver.managing.tracked import OneVersion, Tracked, Versions
 
 __all__ = [
     "ApplyConflicts",
     "ApplyProblem",
+    "OneVersion",
     "Tracked",
     "Versions",
     "applied",

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.managing import fieldsets, last_applied, typed
+from dryrack.apiserver.managing.atoms import atom_of
+from dryrack.apiserver.managing.entries import (
+    APPLY,
+    UPDATE,
+    Author,
+    Managed,
+    ManagedFieldsError,
+    Owned,
+    author_of,
+    capped,
+    decode,
+    encode,
+)
+from dryrack.apiserver.managing.owning import ConflictError, Ownership
+from dryrack.apiserver.schemas.shape import filled, skeleton
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.schemas import Schema
+    from dryrack.apiserver.managing.tracked import Object, Tracked
 
-Object = dict[str, Any]
-
-
-class Versions(Protocol):
-    """The versions that a kind is served in."""
-
-    def schema(self, api_version: str) -> Schema | None:
-        """The schema of the kind in a version; None if it is not served in it."""
-
-    def convert(self, value: Object, api_version: str) -> Object:
-        """The object in another version in which it is served."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tracked:
-    """
-    What is written to: a kind in a version, or one of its subresources.
-
-    `reset` are the fields that this endpoint never writes, whatever is sent, such as `status`
-    at the main resource and `spec` at the status subresource; so nobody owns them by it.
-    """
-
-    api_version: str
-    kind: str
-    versions: Versions
-    subresource: str = ""
-    reset: tuple[tuple[str, ...], ...] = ()
+_MANAGER_BYTES_MAX = 128
+_BEFORE_FIRST_APPLY = "before-first-apply"
+# What everybody needs and nobody decides about.
+_NEVER_OWNED = fieldsets.of_paths(
+    [
+        ("f:apiVersion",),
+        ("f:kind",),
+        ("f:metadata",),
+        *(
+            ("f:metadata", f"f:{name}")
+            for name in (
+                "name",
+                "namespace",
+                "creationTimestamp",
+                "selfLink",
+                "uid",
+                "clusterName",
+                "generation",
+                "managedFields",
+                "resourceVersion",
+            )
+        ),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +79,62 @@ def managed_after_update(
     controllers and admission change afterwards is not the author's. `live` is None on create.
     `now` is RFC 3339 with seconds.
     """
-    raise NotImplementedError
+    managed = _managed_of(live, new, is_subresource=bool(tracked.subresource))
+    bare = without_managed(new)
+    if not managed and live is not None:
+        # Nobody's fields were tracked until now, so they are not from now on either.
+        return bare
+    try:
+        managed = _after_update(live, bare, managed, manager=manager, now=now, tracked=tracked)
+    except typed.TypeViolationError:
+        return bare
+    return with_managed(bare, managed)
+
+
+def _after_update(
+    live: Object | None,
+    new: Object,
+    managed: Managed,
+    *,
+    manager: str,
+    now: str,
+    tracked: Tracked,
+) -> Managed:
+    ownership = _ownership(tracked)
+    old = skeleton(tracked.schema) if live is None else filled(tracked.schema, _stripped(live))
+    managed, fields = ownership.updated(old, filled(tracked.schema, _stripped(new)), managed)
+    fields = fieldsets.difference(fields, _NEVER_OWNED)
+    if fields:
+        author = author_of(manager, UPDATE, tracked.api_version, tracked.subresource)
+        before = managed.get(author)
+        owned = fields if before is None else fieldsets.union(fields, before.fields)
+        managed = {**managed, author: Owned(owned, tracked.api_version, now)}
+    return capped(managed)
+
+
+def _ownership(tracked: Tracked) -> Ownership:
+    ignored = fieldsets.of_paths([tuple(f"f:{name}" for name in path) for path in tracked.reset])
+    return Ownership(tracked.versions, tracked.api_version, ignored)
+
+
+def _managed_of(live: Object | None, new: Object, *, is_subresource: bool) -> Managed:
+    """The owners that a write begins with: those it sends, unless it sends none that count."""
+    sent = (new.get("metadata") or {}).get("managedFields")
+    kept = ((live or {}).get("metadata") or {}).get("managedFields")
+    if not is_subresource and sent is not None:
+        if sent in ([], [{}]):
+            return {}
+        managed = _decoded(sent)
+        if managed:
+            return managed
+    return _decoded(kept)
+
+
+def _decoded(entries: Any) -> Managed:
+    try:
+        return decode(entries)
+    except ManagedFieldsError:
+        return {}
 
 
 def applied(
@@ -78,7 +147,166 @@ def applied(
     tracked: Tracked,
 ) -> Object | ApplyConflicts | ApplyProblem:
     """The live object with a configuration applied, not yet defaulted; `live` is None on create."""
-    raise NotImplementedError
+    problem = _refusal(configuration, tracked)
+    if problem is not None:
+        return problem
+    try:
+        managed = decode(((live or {}).get("metadata") or {}).get("managedFields"))
+    except ManagedFieldsError as error:
+        return ApplyProblem(500, "", f"failed to decode managed fields: {error}")
+    applying = _Applying(live, configuration, manager=manager, now=now, tracked=tracked)
+    try:
+        made = applying.result(managed, force=force)
+    except ConflictError as error:
+        return _conflicts(error)
+    except typed.TypeViolationError as error:
+        return ApplyProblem(500, "", str(error))
+    return last_applied.renewed(made, configuration) if manager == last_applied.KUBECTL else made
+
+
+def _refusal(configuration: Object, tracked: Tracked) -> ApplyProblem | None:
+    api_version = configuration.get("apiVersion") or ""
+    kind = configuration.get("kind") or ""
+    if (api_version, kind) != (tracked.api_version, tracked.kind):
+        shown = _spelled(api_version, kind)
+        return ApplyProblem(400, "BadRequest", f"invalid object type: {shown}")
+    metadata = configuration.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+        return ApplyProblem(400, "BadRequest", "metadata.managedFields must be nil")
+    return None
+
+
+def _spelled(api_version: str, kind: str) -> str:
+    group, slash, version = api_version.rpartition("/")
+    return f"{group}/{version if slash else api_version}, Kind={kind}"
+
+
+class _Applying:
+    """One apply."""
+
+    def __init__(
+        self, live: Object | None, wanted: Object, *, manager: str, now: str, tracked: Tracked
+    ) -> None:
+        self.live = live
+        self.wanted = wanted
+        self.now = now
+        self.tracked = tracked
+        self.manager = manager
+        self.author = author_of(manager, APPLY, tracked.api_version, tracked.subresource)
+        self.atom = atom_of(tracked.schema)
+        self.ownership = _ownership(tracked)
+
+    def result(self, managed: Managed, *, force: bool) -> Object:
+        typed_wanted = self._checked()
+        live = {} if self.live is None else without_managed(self.live)
+        if not managed and self.live is not None:
+            managed = self._before_first_apply(live)
+        typed.check(self.atom, live, allow_duplicates=True)
+        new, managed = self._applied(live, typed_wanted, managed, force=force)
+        if not typed.same(new, live):
+            if self.author in managed:
+                managed = {**managed, self.author: replace(managed[self.author], time=self.now)}
+        else:
+            new = live
+        return with_managed(_without_nulls(new), self._without_never_owned(managed))
+
+    def _checked(self) -> Object:
+        """What is applied, known to be of its type."""
+        try:
+            typed.check(self.atom, self.wanted, allow_duplicates=False)
+        except typed.TypeViolationError as error:
+            metadata = self.wanted.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            place = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+            kind = _spelled(self.tracked.api_version, self.tracked.kind)
+            sentence = f"failed to create typed patch object ({place}; {kind}): {error}"
+            raise _Refused(sentence) from error
+        return self.wanted
+
+    def _before_first_apply(self, live: Object) -> Managed:
+        """Everything that is there has an owner, so that an apply cannot take it unnoticed."""
+        return _after_update(
+            None, live, {}, manager=_BEFORE_FIRST_APPLY, now=self.now, tracked=self.tracked
+        )
+
+    def _applied(
+        self, live: Object, wanted: Object, managed: Managed, *, force: bool
+    ) -> tuple[Object, Managed]:
+        try:
+            return self.ownership.applied(live, wanted, managed, author=self.author, force=force)
+        except ConflictError as error:
+            if self.manager != last_applied.KUBECTL:
+                raise
+            kept = last_applied.disputed(error.conflicts, live, self.atom, self.tracked.api_version)
+            if kept:
+                raise ConflictError(kept) from error
+            return self.ownership.applied(live, wanted, managed, author=self.author, force=True)
+
+    def _without_never_owned(self, managed: Managed) -> Managed:
+        owned = managed.get(self.author)
+        if owned is None:
+            return managed
+        fields = fieldsets.difference(owned.fields, _NEVER_OWNED)
+        others = {author: each for author, each in managed.items() if author != self.author}
+        return {**others, self.author: replace(owned, fields=fields)} if fields else others
+
+
+class _Refused(typed.TypeViolationError):
+    """A configuration that is not of its type, with the whole sentence about it."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__([typed.Violation((), sentence)])
+
+
+def _conflicts(error: ConflictError) -> ApplyConflicts:
+    causes = tuple(
+        (fieldsets.path_text(path), f"conflict with {author}") for author, path in error.conflicts
+    )
+    if len(error.conflicts) == 1:
+        author, path = error.conflicts[0]
+        shown = fieldsets.path_text(path)
+        return ApplyConflicts(
+            f"Apply failed with 1 conflict: conflict with {author}: {shown}", causes
+        )
+    lines: list[str] = []
+    authors: list[Author] = sorted(
+        {author for author, _ in error.conflicts}, key=lambda author: author.identifier
+    )
+    for author in authors:
+        lines.append(f"conflicts with {author}:")
+        mine = (path for other, path in error.conflicts if other == author)
+        lines += [f"- {fieldsets.path_text(path)}" for path in mine]
+    count = len(error.conflicts)
+    return ApplyConflicts(f"Apply failed with {count} conflicts: " + "\n".join(lines), causes)
+
+
+def without_managed(value: Object) -> Object:
+    """The object without `managedFields`."""
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return value
+    kept = {name: inner for name, inner in metadata.items() if name != "managedFields"}
+    return {**value, "metadata": kept}
+
+
+_stripped = without_managed
+
+
+def with_managed(value: Object, managed: Managed) -> Object:
+    """The object with these owners."""
+    if not managed:
+        return without_managed(value)
+    return {
+        **value,
+        "metadata": {**(value.get("metadata") or {}), "managedFields": encode(managed)},
+    }
+
+
+def _without_nulls(value: Any) -> Any:
+    """A field that is null is not there; an item of a list is."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def keep_times(live: Object, new: Object) -> Object:
@@ -88,9 +316,30 @@ def keep_times(live: Object, new: Object) -> Object:
     To be called after the strategy has prepared an update: an apply that changes nothing must
     not make a new revision.
     """
-    raise NotImplementedError
+    mine = (live.get("metadata") or {}).get("managedFields") or []
+    yours = (new.get("metadata") or {}).get("managedFields") or []
+    if not mine or len(mine) != len(yours) or mine == yours:
+        return new
+    if [_timeless(each) for each in mine] != [_timeless(each) for each in yours]:
+        return new
+    if not typed.same(without_managed(live), without_managed(new)):
+        return new
+    return {**new, "metadata": {**new["metadata"], "managedFields": mine}}
+
+
+def _timeless(entry: Object) -> Object:
+    return {name: value for name, value in entry.items() if name != "time"}
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
     """Whom a write is ascribed to: who the request says, or else the program that sent it."""
-    raise NotImplementedError
+    if field_manager:
+        return field_manager
+    made = ""
+    for character in user_agent.partition("/")[0]:
+        if not character.isprintable():
+            continue
+        if len((made + character).encode()) > _MANAGER_BYTES_MAX:
+            break
+        made += character
+    return made

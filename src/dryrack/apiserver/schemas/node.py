@@ -61,6 +61,8 @@ class Schema:
     place: Mapping[str, Any] = field(default_factory=dict)
     # Custom resources may keep unknown fields at and below a place.
     preserves: bool = False
+    # What others work out about this place, once, by the name of what it is.
+    derived: dict[str, object] = field(default_factory=dict)
     _fields: dict[str, Schema] = field(default_factory=dict)
 
     def extension(self, key: str) -> Any:
