@@ -2,8 +2,9 @@
 Answers without what differs between two runs of the same server.
 
 Identities keep their identity: the first uid that a script sees is `<uid 1>` wherever it
-occurs again, and the same holds for revisions and generated names. Only times, ages and the
-revision of a list, which moves with the whole cluster, are blanked out.
+occurs again, and the same holds for revisions and generated names. Only times, ages, the
+revision of a list, which moves with the whole cluster, and descriptions of columns are blanked
+out.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ class Normaliser:
         made = {self._string(key): self._value(key, inner) for key, inner in value.items()}
         if is_list and made.get("metadata", {}).get("resourceVersion"):
             made["metadata"]["resourceVersion"] = "<list revision>"
+        for column in made.get("columnDefinitions") or ():
+            # Prose that no program reads.
+            column["description"] = "<description>"
         if made.get("type") == "BOOKMARK":
             # A bookmark tells how far the whole cluster has come, not one object.
             made["object"]["metadata"]["resourceVersion"] = "<list revision>"

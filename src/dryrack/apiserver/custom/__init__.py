@@ -1,0 +1,1 @@
+"""Custom resource definitions: kinds that are made while the server runs."""

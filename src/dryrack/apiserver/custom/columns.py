@@ -1,0 +1,89 @@
+"""The table of a custom kind: its name, and what its definition says to show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dryrack.apiserver.custom.jsonpath import JsonPath, JsonPathError, parse
+from dryrack.apiserver.tables.ages import INVALID, human, seconds
+from dryrack.apiserver.tables.columns import NAME, Column, JsonObject, Shape, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+AGE_ONLY = ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},)
+
+
+def shape_of_columns(definitions: Sequence[Mapping[str, Any]] | None) -> Shape:
+    """The shape for `additionalPrinterColumns`; without any, a kind shows its age."""
+    entries = definitions or AGE_ONLY
+    readable = [(_column(entry), _path(entry)) for entry in entries]
+    shown = [(column, path) for column, path in readable if path is not None]
+
+    def cells(obj: JsonObject, now: float) -> list[Any]:
+        return [name_of(obj), *(_cell(column, path, obj, now=now) for column, path in shown)]
+
+    return Shape((NAME, *(column for column, _ in shown)), cells)
+
+
+def _column(entry: Mapping[str, Any]) -> Column:
+    path = entry["jsonPath"]
+    described = f"Custom resource definition column (in JSONPath format): {path}"
+    return Column(
+        entry["name"],
+        entry["type"],
+        entry.get("format") or "",
+        entry.get("priority") or 0,
+        entry.get("description") or described,
+    )
+
+
+def _path(entry: Mapping[str, Any]) -> JsonPath | None:
+    try:
+        return parse(entry["jsonPath"])
+    except JsonPathError:
+        return None
+
+
+def _cell(column: Column, path: JsonPath, obj: JsonObject, *, now: float) -> Any:
+    found = path.first(obj)
+    if found is None:
+        return None
+    value = found[0]
+    match column.type:
+        case "string":
+            return _text(value)
+        case "integer":
+            return int(value) if _is_number(value) else None
+        case "number":
+            return value if _is_number(value) else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case "date":
+            return _date(value, now)
+        case _:
+            return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _date(value: Any, now: float) -> str | None:
+    if not isinstance(value, str):
+        return None
+    moment = seconds(value)
+    return INVALID if moment is None else human(now - moment)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return "<nil>"
+        case str():
+            return value
+        case _:
+            # Maps in the order of their keys, as Go writes them.
+            return msgspec.json.encode(value, order="sorted").decode()
