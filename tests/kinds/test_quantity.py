@@ -110,6 +110,15 @@ def test_addition_is_exact(a: Quantity, b: Quantity, c: Quantity) -> None:
     assert -(a - b) == b - a
 
 
+def test_the_least_number_is_subtracted_as_it_is() -> None:
+    """Kubernetes negates it in 64 bits, where it has no counterpart, unless the sum overflows."""
+    least = Quantity.parse("-9223372036854775808")
+
+    assert str(Quantity.parse("1") - least) == "-9223372036854775807"
+    assert str(Quantity.parse("-5") - least) == "9223372036854775803"
+    assert (Quantity.parse("-5") - least).as_int64() is None
+
+
 @pytest.mark.parametrize(
     "text", ["1e999999999", "9" * (DIGITS_MAX + 1), "1" + "0" * 10_000_000, "1e2000000000"]
 )

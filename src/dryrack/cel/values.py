@@ -195,13 +195,13 @@ def encode_key(key: Value) -> Any:
         return key
     if kind in _UNHASHABLE:
         raise PanicError(f"runtime error: hash of unhashable type {go_name(key)}")
-    if isinstance(key, (list, dict)):
+    if isinstance(key, (list, dict, Quantity, URL)):
         return _IdentityKey(key)
     return (kind, key)
 
 
 class _IdentityKey:
-    """A list or map as a key: equal to itself alone, whatever it holds."""
+    """What upstream holds by pointer, as a key: equal to itself alone, whatever it holds."""
 
     __slots__ = ("value",)
 

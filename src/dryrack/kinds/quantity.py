@@ -346,6 +346,8 @@ def _away_from_zero(unscaled: int, places: int) -> int:
 
 
 def _sum(left: Quantity, right: Quantity, *, sign: int) -> Quantity:
+    if sign < 0 and not left.big and not right.big and right.unscaled == INT64_MIN:
+        return _without_the_least(left, right)
     preferred = right.format if left.nanos == 0 else left.format
     nanos = left.nanos + sign * right.nanos
     if not left.big and not right.big:
@@ -361,6 +363,18 @@ def _sum(left: Quantity, right: Quantity, *, sign: int) -> Quantity:
     total = shifted + sign * other
     big = left.big or right.big or not (_fits(shifted) and _fits(other) and _fits(total))
     return Quantity(nanos, preferred, unscaled=total, scale=scale, big=big)
+
+
+def _without_the_least(left: Quantity, right: Quantity) -> Quantity:
+    # Kubernetes negates in 64 bits, which leaves the least number as it is; only a sum that
+    # does not fit makes it reckon with large numbers, and rightly.
+    wrapped = _sum(left, right, sign=1)
+    if not wrapped.big:
+        return wrapped
+    large = Quantity(
+        right.nanos, right.format, unscaled=right.unscaled, scale=right.scale, big=True
+    )
+    return _sum(left, large, sign=-1)
 
 
 def _scaled_small(unscaled: int, places: int) -> int:

@@ -25,6 +25,17 @@ def parse_quantity(text: str) -> Value:
         return Err(str(error))
 
 
+def _new_quantity(text: str) -> Value:
+    # A new object each time, because as a key of a map a quantity is equal to itself alone,
+    # and equal texts are parsed only once.
+    parsed = parse_quantity(text)
+    if isinstance(parsed, Err):
+        return parsed
+    return Quantity(
+        parsed.nanos, parsed.format, unscaled=parsed.unscaled, scale=parsed.scale, big=parsed.big
+    )
+
+
 def _is_quantity(text: str) -> bool:
     return isinstance(parse_quantity(text), Quantity)
 
@@ -71,7 +82,7 @@ def _signed(number: int) -> int:
 
 
 OVERLOADS: dict[str, Callable[..., Value]] = {
-    "string_to_quantity": parse_quantity,
+    "string_to_quantity": _new_quantity,
     "is_quantity_string": _is_quantity,
     "quantity_sign": lambda quantity: quantity.sign,
     "quantity_is_greater_than": lambda left, right: left.nanos > right.nanos,
