@@ -112,7 +112,7 @@ def test_addition_is_exact(a: Quantity, b: Quantity, c: Quantity) -> None:
 
 def test_the_least_number_is_subtracted_as_it_is() -> None:
     """Kubernetes negates it in 64 bits, where it has no counterpart, unless the sum overflows."""
-    least = Quantity.parse("-9223372036854775808")
+    least = Quantity.of(-(2**63) * 10**9, Format.DECIMAL_SI)
 
     assert str(Quantity.parse("1") - least) == "-9223372036854775807"
     assert str(Quantity.parse("-5") - least) == "9223372036854775803"
