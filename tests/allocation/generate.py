@@ -88,6 +88,7 @@ def generate(chance: Random) -> Json:
         # Nothing decides early here, so that the search itself is what is compared.
         features = [*FEATURES, *(["ListTypeAttributes"] if traits.lists else [])]
         traits = replace(traits, dense=True, blemishes=False, binding=False)
+        traits = replace(traits, cards=chance.random() < 0.25, crowd=chance.random() < 0.06)
     maker = Maker(chance, traits)
     slices = maker.slices()
     claims = _Claims(maker, features)
@@ -170,7 +171,7 @@ class _Claims:
         self._risk = self._chance.choice((0.0, 0.0, 0.0, 0.3, 0.6))
         if maker.traits.dense:
             self._risk = self._chance.choice((0.0, 0.0, 0.1))
-            self._counts = (1, 1, 2, 2, 3)
+            self._counts = (2, 6, 8, 12, 16) if maker.traits.crowd else (1, 1, 2, 2, 3)
 
     def classes(self) -> list[Json]:
         made: list[Json] = [

@@ -39,6 +39,10 @@ class Traits:
     blemishes: bool
     # A long search over few pools that are all in reach.
     dense: bool
+    # Counter sets that are the same but for their names, as of several cards of one kind.
+    cards: bool = False
+    # So many devices that the limit of 32 results comes into play.
+    crowd: bool = False
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class Maker:
         generation = self.chance.randint(1, 2)
         sets = self._counter_sets() if self.traits.counters and self.often(0.8) else []
         bodies = [{"devices": made} for made in self._devices(sets)]
+        if self.traits.cards:
+            sets, bodies = self._cards()
         if sets:
             bodies += self._counter_bodies(sets)
         place = self._place()
@@ -198,6 +204,22 @@ class Maker:
 
     # Devices.
 
+    def _cards(self) -> tuple[list[Json], list[Json]]:
+        """Two to four cards with the same partitions, nearly all alike."""
+        [model] = self._counter_sets()[:1]
+        models = [self._device(0, [model]) for _ in range(self._few(1, 3))]
+        sets: list[Json] = []
+        devices: list[Json] = []
+        for number in range(self._few(2, 4)):
+            sets.append({**copy.deepcopy(model), "name": f"card-{number}"})
+            for partition in copy.deepcopy(models):
+                for consumed in partition.get("consumesCounters", ()):
+                    consumed["counterSet"] = f"card-{number}"
+                devices.append({**partition, "name": f"dev-{len(devices)}"})
+        if self.often(0.3):
+            self.chance.shuffle(devices)
+        return sets, [{"devices": devices}]
+
     def _devices(self, sets: list[Json]) -> list[list[Json]]:
         """Devices of one to three slices; many are alike, as in a real machine."""
         models = [self._device(0, sets) for _ in range(self._few(1, 3))]
@@ -205,7 +227,8 @@ class Maker:
         number = 0
         for _ in range(self._few(1, 3)):
             made = []
-            for _ in range(self.chance.choice((0, 1, 2, 3, 3, 4, 5, 6))):
+            usual = (8, 10, 14) if self.traits.crowd else (0, 1, 2, 3, 3, 4, 5, 6)
+            for _ in range(self.chance.choice(usual)):
                 alike = self.often(0.8)
                 device = copy.deepcopy(self.chance.choice(models)) if alike else {}
                 made.append({**(device or self._device(0, sets)), "name": f"dev-{number}"})
