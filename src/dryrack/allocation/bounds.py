@@ -8,6 +8,8 @@ here is impossible there:
 - supply: any set of demands needs as many devices as it has together (Hall's condition);
 - matchAttribute: some one value must supply all covered demands;
 - distinctAttribute: covered demands need as many different values as they have devices;
+- no choice: a demand with just as many devices as it needs takes them and what they draw,
+  which must leave enough for the others;
 - totals: the cheapest devices that would do must not draw more from all counters of one name,
   or consume more of all shared capacity of one name, than is left.
 
@@ -54,6 +56,29 @@ class Group:
     requests: int
     # How many devices of each sort would do, once that has been counted.
     supply: Mapping[int, int] = field(default_factory=dict)
+
+
+class Forced:
+    """Counters, less what has to be drawn in any case."""
+
+    def __init__(self, walk: Walk, problem: Problem) -> None:
+        self._walk = walk
+        self._left = problem.ledger.left
+        self._more: Counter[int] = Counter()
+
+    def take(self, device: int, times: int) -> None:
+        for number, amount in self._walk.draw(device):
+            self._more[number] += times * amount
+
+    def overdrawn(self) -> bool:
+        return any(self._rest(number) < 0 for number in self._more)
+
+    def leaves(self, device: int) -> bool:
+        """Whether the device can still be had."""
+        return all(self._rest(number) >= amount for number, amount in self._walk.draw(device))
+
+    def _rest(self, number: int) -> int:
+        return self._left[number] - self._walk.drawn.get(number, 0) - self._more[number]
 
 
 class Bounds:
@@ -104,6 +129,10 @@ class Bounds:
             if self._most(group) < group.need:
                 return True
             groups.append(group)
+        left = self._without_choice(walk, groups)
+        if left is None:
+            return True
+        groups = left
         return (
             self._short_of_supply(groups, free)
             or self._short_of_match(walk, groups)
@@ -206,6 +235,53 @@ class Bounds:
                 return True
             return value >= 0 and not column.members[value].isdisjoint(state.shared)
         return column.lists or value not in state.others(way.name_of, walk.ongoing)
+
+    # What is left once those who have no choice are served.
+
+    def _without_choice(self, walk: Walk, groups: list[Group]) -> list[Group] | None:
+        """
+        The demands, less what others will surely take; nothing if that leaves too little.
+
+        A demand with exactly as many devices as it needs takes them all, and what they draw.
+        That may leave another without choice in turn.
+        """
+        if not self._drawing:
+            return groups
+        forced = Forced(walk, self._problem)
+        settled: set[int] = set()
+        while True:
+            tight = [
+                index
+                for index, group in enumerate(groups)
+                if index not in settled and self._takes_all_it_can(group)
+            ]
+            if not tight:
+                return groups
+            settled.update(tight)
+            for index in tight:
+                for sort, number in groups[index].supply.items():
+                    forced.take(self._sample[sort], number)
+            if forced.overdrawn():
+                return None
+            groups = [
+                each if index in settled else self._reduced(each, forced)
+                for index, each in enumerate(groups)
+            ]
+            if any(self._most(group) < group.need for group in groups):
+                return None
+
+    def _takes_all_it_can(self, group: Group) -> bool:
+        if group.demand.ways[0].ask.admin or sum(group.supply.values()) != group.need:
+            return False
+        return not any(self._problem.shareable(self._sample[sort]) for sort in group.supply)
+
+    def _reduced(self, group: Group, forced: Forced) -> Group:
+        supply = {
+            sort: number
+            for sort, number in group.supply.items()
+            if forced.leaves(self._sample[sort])
+        }
+        return replace(group, supply=supply)
 
     # The bounds.
 
