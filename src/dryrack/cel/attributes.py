@@ -20,6 +20,7 @@ from dryrack.cel.values import (
     NONE,
     URL,
     DomainMap,
+    EmptyMessage,
     Err,
     NamedFormat,
     Optional,
@@ -28,6 +29,7 @@ from dryrack.cel.values import (
     Version,
     find,
     go_name,
+    no_such_overload,
     type_name,
 )
 from dryrack.kinds.quantity import Quantity
@@ -76,7 +78,13 @@ def look_up_if_present(value: Value, key: Value) -> Found:
         return (value[index], True, None) if 0 <= index < len(value) else (None, False, None)
     if type(value) is Err:
         return None, False, value
+    if type(value) is EmptyMessage:
+        return None, False, _no_field(key)
     return None, False, None
+
+
+def _no_field(key: Value) -> Err:
+    return Err(f"no such field '{key}'") if type(key) is str else no_such_overload()
 
 
 def _index(key: Value) -> int | Err:

@@ -8,6 +8,7 @@ from dryrack.cel.values import (
     IP,
     URL,
     Duration,
+    EmptyMessage,
     Err,
     NamedFormat,
     Optional,
@@ -36,6 +37,7 @@ _REFUSALS: tuple[tuple[type, str], ...] = (
     (IP, "type conversion error from 'IP' to '{go_type}'"),
     (CIDR, "type conversion error from 'CIDR' to '{go_type}'"),
     (URL, "type conversion error from 'URL' to '{go_type}'"),
+    (EmptyMessage, "type conversion error from '*dynamicpb.Message' to '{go_type}'"),
     (NamedFormat, "type conversion error from 'Format' to '{go_type}'"),
 )
 

@@ -129,6 +129,11 @@ class NamedFormat:
     problems: Callable[[str], list[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class EmptyMessage:
+    """`google.protobuf.Empty{}`, the one message that stays a message."""
+
+
 class _Absent:
     __slots__ = ()
 
@@ -195,7 +200,7 @@ def encode_key(key: Value) -> Any:
         return key
     if kind in _UNHASHABLE:
         raise PanicError(f"runtime error: hash of unhashable type {go_name(key)}")
-    if isinstance(key, (list, dict, Quantity, URL)):
+    if isinstance(key, (list, dict, Quantity, URL, EmptyMessage)):
         return _IdentityKey(key)
     return (kind, key)
 
@@ -294,6 +299,7 @@ _TYPE_NAMES: dict[type, str] = {
     CIDR: "net.CIDR",
     URL: "kubernetes.URL",
     NamedFormat: "kubernetes.NamedFormat",
+    EmptyMessage: "google.protobuf.Empty",
     Optional: "optional_type",
     Err: "error",
 }
@@ -328,6 +334,7 @@ _GO_NAMES: dict[type, str] = {
     CIDR: "cel.CIDR",
     URL: "cel.URL",
     NamedFormat: "cel.Format",
+    EmptyMessage: "*types.protoObj",
     Optional: "*types.Optional",
     Err: "*types.Err",
 }

@@ -15,6 +15,7 @@ from dryrack.cel.functions.arithmetic import (
 )
 from dryrack.cel.values import (
     Duration,
+    EmptyMessage,
     Err,
     Optional,
     Timestamp,
@@ -139,6 +140,8 @@ def is_zero(value: Value) -> bool:
         return not value
     if type(value) is Uint:
         return bool(value.value == 0)
+    if type(value) is EmptyMessage:
+        return True
     if type(value) is Duration:
         return bool(value.nanos == 0)
     if type(value) is Timestamp:

@@ -1,5 +1,5 @@
 """
-Literals of the well-known messages, which become plain values as soon as they are made.
+Literals of the well-known messages, most of which become plain values as soon as they are made.
 
 `google.protobuf.Int32Value{value: 1}` is the int 1; what is inside a `Struct` has been through
 JSON, so its numbers are doubles.
@@ -16,7 +16,16 @@ from dryrack.cel.ast import Uint
 from dryrack.cel.functions.conversions import duration_text, timestamp_text
 from dryrack.cel.result import refusal
 from dryrack.cel.types import DEVICE
-from dryrack.cel.values import INT_MAX, INT_MIN, Duration, Err, Timestamp, Value, decode_key
+from dryrack.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    Duration,
+    EmptyMessage,
+    Err,
+    Timestamp,
+    Value,
+    decode_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,6 +91,8 @@ def make_message(name: str, fields: Mapping[str, Value]) -> Value:
     if name == DEVICE.name:
         # It has a type to be checked by, and no message to be made of.
         return Err(f"unknown type '{name}'")
+    if name == "google.protobuf.Empty":
+        return EmptyMessage()
     maker = _MAKERS.get(name)
     if maker is None:
         return Err("unsupported conversion to ref.Val: (*dynamicpb.Message)")
