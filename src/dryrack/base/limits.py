@@ -7,3 +7,37 @@ FILE_BYTES_MAX = 64 * 1024 * 1024
 # The real server keeps some minutes of history for watches. A client that was away for longer
 # than this many changes of one resource lists again; at 25,000 pods that is half of them.
 WATCH_LOG_EVENTS_MAX = 10_000
+
+# One process works on one request at a time; more in hand only hold bodies in memory, at most
+# 64 × 3 MiB. Waiting requests hold nothing but a connection.
+REQUESTS_IN_HAND_MAX = 64
+REQUESTS_WAITING_MAX = 4096
+REQUEST_WAIT_SECONDS_MAX = 30.0
+
+# How long the body of a request may take to arrive, and one chunk of an answer to leave. Who is
+# slower than this over loopback has stopped; a watch that is cut lists again.
+BODY_SECONDS_MAX = 30.0
+CHUNK_SECONDS_MAX = 30.0
+
+# client-go sends tokens of some kilobytes; Go's server refuses headers of more than 1 MiB. One
+# line of 64 KiB takes every token and label selector that people use.
+HEADER_LINE_BYTES_MAX = 64 * 1024
+HEADERS_MAX = 128
+
+# How much of a stream may wait for a slow reader in the process, per connection.
+STREAM_BUFFER_BYTES_MAX = 1024 * 1024
+
+# An idle connection, or one that never finishes its headers, is closed after this.
+IDLE_SECONDS_MAX = 120.0
+
+# How long requests in hand may take to end when the server stops.
+STOP_SECONDS_MAX = 5.0
+
+# As the real server: what etcd would take in one request, and twice that in JSON.
+REQUEST_BODY_BYTES_MAX = 3 * 1024 * 1024
+OBJECT_BYTES_MAX = 3 * 512 * 1024
+
+# Events that a watch may have outstanding before its reader is cut off. A reader that is this far
+# behind lists again faster than it catches up.
+WATCH_BACKLOG_EVENTS_MAX = 10_000
+WATCH_BACKLOG_BYTES_MAX = 64 * 1024 * 1024

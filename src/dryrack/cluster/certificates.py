@@ -1,0 +1,225 @@
+"""
+The keys of one cluster, as files in a directory that only its owner can read.
+
+    ca.crt ca.key           the authority that the cluster trusts, and nobody else
+    server.crt server.key   what the API server shows
+    admin.crt admin.key     what the kubeconfig carries: a member of system:masters
+    accounts.key            what service account tokens are signed with
+
+Made once, at the first start; a later start with the same directory finds them again, so a
+kubeconfig that was handed out keeps its worth.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+ADMIN = "kubernetes-admin"
+ADMIN_GROUP = "system:masters"
+
+# A cluster for tests is made anew long before; one that is kept for years is not for tests.
+_LIFETIME = datetime.timedelta(days=365)
+# Machines of one network may disagree about the time.
+_BEFORE = datetime.timedelta(minutes=5)
+_NAMES = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its key, as files."""
+
+    certificate: Path
+    key: Path
+
+    def exist(self) -> bool:
+        return self.certificate.exists() and self.key.exists()
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """All keys of a cluster, by their files."""
+
+    directory: Path
+
+    @property
+    def authority(self) -> Pair:
+        return self._pair("ca")
+
+    @property
+    def server(self) -> Pair:
+        return self._pair("server")
+
+    @property
+    def admin(self) -> Pair:
+        return self._pair("admin")
+
+    @property
+    def accounts(self) -> Path:
+        return self.directory / "accounts.key"
+
+    def _pair(self, name: str) -> Pair:
+        return Pair(self.directory / f"{name}.crt", self.directory / f"{name}.key")
+
+
+def ensure(directory: Path, addresses: Sequence[str], now: float) -> Keys:
+    """The keys in `directory`, made if they are not there or do not fit the addresses."""
+    directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+    keys = Keys(directory)
+    wanted = "\n".join(sorted(addresses))
+    served = directory / "server.addresses"
+    complete = all(pair.exist() for pair in (keys.authority, keys.server, keys.admin))
+    if complete and keys.accounts.exists() and served.exists() and served.read_text() == wanted:
+        return keys
+    _make(keys, addresses, datetime.datetime.fromtimestamp(now, datetime.UTC))
+    served.write_text(wanted)
+    return keys
+
+
+def _make(keys: Keys, addresses: Sequence[str], now: datetime.datetime) -> None:
+    authority = _Authority.ensure(keys.authority, now)
+    authority.issue(keys.server, _subject("kube-apiserver"), addresses=addresses)
+    if not keys.admin.exist():
+        authority.issue(keys.admin, _subject(ADMIN, ADMIN_GROUP))
+    if not keys.accounts.exists():
+        write_private(keys.accounts, _pem(_new_key()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Authority:
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+    now: datetime.datetime
+
+    @classmethod
+    def ensure(cls, pair: Pair, now: datetime.datetime) -> _Authority:
+        from cryptography import x509
+
+        if pair.exist():
+            key = load_key(pair.key)
+            return cls(x509.load_pem_x509_certificate(pair.certificate.read_bytes()), key, now)
+        key, name = _new_key(), _subject("dryrack")
+        builder = _builder(name, key, now).issuer_name(name)
+        constraints = x509.BasicConstraints(ca=True, path_length=None)
+        builder = builder.add_extension(constraints, critical=True)
+        certificate = _signed(builder, key)
+        _write_pair(pair, certificate, key)
+        return cls(certificate, key, now)
+
+    def issue(self, pair: Pair, subject: x509.Name, *, addresses: Sequence[str] = ()) -> None:
+        """A certificate for a server at `addresses`, or for a client if there are none."""
+        from cryptography import x509
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        key = _new_key()
+        usage = ExtendedKeyUsageOID.SERVER_AUTH if addresses else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = (
+            _builder(subject, key, self.now)
+            .issuer_name(self.certificate.subject)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        )
+        if addresses:
+            builder = builder.add_extension(_alternatives(addresses), critical=False)
+        _write_pair(pair, _signed(builder, self.key), key)
+
+
+def _builder(
+    subject: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime.datetime
+) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BEFORE)
+        .not_valid_after(now + _LIFETIME)
+    )
+
+
+def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    from cryptography.hazmat.primitives import hashes
+
+    return builder.sign(key, hashes.SHA256())
+
+
+def _subject(name: str, *groups: str) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _alternatives(addresses: Sequence[str]) -> x509.SubjectAlternativeName:
+    from cryptography import x509
+
+    found: list[x509.GeneralName] = []
+    names = list(_NAMES)
+    for address in addresses:
+        try:
+            found.append(x509.IPAddress(ipaddress.ip_address(address)))
+        except ValueError:
+            names.append(address)
+    return x509.SubjectAlternativeName([*found, *map(x509.DNSName, dict.fromkeys(names))])
+
+
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey), f"{path}: not a key on an elliptic curve"
+    return key
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _write_pair(pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    write_private(pair.key, _pem(key))
+    write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Whole or not at all, and never readable by others, not even for a moment."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
