@@ -1,0 +1,193 @@
+"""OpenAPI documents: complete, consistent, and the same structure as a real server's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dryrack.apiserver.builtin import resources
+from dryrack.apiserver.openapi import OpenApiPages
+from dryrack.apiserver.pages import Check, HealthPages, IndexPage, NoSuchPage, version_page
+from dryrack.apiserver.registry import Registry, Resource
+from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.client.transport import Request, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dryrack.apiserver.builtin import Builtin
+    from dryrack.apiserver.calls import Page
+    from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.strategy import Strategy
+
+
+class _Plain:
+    def strategy(self, kind: Builtin) -> Strategy:
+        return PlainStrategy(namespaced=kind.namespaced)
+
+    def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
+        return {}
+
+
+def _registry() -> Registry:
+    registry = Registry(resources(_Plain()))
+    registry.add(
+        Resource(
+            group="example.com",
+            version="v1",
+            kind="Gadget",
+            plural="gadgets",
+            namespaced=True,
+            strategy=PlainStrategy(namespaced=True),
+            schema={"type": "object", "properties": {"spec": {"type": "object"}}},
+        )
+    )
+    return registry
+
+
+def _ask(page: Page, target: str, **headers: str) -> Response:
+    path, _, query = target.partition("?")
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = asyncio.run(_sent(page, Request("GET", path, query, given)))
+    assert response is not None
+    return response
+
+
+async def _sent(page: Page, request: Request) -> Response | None:
+    return await page(request)
+
+
+def _text(response: Response) -> str:
+    assert isinstance(response.body, bytes)
+    return response.body.decode()
+
+
+def _json(response: Response) -> Any:
+    return json.loads(_text(response))
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)
+
+
+def test_the_index_leads_to_documents_that_hold_all_they_refer_to() -> None:
+    """Every address of the index answers, and no reference in a document leads out of it."""
+    pages = OpenApiPages(_registry())
+    index = _json(_ask(pages, "/openapi/v3"))["paths"]
+
+    assert "api/v1" in index
+    assert "apis/example.com/v1" in index
+    for entry in index.values():
+        document = _json(_ask(pages, entry["serverRelativeURL"]))
+        names = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+        assert set(_references(document)) <= names
+
+
+def test_version_2_holds_all_it_refers_to() -> None:
+    """No reference in the old document leads out of it, and none has anything of version 3."""
+    document = _json(_ask(OpenApiPages(_registry()), "/openapi/v2"))
+    names = {f"#/definitions/{name}" for name in document["definitions"]}
+
+    assert set(_references(document)) <= names
+    assert "#/components" not in json.dumps(document)
+
+
+def test_kubectl_finds_that_the_server_validates_fields() -> None:
+    """The PATCH of every kind, custom ones too, takes fieldValidation."""
+    pages = OpenApiPages(_registry())
+    for address, kind in (
+        ("apis/resource.k8s.io/v1", "ResourceClaim"),
+        ("apis/example.com/v1", "Gadget"),
+    ):
+        document = _json(_ask(pages, f"/openapi/v3/{address}"))
+        patches = [path["patch"] for path in document["paths"].values() if "patch" in path]
+        mine = [p for p in patches if p["x-kubernetes-group-version-kind"]["kind"] == kind]
+
+        assert mine
+        assert all("fieldValidation" in [q["name"] for q in p["parameters"]] for p in mine)
+
+
+def test_a_kind_is_found_by_its_group_version_and_kind() -> None:
+    """The schema of each kind says whose it is, which is how `kubectl explain` finds it."""
+    document = _json(_ask(OpenApiPages(_registry()), "/openapi/v3/apis/example.com/v1"))
+    found = [
+        kind
+        for schema in document["components"]["schemas"].values()
+        for kind in schema.get("x-kubernetes-group-version-kind", ())
+    ]
+
+    assert {"group": "example.com", "version": "v1", "kind": "Gadget"} in found
+
+
+def test_identifiers_of_operations_are_used_once() -> None:
+    """Clients are generated from them, so no two operations share one."""
+    document = _json(_ask(OpenApiPages(_registry()), "/openapi/v2"))
+    found = [
+        operation["operationId"]
+        for path in document["paths"].values()
+        for method, operation in path.items()
+        if method != "parameters"
+    ]
+
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/api/v1"])
+def test_protobuf_is_refused(path: str) -> None:
+    """A client that takes nothing but protobuf is told so, and goes on to another document."""
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+    assert _ask(OpenApiPages(_registry()), path, accept=accept).status == 406
+
+
+def test_health_names_what_fails() -> None:
+    """One failing check fails the whole, and is named; the others can be asked one by one."""
+    pages = HealthPages((Check("ping"), Check("store", lambda: False)))
+
+    assert _ask(pages, "/readyz").status == 500
+    assert _text(_ask(pages, "/readyz")) == (
+        "[+]ping ok\n[-]store failed: reason withheld\nreadyz check failed\n"
+    )
+    assert _text(_ask(pages, "/livez/ping")) == "ok"
+    assert _ask(pages, "/livez/nothing").status == 404
+
+
+def test_health_may_leave_checks_out() -> None:
+    """What is excluded cannot fail, and an unknown name is warned of."""
+    pages = HealthPages((Check("ping"), Check("store", lambda: False)))
+
+    assert _text(_ask(pages, "/livez?exclude=store")) == "ok"
+    assert _text(_ask(pages, "/livez?verbose&exclude=store&exclude=zork")) == (
+        "[+]ping ok\n[+]store excluded: ok\n"
+        'warn: some health checks cannot be excluded: no matches for "zork"\nlivez check passed\n'
+    )
+
+
+def test_the_version_is_that_of_the_reference_release() -> None:
+    """Clients decide by the minor version what they may ask for."""
+    told = _json(_ask(version_page, "/version"))
+
+    assert (told["major"], told["minor"]) == ("1", "36")
+
+
+def test_paths_of_no_group_are_no_pages() -> None:
+    """Groups that are served answer for themselves; for all others there is no page."""
+    page = NoSuchPage(_registry())
+
+    assert _text(_ask(page, "/nowhere")) == "404 page not found\n"
+    assert _text(_ask(page, "/apis/none.example.com/v1/things")) == "404 page not found\n"
+    assert asyncio.run(_sent(page, Request("GET", "/apis/apps/v9"))) is None
+
+
+def test_the_index_lists_custom_groups() -> None:
+    """`/` tells every path of discovery."""
+    assert "/apis/example.com/v1" in _json(_ask(IndexPage(_registry()), "/"))["paths"]
