@@ -186,7 +186,7 @@ class _Checker:
         assert isinstance(field, ast.Literal), "the parser makes no other"
         operand = yield self.check(operand)
         result = self._field(expr, operand, str(field.value))
-        if not _is_optional(result):
+        if not _is_optional(self.bindings.resolve(self.types[operand.id])):
             result = t.optional_of(result)
         self._set(expr, self.bindings.resolve(result))
         self.references[expr.id] = Reference(overload_ids=("select_optional_field",))
