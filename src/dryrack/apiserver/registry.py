@@ -73,8 +73,12 @@ class Resource:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     """By verb: instead of what is usual for stored objects."""
     storage_version: str = ""
+    stored_in: str = ""
+    """The name of what is stored, if it is another group's: both kinds of events are one."""
     schema: Mapping[str, Any] | None = None
     """The structural schema of a custom resource; of the others the server knows it."""
+    deprecation: str = ""
+    """What every answer warns of, if this version is deprecated."""
 
     @property
     def api_version(self) -> str:
@@ -83,6 +87,8 @@ class Resource:
     @property
     def storage(self) -> str:
         """The name of what is stored, whatever the version."""
+        if self.stored_in:
+            return self.stored_in
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -93,7 +99,12 @@ class Resource:
     @property
     def is_stored_as_served(self) -> bool:
         """Whether an object can go out as it is stored."""
-        return self.stored_version == self.version
+        return self.stored_version == self.version and not self.stored_in
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether a definition made it; the real server treats those apart here and there."""
+        return self.schema is not None
 
     @property
     def listed_as(self) -> str:
@@ -116,17 +127,24 @@ class Registry:
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self.generation = 0
         self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self._built_in: set[tuple[str, str]] = set()
         self.add(*resources)
 
     def add(self, *resources: Resource) -> None:
         """Serves these from now on; one that is served already is replaced."""
         for each in resources:
             self._by_path[each.group, each.version, each.plural] = each
+            if not each.is_custom:
+                self._built_in.add((each.group, each.version))
         self.generation += 1
 
     def remove(self, group: str, version: str, plural: str) -> None:
         self._by_path.pop((group, version, plural), None)
         self.generation += 1
+
+    def serves(self, group: str, version: str) -> bool:
+        """Whether the server itself (no definition) has anything in a version of a group."""
+        return (group, version) in self._built_in
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_path.get((group, version, plural))

@@ -32,7 +32,12 @@ class Conformed:
 
 
 class Shapes(Protocol):
-    """Knows the fields of every kind: drops unknown ones, finds those of the wrong type."""
+    """
+    Knows the fields of every kind: drops unknown ones, finds those of the wrong type.
+
+    The object comes back as the real server's would from a decoder and an encoder: null is as
+    good as absent, and what is empty is left out where the kind leaves it out.
+    """
 
     def conform(self, resource: Resource, obj: Raw) -> Conformed: ...
 
@@ -91,11 +96,14 @@ class Patching(Protocol):
     All kinds of patches.
 
     Answers with the patched object, not yet defaulted: for an apply with managedFields as they
-    shall be stored, for the others with managedFields as the patch left them (`record` follows). Raises a `StatusError` for a patch that
-    cannot be read, does not fit or conflicts. `current` is None only for an apply that creates.
+    shall be stored, for the others with managedFields as the patch left them (`record` follows).
+    Raises a `StatusError` for a patch that cannot be read, does not fit or conflicts. `current`
+    is None only for an apply that creates.
     """
 
-    media_types: Sequence[str]
+    def media_types(self, resource: Resource) -> Sequence[str]:
+        """What a patch of this resource may be, in the server's order."""
+        ...
 
     def apply_patch(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched: ...
 
@@ -109,6 +117,10 @@ class Tables(Protocol):
 
     def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
         """The cells of one object, in the order of the columns."""
+        ...
+
+    def conditions(self, resource: Resource, obj: Raw) -> list[dict[str, str]]:
+        """What a client may hide a row by: that a pod has completed."""
         ...
 
 
@@ -132,7 +144,8 @@ class NoManagement:
 class NoPatching:
     """Refuses every patch."""
 
-    media_types: Sequence[str] = ()
+    def media_types(self, resource: Resource) -> Sequence[str]:
+        return ()
 
     def apply_patch(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
         raise not_implemented("this server was built without patches")
@@ -147,6 +160,9 @@ class NameTables:
 
     def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
         return [obj["metadata"].get("name", "")]
+
+    def conditions(self, resource: Resource, obj: Raw) -> list[dict[str, str]]:
+        return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,33 @@
-"""The embedded API server, without sockets: a request in, a response out."""
+"""
+The embedded API server, without sockets: a request in, a response out.
 
-from dryrack.apiserver.registry import Registry
+It is a `Transport`, so a client in the same process talks to it by calling it. What comes over
+HTTPS is brought here by `http`. Refusals are values on the way (`StatusError`) and responses at
+the end; anything else that is raised is a bug, and is not caught here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from dryrack.apiserver import media, paths, queries
+from dryrack.apiserver.calls import Answer, Call, Reply, Target
+from dryrack.apiserver.registry import Registry, Resource
+from dryrack.apiserver.rendering import response, status_response, warned
 from dryrack.apiserver.seams import Seams
+from dryrack.apiserver.status import Status, StatusError, Success, forbidden
+from dryrack.apiserver.verbs import Verbs
+from dryrack.apiserver.writing import StoreLookup
 from dryrack.base.ports import Chance, Clock
 from dryrack.client.transport import Request, Response
-from dryrack.store import Store
+from dryrack.store import Key, Store, Stored
+
+Raw = dict[str, Any]
+
+NOT_FOUND = Response(
+    404,
+    (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")),
+    b"404 page not found\n",
+)
 
 
 class ApiServer:
@@ -24,6 +47,91 @@ class ApiServer:
         self.clock = clock
         self.chance = chance
         self.seams = seams or Seams()
+        self.lookup = StoreLookup(store)
+        self.verbs = Verbs(store, registry, self.seams, clock=clock, chance=chance)
 
     async def send(self, request: Request) -> Response:
-        raise NotImplementedError
+        try:
+            route = paths.route(self.registry, request.method, request.path)
+            if isinstance(route, paths.Elsewhere):
+                return await self._page(request)
+            return await self._answer(request, route)
+        except StatusError as error:
+            return status_response(error.status, _wanted_or_plain(request))
+
+    async def _page(self, request: Request) -> Response:
+        for page in self.seams.pages:
+            found = await page(request)
+            if found is not None:
+                return found
+        return NOT_FOUND
+
+    async def _answer(self, request: Request, route: paths.Route) -> Response:
+        query = queries.parse(request.query)
+        verb = route.verb
+        if verb in ("list", "get") and queries.truth_of(query, "watch"):
+            verb = "watch" if not route.target.subresource else verb
+        call = Call(self, request, verb, route.target, query)
+        if route.target.resource.deprecation:
+            call.warnings.append(route.target.resource.deprecation)
+        try:
+            self._authorize(call)
+            handler = _handler(route.target, verb)
+            if handler is None:
+                return self.verbs.answer(call)
+            return self._rendered(call, await handler(call))
+        except StatusError as error:
+            return status_response(error.status, _wanted_or_plain(request), call.warnings)
+
+    def _authorize(self, call: Call) -> None:
+        if self.seams.authorizer is None:
+            return
+        reason = self.seams.authorizer(call)
+        if reason is not None:
+            raise forbidden(call.target.resource.as_resource, call.target.name, reason)
+
+    def _rendered(self, call: Call, answer: Answer) -> Response:
+        wanted = media.wanted(call.request.headers)
+        match answer:
+            case Response():
+                headers = answer.headers + warned(call.warnings)
+                return Response(answer.status, headers, answer.body)
+            case Reply():
+                return response(answer.code, answer.object, wanted, call.warnings)
+            case Status():
+                return status_response(answer, wanted, call.warnings)
+            case Success():
+                return response(200, answer.to_raw(), wanted, call.warnings)
+
+    def modify(
+        self, resource: Resource, namespace: str, name: str, change: Callable[[Raw], Raw]
+    ) -> Stored | None:
+        """
+        Writes what `change` makes of a stored object, past every strategy.
+
+        For handlers whose write is none that a client could make: a binding, an eviction. The
+        object is in the stored version; None if there is none. `change` must not write itself.
+        """
+        stored = self.store.get(Key(resource.storage, namespace, name))
+        if stored is None:
+            return None
+        changed = change(stored.object)
+        if changed == stored.object:
+            return stored
+        written = self.store.put(stored.key, changed, expected=stored.revision)
+        assert isinstance(written, Stored), "nobody writes in between"
+        return written
+
+
+def _handler(target: Target, verb: str) -> Any:
+    if target.subresource:
+        return target.resource.subresources[target.subresource].handlers.get(verb)
+    return target.resource.handlers.get(verb)
+
+
+def _wanted_or_plain(request: Request) -> media.Wanted:
+    """A refusal is always told, if need be in JSON."""
+    try:
+        return media.Wanted(media.wanted(request.headers).encoding)
+    except StatusError:
+        return media.PLAIN

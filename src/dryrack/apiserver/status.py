@@ -25,12 +25,13 @@ class Status:
     message: str
     details: Mapping[str, Any] | None = None
     retry_after_seconds: int = 0
+    continue_token: str = ""
 
     def to_raw(self) -> Raw:
         raw: Raw = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.continue_token} if self.continue_token else {},
             "status": "Failure",
             "message": self.message,
         }

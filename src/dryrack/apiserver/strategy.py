@@ -10,8 +10,8 @@ watcher.
 
 The order of a create: `default`, managedFields, `admit`, `prepare_create`, system metadata (uid,
 times, name), `validate_create`. Of an update: `default`, managedFields, `admit`, metadata that
-cannot change put back, `prepare_update`, `validate_update`. `Write.subresource` says which subresource is written; ""
-is the object itself.
+cannot change put back, `prepare_update`, `validate_update`. `Write.subresource` says which
+subresource is written; "" is the object itself.
 
 `PlainStrategy` is that of a kind with nothing particular; others derive from it.
 """
@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dryrack.apiserver.status import bad_request
 from dryrack.base.ports import Chance
 from dryrack.client.transport import User
 from dryrack.kinds.decode import DecodeError, decode
@@ -84,6 +85,14 @@ class Strategy(Protocol):
     def selectable_fields(self) -> tuple[str, ...]:
         """What a field selector may name besides metadata.name and metadata.namespace."""
 
+    @property
+    def field_refusal(self) -> str:
+        """
+        How a field that is not selectable is refused, with `{label}` and `{gvk}` in it.
+
+        "": as the server does it for a kind with no selectable fields of its own.
+        """
+
     def default(self, obj: Raw, write: Write) -> Raw: ...
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
@@ -129,6 +138,7 @@ class PlainStrategy:
     orphans_by_default: bool = False
     answers_deletion_with_object: bool = False
     selectable_fields: tuple[str, ...] = ()
+    field_refusal: str = ""
 
     def __init__(
         self, *, namespaced: bool, naming: Naming = SUBDOMAIN, has_status: bool = False
@@ -199,11 +209,11 @@ class PlainStrategy:
 
 
 def object_meta(obj: Raw) -> ObjectMeta:
-    """The metadata as a model; what the request brought has been checked for types before."""
+    """The metadata as a model; a bad request if a value has the wrong type."""
     try:
         return decode(obj.get("metadata") or {}, ObjectMeta)
     except DecodeError as error:
-        raise AssertionError(f"metadata of the wrong types got past decoding: {error}") from error
+        raise bad_request(f"metadata: {error}") from error
 
 
 def keep_status(obj: Raw, old: Raw) -> Raw:

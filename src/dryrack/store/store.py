@@ -22,7 +22,6 @@ Raw = dict[str, Any]
 Callback = Callable[[Event], None]
 Listed = tuple[tuple[Stored, ...], int]
 
-_Place = tuple[str, str]
 _decode = msgspec.json.Decoder().decode
 
 
@@ -31,27 +30,27 @@ class _Shelf:
     """All objects of one resource, and their history."""
 
     log: Log
-    objects: dict[_Place, Stored] = field(default_factory=dict)
-    order: list[_Place] = field(default_factory=list)
+    objects: dict[str, Stored] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
     callbacks: dict[int, Callback] = field(default_factory=dict)
 
     def set(self, stored: Stored) -> None:
-        place = stored.key[1:]
+        place = _place(stored.key)
         if place not in self.objects:
             insort(self.order, place)
         self.objects[place] = stored
 
     def drop(self, key: Key) -> None:
-        place = key[1:]
+        place = _place(key)
         del self.objects[place]
         del self.order[bisect_left(self.order, place)]
 
-    def places(self, namespace: str | None) -> list[_Place]:
+    def places(self, namespace: str | None) -> list[str]:
         if namespace is None:
             return self.order
-        start = bisect_left(self.order, (namespace, ""))
-        # The smallest text that is greater than the namespace itself.
-        end = bisect_left(self.order, (namespace + "\0", ""), lo=start)
+        start = bisect_left(self.order, f"{namespace}/")
+        # "0" is what follows "/".
+        end = bisect_left(self.order, f"{namespace}0", lo=start)
         return self.order[start:end]
 
     def listed(self, namespace: str | None) -> tuple[Stored, ...]:
@@ -103,7 +102,7 @@ class Store:
         shelf = self._shelf(record.key.resource)
         if record.json is not None:
             shelf.set(Stored(record.key, record.revision, _decode(record.json)))
-        elif record.key[1:] in shelf.objects:
+        elif _place(record.key) in shelf.objects:
             shelf.drop(record.key)
 
     @property
@@ -117,10 +116,10 @@ class Store:
 
     def get(self, key: Key) -> Stored | None:
         shelf = self._shelves.get(key.resource)
-        return shelf.objects.get(key[1:]) if shelf else None
+        return shelf.objects.get(_place(key)) if shelf else None
 
     def list(self, resource: str, namespace: str | None) -> Listed:
-        """Everything in the order of namespace and name; `namespace` None: in all of them."""
+        """Everything in the order of `namespace/name`; `namespace` None: in all of them."""
         shelf = self._shelves.get(resource)
         return (shelf.listed(namespace) if shelf else ()), self._revision
 
@@ -145,7 +144,7 @@ class Store:
                 del found[key]
             else:
                 found[key] = event.previous
-        return tuple(found[key] for key in sorted(found))
+        return tuple(found[key] for key in sorted(found, key=_place))
 
     def put(self, key: Key, obj: Raw, *, expected: int | None) -> Stored | Conflict:
         """
@@ -155,7 +154,7 @@ class Store:
         "whatever there is". The object belongs to the store from now on.
         """
         shelf = self._shelf(key.resource)
-        previous = shelf.objects.get(key[1:])
+        previous = shelf.objects.get(_place(key))
         if _differs(previous, expected):
             return Conflict(previous)
         stored = _at(key, self._revision + 1, obj)
@@ -168,7 +167,7 @@ class Store:
     def delete(self, key: Key, *, expected: int | None) -> Stored | Conflict:
         """Removes an object; answers with its last state at the revision of the deletion."""
         shelf = self._shelf(key.resource)
-        previous = shelf.objects.get(key[1:])
+        previous = shelf.objects.get(_place(key))
         if previous is None or _differs(previous, expected):
             return Conflict(previous)
         stored = _at(key, self._revision + 1, previous.object)
@@ -211,6 +210,11 @@ class Store:
         shelf.log.append(event)
         for callback in tuple(shelf.callbacks.values()):
             callback(event)
+
+
+def _place(key: Key) -> str:
+    """Lists are in the order of these, as the keys of etcd are."""
+    return f"{key.namespace}/{key.name}"
 
 
 def _differs(previous: Stored | None, expected: int | None) -> bool:

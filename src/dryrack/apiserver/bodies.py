@@ -1,0 +1,216 @@
+"""
+The object in a body.
+
+JSON or YAML to an object of the kind that the path asks for, or the refusal that the real server
+would give: for text that is neither, for another kind, for fields of the wrong type, and, if the
+request is strict, for fields that are unknown or said twice.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from dryrack.apiserver import gojson, media
+from dryrack.apiserver.registry import Registry, Resource
+from dryrack.apiserver.seams import Shapes
+from dryrack.apiserver.status import StatusError, bad_request, too_large
+from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
+from dryrack.client.transport import Request
+from dryrack.kinds import yaml_text
+from dryrack.kinds.validation.problems import quoted
+
+Raw = dict[str, Any]
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+_SHOWN_BYTES = 30
+# How Go names the part of an object that every kind has; users see it when a body is no object.
+_TYPE_META = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+def read_json(body: bytes) -> Any:
+    """The value of a JSON text; raises `GoSyntaxError`."""
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_slowly(body)
+
+
+def _read_slowly(body: bytes) -> Any:
+    """What Go takes and a strict reader does not: bytes that are no UTF-8, halves of pairs."""
+    message = gojson.syntax_error(body)
+    if message:
+        raise gojson.GoSyntaxError(message)
+    text = body.decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise gojson.GoSyntaxError("exceeded max depth") from None
+    # Halves of surrogate pairs have no UTF-8; Go reads them as the replacement character.
+    whole = json.dumps(value, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+    return json.loads(whole.decode("utf-16-le", "replace"))
+
+
+def checked_size(request: Request) -> bytes:
+    """The body, if it is not too large."""
+    if len(request.body) > REQUEST_BODY_BYTES_MAX:
+        raise too_large(REQUEST_BODY_BYTES_MAX)
+    return request.body
+
+
+class Bodies:
+    """Reads objects of the kinds of a registry."""
+
+    def __init__(self, registry: Registry, shapes: Shapes) -> None:
+        self._registry = registry
+        self._shapes = shapes
+
+    def read(
+        self, request: Request, resource: Resource, *, validation: str, warnings: list[str]
+    ) -> Raw:
+        """The object in the body of a create or an update."""
+        body, media_type = checked_size(request), media.body_type(request.headers)
+        obj = self._parsed(body, media_type, resource)
+        self.check_kind(obj, resource)
+        again = () if validation == "Ignore" else _repeated(body, obj, media_type)
+        return self.conformed(obj, resource, validation, again=again, warnings=warnings)
+
+    def _parsed(self, body: bytes, media_type: str, resource: Resource) -> Raw:
+        try:
+            value = read_yaml(body) if media_type == media.YAML else read_json(body)
+        except gojson.GoSyntaxError as error:
+            raise _unrecognized(resource, body, f"json parse error: {error}") from None
+        if isinstance(value, dict):
+            return value
+        if value is None:
+            return {}
+        what = (
+            f"json: cannot unmarshal {gojson.type_name(value)} into Go value of type {_TYPE_META}"
+        )
+        raise _unrecognized(resource, body, f"json parse error: {what}")
+
+    def check_kind(self, obj: Raw, resource: Resource) -> None:
+        """Completes or refuses apiVersion and kind."""
+        kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
+        if kind == resource.kind and api_version == resource.api_version:
+            return
+        for name, value in (("kind", kind), ("apiVersion", api_version)):
+            if not isinstance(value, str):
+                what = f"cannot unmarshal {gojson.type_name(value)} into Go struct field "
+                raise bad_request(
+                    f"the object provided is unrecognized (must be of type {resource.kind}): "
+                    f"couldn't get version/kind; json parse error: json: {what}.{name} of type "
+                    "string"
+                )
+        obj["kind"] = kind or resource.kind
+        obj["apiVersion"] = api_version or resource.api_version
+        if obj["kind"] != resource.kind or obj["apiVersion"] != resource.api_version:
+            raise self._other_kind(obj["kind"], obj["apiVersion"], resource)
+
+    def _other_kind(self, kind: str, api_version: str, resource: Resource) -> StatusError:
+        group, _, version = api_version.rpartition("/")
+        is_known = self._registry.by_kind(api_version, kind) is not None
+        is_sibling = kind == resource.kind and group == resource.group and is_known
+        if is_sibling or resource.is_custom:
+            return bad_request(
+                f"the API version in the data ({api_version}) does not match the expected API "
+                f"version ({resource.api_version})"
+            )
+        if is_known:
+            package = (resource.group or "core").partition(".")[0]
+            detail = (
+                f"converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+            )
+        else:
+            scheme = '"pkg/api/legacyscheme/scheme.go:30"'
+            detail = (
+                f"no kind {quoted(kind)} is registered for version {quoted(api_version)} "
+                f"in scheme {scheme}"
+            )
+        return _mishandled(kind, version, resource, detail)
+
+    def conformed(
+        self,
+        obj: Raw,
+        resource: Resource,
+        validation: str,
+        *,
+        again: tuple[str, ...] = (),
+        warnings: list[str],
+    ) -> Raw:
+        """The object with the fields of its kind; complaints become warnings or a refusal."""
+        found = self._shapes.conform(resource, obj)
+        if found.mismatch:
+            raise _mishandled(resource.kind, resource.version, resource, found.mismatch)
+        strict = (*again, *found.strict)
+        if strict and validation == "Strict":
+            detail = f"strict decoding error: {', '.join(strict)}"
+            raise _mishandled(resource.kind, resource.version, resource, detail)
+        if strict and validation == "Warn":
+            warnings.extend(strict)
+        return found.object
+
+
+def _unrecognized(resource: Resource, body: bytes, detail: str) -> StatusError:
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {resource.kind}): "
+        f"couldn't get version/kind; {detail} ({_summary(body)})"
+    )
+
+
+def _mishandled(kind: str, version: str, resource: Resource, detail: str) -> StatusError:
+    return bad_request(
+        f"{kind} in version {quoted(version)} cannot be handled as a {resource.kind}: {detail}"
+    )
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    shown, more = body[:_SHOWN_BYTES], " ..." if len(body) > _SHOWN_BYTES else ""
+    return (shown.decode("utf-8", "replace") if body[:1] == b"{" else shown.hex()) + more
+
+
+def read_yaml(body: bytes) -> Any:
+    """The first document; whatever is wrong with it is told as of JSON."""
+    for found in yaml_text.documents(body.decode("utf-8", "replace")):
+        if isinstance(found, yaml_text.Fault):
+            raise gojson.GoSyntaxError(f"yaml: line {found.place.line}: {found.message}")
+        return found.value
+    return None
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written, with keys that may repeat."""
+
+
+def _repeated(body: bytes, obj: Raw, media_type: str) -> tuple[str, ...]:
+    """Complaints about keys that are there twice, in the order of the text."""
+    # A key that is dropped makes the text shorter. What a program writes is compact, so that the
+    # lengths are mostly equal, and the slow way is left to what people write by hand.
+    if media_type != media.JSON or len(_encode(obj)) == len(body.rstrip()):
+        return ()
+    try:
+        pairs = json.loads(body, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(f"duplicate field {quoted(path)}" for path in _paths_of_repeated(pairs, ""))
+
+
+def _paths_of_repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, each in value:
+            at = f"{path}.{key}" if path else key
+            if key in seen:
+                yield at
+            seen.add(key)
+            yield from _paths_of_repeated(each, at)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _paths_of_repeated(each, f"{path}[{index}]")

@@ -1,0 +1,88 @@
+"""
+Which objects a list or a watch is about: by labels and by fields.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.apiserver import field_selectors, label_selectors
+from dryrack.apiserver.field_selectors import FieldSelection
+from dryrack.apiserver.label_selectors import LabelSelection, SelectorError
+from dryrack.apiserver.queries import ListOptions
+from dryrack.apiserver.registry import Resource
+from dryrack.apiserver.status import bad_request
+from dryrack.apiserver.writing import served
+from dryrack.kinds.validation.problems import quoted
+from dryrack.store import Stored
+
+Raw = dict[str, Any]
+
+_ALWAYS = ("metadata.name", "metadata.namespace")
+_NO_LABELS: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A selector of labels and one of fields, either of which may be missing."""
+
+    resource: Resource
+    labels: LabelSelection | None = None
+    fields: FieldSelection | None = None
+
+    @property
+    def is_all(self) -> bool:
+        return self.labels is None and self.fields is None
+
+    def matches(self, stored: Stored) -> bool:
+        if self.labels is not None:
+            found = stored.object["metadata"].get("labels") or _NO_LABELS
+            if not self.labels.matches(found):
+                return False
+        return self.fields is None or self.fields.matches(self._fields_of(stored))
+
+    def _fields_of(self, stored: Stored) -> dict[str, str]:
+        key, strategy = stored.key, self.resource.strategy
+        found = {"metadata.name": key.name, "metadata.namespace": key.namespace}
+        if strategy.selectable_fields:
+            found.update(strategy.fields(served(self.resource, stored)))
+        return found
+
+
+def selection_of(resource: Resource, options: ListOptions, name: str = "") -> Selection:
+    """`name` is that of the path, for the watch of a single object."""
+    labels = fields = None
+    try:
+        if options.label_selector:
+            labels = label_selectors.parse(options.label_selector)
+        if options.field_selector:
+            fields = field_selectors.parse(
+                options.field_selector, lambda field: _check_field(resource, field)
+            )
+    except SelectorError as error:
+        raise bad_request(str(error)) from None
+    if name:
+        fields = _of_name(fields, name)
+    return Selection(
+        resource,
+        labels if labels and labels.requirements else None,
+        fields if fields and fields.terms else None,
+    )
+
+
+def _of_name(fields: FieldSelection | None, name: str) -> FieldSelection:
+    if fields is not None and fields.terms:
+        if fields.exact("metadata.name") != name:
+            raise bad_request("fieldSelector metadata.name doesn't match requested name")
+        return fields
+    return field_selectors.parse(f"metadata.name={name}")
+
+
+def _check_field(resource: Resource, field: str) -> None:
+    strategy = resource.strategy
+    if field in _ALWAYS or field in strategy.selectable_fields:
+        return
+    if strategy.field_refusal:
+        gvk = f"{resource.api_version}, Kind={resource.kind}"
+        raise SelectorError(strategy.field_refusal.format(label=field, gvk=gvk))
+    only = ", ".join(quoted(each) for each in _ALWAYS)
+    raise SelectorError(f"{quoted(field)} is not a known field selector: only {only}")
