@@ -132,6 +132,37 @@ def a_mine_behind_a_wall(size: int) -> Family:
     return pool(devices(size - 1)), [claim(request("wall", size)), claim(mine, name="later")]
 
 
+def a_hopeless_claim_behind_another(size: int) -> Family:
+    """No two devices agree in both attributes; how the first claim is served is no matter."""
+    offered = [device(f"gpu-{n}", a=n % 5, b=n // 5, uuid=f"u{n}") for n in range(size)]
+    rules = [{"matchAttribute": f"{DRIVER}/{name}"} for name in ("a", "b")]
+    unlike = {"distinctAttribute": f"{DRIVER}/uuid"}
+    first = claim(*(request(f"r{n}") for n in range(5)), constraints=[unlike], name="first")
+    return pool(offered), [first, claim(request("r", 2), constraints=rules)]
+
+
+def filled_to_the_last_part(size: int) -> Family:
+    """GPUs whose large part has one place, and leaves one place each for the smaller ones."""
+    offered, sets = [], []
+    for gpu in range(size // 4):
+        sets.append(counters(f"gpu-{gpu}", **{f"slice-{n}": 1 for n in range(7)}))
+        for part, places in ((1, range(7)), (2, (0, 2, 4)), (4, (0,))):
+            for place in places:
+                more = {"consumesCounters": [_slices(f"gpu-{gpu}", place, part)]}
+                offered.append(device(f"gpu-{gpu}-{part}g-{place}", size=part, more=more))
+    asked = (
+        request(f"size-{part}", size // 4, select=f'device.attributes["{DRIVER}"].size == {part}')
+        for part in (1, 2, 4)
+    )
+    return pool(offered, sets=sets), [claim(*asked)]
+
+
+def _slices(counter_set: str, place: int, part: int) -> Any:
+    drawn = {f"slice-{n}": {"value": "1"} for n in range(place, place + part)}
+    return {"counterSet": counter_set, "counters": drawn}
+
+
+FEASIBLE = (one_combination, filled_to_the_last_part)
 FAMILIES: list[Callable[[int], Family]] = [
     more_than_there_are,
     one_request_each,
@@ -147,6 +178,8 @@ FAMILIES: list[Callable[[int], Family]] = [
     shares_that_do_not_fit,
     some_and_then_all,
     a_mine_behind_a_wall,
+    a_hopeless_claim_behind_another,
+    filled_to_the_last_part,
 ]
 
 
@@ -159,13 +192,13 @@ def test_steps_do_not_explode(
     walks: list[Walk] = []
     begin = Walk.run
 
-    def run(self: Walk, dead_ends_max: int | None = None) -> Any:
+    def run(self: Walk, dead_ends_max: int | None = None, **limits: Any) -> Any:
         walks.append(self)
-        return begin(self, dead_ends_max)
+        return begin(self, dead_ends_max, **limits)
 
     monkeypatch.setattr(Walk, "run", run)
     slices, claims = family(size)
     outcome = allocator(slices).allocate(node(), claims)
 
-    assert isinstance(outcome, Allocated) == (family is one_combination)
+    assert isinstance(outcome, Allocated) == (family in FEASIBLE)
     assert sum(walk.dead_ends for walk in walks) <= 8 * size

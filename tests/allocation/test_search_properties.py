@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.allocation.builders import DRIVER, allocator, claim, counters, device, node, pool, way
+from tests.allocation.entangled import entangled
 from tests.allocation.generate import generate
 from tests.allocation.naive import Naive, Rule, SelectorFailsError, Thing, Wanted
 from tests.oracle.verdicts import our_verdict
@@ -165,6 +166,21 @@ def test_cuts_never_change_the_answer_of_the_reference_release(seed: int) -> Non
         assert our_verdict(case) == with_proof
 
 
+@pytest.mark.parametrize("release", Release)
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32))
+def test_cuts_never_change_the_answer_where_all_is_entangled(release: Release, seed: int) -> None:
+    """Groups that look alike, shares, lists and mines: with proof as without."""
+    slices, claims = entangled(Random(seed))
+    told = []
+    for dead_ends in (0, 2000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(allocator_module, "_DEAD_ENDS_MAX", dead_ends)
+            told.append(_told(slices, claims, release))
+
+    assert told[0] == told[1]
+
+
 CONTENDED: Any = (
     [{"attributes": {"a": 1}, "draws": {}}, {"attributes": {"a": 0}, "draws": {}}],
     {"x": 0, "y": 0},
@@ -204,9 +220,14 @@ def test_the_order_of_slices_does_not_matter(problem: Any, chance: Random) -> No
     assert _told(slices, claims) == _told(shuffled, claims)
 
 
-def _told(slices: list[ResourceSlice], claims: list[ResourceClaim]) -> object:
+def _told(
+    slices: list[ResourceSlice], claims: list[ResourceClaim], release: Release = Release.V1_36
+) -> object:
     try:
-        outcome = allocator(slices).allocate(node(), claims)
+        outcome = allocator(slices, release=release).allocate(node(), claims)
     except AllocationError as error:
         return str(error)
-    return outcome.results if isinstance(outcome, Allocated) else outcome.reasons
+    if isinstance(outcome, Allocated):
+        return outcome.results
+    assert outcome.reasons, "an attempt failed for no reason"
+    return None

@@ -105,12 +105,13 @@ class Likeness:
         """
         marks = [-1] * len(self._problem.devices)
         for slate in slates:
-            if slate.constraints and (slate.ask.takes_all or self._compares_neighbours(slate)):
+            if slate.constraints and (slate.ask.takes_all or self.compares_neighbours(slate)):
                 for device in slate.order:
                     marks[device] = device
         return marks
 
-    def _compares_neighbours(self, slate: Slate) -> bool:
+    def compares_neighbours(self, slate: Slate) -> bool:
+        """Whether devices of the ask must differ, but only from the one before."""
         return (
             self._problem.surroundings.release is Release.V1_36
             and slate.count > 1

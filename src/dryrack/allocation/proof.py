@@ -23,6 +23,9 @@ Mines are known from the table before the walk. From this follows what may be cu
   what follows: the request, the choices up to exchange, the constraints' state, and, where it
   can matter, the number of results.
 
+A claim that has no solution even with every device to itself has none beside others, so what is
+chosen for earlier claims need not be varied on its account.
+
 A claim over its limit of results makes Kubernetes skip devices, and so mines. No choice of
 devices brings such a claim back under the limit, so without mines in the claim itself
 skipping is the same as trying in vain. A claim with both is walked through plainly.
@@ -33,6 +36,7 @@ was tried cannot be left out, and only the bounds at the very beginning are used
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.bounds import Bounds, Demand
@@ -41,7 +45,7 @@ from dryrack.allocation.features import Release
 from dryrack.allocation.likeness import Likeness
 from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
 from dryrack.allocation.requests import RESULTS_MAX
-from dryrack.allocation.search import Walk
+from dryrack.allocation.search import Ending, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -53,6 +57,10 @@ if TYPE_CHECKING:
 
 # Dead ends are strings of some hundred bytes; this bounds them to about a hundred megabytes.
 _DEAD_ENDS_MAX = 300_000
+
+
+# A claim that is hopeless by itself mostly is so at once.
+_ALONE_DEAD_ENDS_MAX = 100
 
 
 class SearchProof:
@@ -78,7 +86,30 @@ class SearchProof:
         """Whether the bounds alone show that there is nothing to find, and no error either."""
         if not self._problem.requests:
             return False
-        return self._bounds.impossible(Walk(self._problem), None, self._plan(0))
+        return self._bounds.impossible(Walk(self._problem), None, self._plan(0)) or (
+            self.cuts and any(map(self._refuted_alone, self._claims_before_mines()))
+        )
+
+    def _claims_before_mines(self) -> Iterator[range]:
+        """The requests of each claim after the first, as long as none so far has a mine."""
+        requests = self._problem.requests
+        bounds = [n for n in range(len(requests)) if n and _changes_claim(requests, n)]
+        for start, end in pairwise([*bounds, len(requests)]):
+            if not any(self._mined[:end]):
+                yield range(start, end)
+
+    def _refuted_alone(self, requests: range) -> bool:
+        """
+        Whether these requests have no solution even if nothing is chosen before them.
+
+        Then what is chosen before them need not be varied.
+        """
+        ways = (way for number in requests for way in self._problem.requests[number])
+        if any(self._likeness.compares_neighbours(way) for way in ways):
+            # There what was tried before decides, so less competition may be worse.
+            return False
+        walk = Walk(self._problem, self)
+        return walk.run(_ALONE_DEAD_ENDS_MAX, within=requests) is Ending.FAILED
 
     # What the walk asks.
 
@@ -207,6 +238,10 @@ def _complete(problem: Problem, slate: Slate) -> None:
         slate.order = slate.all_devices
     else:
         slate.order = [d for d in devices if slate.status[d] in (USABLE, FAILED)]
+
+
+def _changes_claim(requests: Sequence[tuple[Slate, ...]], number: int) -> bool:
+    return requests[number][0].claim != requests[number - 1][0].claim
 
 
 def _need(way: Slate) -> int:

@@ -107,11 +107,18 @@ class Walk:
         # The last ask that would have put its claim over the limit of results.
         self.limited: Slate | None = None
         self._proof = proof
+        self._end = len(problem.requests)
         self._picks = 0
 
-    def run(self, dead_ends_max: int | None = None) -> Ending:
-        """Walk until something is found, nothing is left, or there were too many dead ends."""
-        ending = self._enter(0)
+    def run(self, dead_ends_max: int | None = None, *, within: range | None = None) -> Ending:
+        """
+        Walk until something is found, nothing is left, or there were too many dead ends.
+
+        `within` limits the walk to some requests that follow each other.
+        """
+        if within is not None:
+            self._end = within.stop
+        ending = self._enter(within.start if within else 0)
         while self.stack:
             if ending is Ending.FOUND:
                 return ending
@@ -138,7 +145,7 @@ class Walk:
 
     def _enter(self, request: int) -> Ending | None:
         problem = self.problem
-        if request == len(problem.requests):
+        if request == self._end:
             return Ending.FOUND
         frame = Frame(problem.requests[request][0], -1)
         if self._proof is not None and self._proof.hopeless(self, frame):
