@@ -62,27 +62,28 @@ class SqliteJournal:
             raise
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._gathered: list[Record] = []
+        self._appended = 0
+        self._written = 0
         self._commit: asyncio.Task[None] | None = None
         self._broken: Exception | None = None
 
     def append(self, record: Record) -> None:
-        """Takes the record; it is on the disk when a `safe` that was asked for later returns."""
+        """Takes the record; it is on the disk when a `safe` that is asked for later returns."""
         if self._broken is not None:
             raise self._broken
         self._gathered.append(record)
+        self._appended += 1
 
     async def safe(self) -> None:
         """Returns when everything that was appended before is on the disk."""
-        while self._gathered or self._commit is not None:
+        wanted = self._appended
+        while self._written < wanted:
             if self._broken is not None:
                 raise self._broken
             if self._commit is None:
                 self._commit = asyncio.create_task(self._run(), name="journal commit")
-            # The commit under way may have begun before the last record came.
-            waits_for_next = bool(self._gathered)
+            # Who goes away takes nobody else's commit along.
             await asyncio.shield(self._commit)
-            if not waits_for_next:
-                return
 
     async def _run(self) -> None:
         records, self._gathered = self._gathered, []
@@ -91,14 +92,13 @@ class SqliteJournal:
             await loop.run_in_executor(self._thread, self._write, records)
         except sqlite3.Error as error:
             self._broken = DataDirectoryError(f"the journal cannot be written: {error}")
-            raise self._broken from error
+        else:
+            self._written += len(records)
         finally:
             self._commit = None
 
     def _write(self, records: Sequence[Record]) -> None:
         """In the thread of the journal; nothing else touches the database while it serves."""
-        if not records:
-            return
         database = self._database
         database.execute("BEGIN IMMEDIATE")
         for record in records:

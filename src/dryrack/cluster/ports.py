@@ -1,8 +1,10 @@
 """The real time and real chance, which everything but a simulation runs on."""
 
+import asyncio
 import os
 import time
 import uuid
+from collections.abc import Callable
 
 
 class SystemClock:
@@ -10,6 +12,10 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        delay = max(0.0, when - self.now())
+        return asyncio.get_running_loop().call_later(delay, callback)
 
 
 class SystemChance:

@@ -1,0 +1,186 @@
+"""
+Questions about users, answered: who am I, whose token is this, and a token for an account.
+
+None of these is stored: a review goes in, and comes back with its status filled in.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from dryrack.apiserver.authentication.tokens import (
+    ISSUER,
+    Bound,
+    Holder,
+    InvalidTokenError,
+    Tokens,
+)
+from dryrack.apiserver.calls import Answer, Call, Reply
+from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.posted import completed, posted
+from dryrack.apiserver.status import Subject, bad_request, conflict, invalid, not_found
+from dryrack.client.transport import User
+from dryrack.kinds.validation import FieldProblem
+from dryrack.kinds.validation.problems import Reason
+
+Raw = dict[str, Any]
+Handlers = Mapping[str, Callable[[Call], Awaitable[Answer]]]
+
+_GROUP = "authentication.k8s.io"
+_SECONDS_DEFAULT = 3600
+_SECONDS_MIN = 600
+_SECONDS_MAX = 2**32
+
+
+def handlers(tokens: Tokens) -> dict[tuple[str, str], Handlers]:
+    """By the name of what is stored, and the subresource ("" for none)."""
+    questions = TokenQuestions(tokens)
+    return {
+        (f"selfsubjectreviews.{_GROUP}", ""): {"create": who_am_i},
+        (f"tokenreviews.{_GROUP}", ""): {"create": questions.review},
+        ("serviceaccounts", "token"): {"create": questions.request},
+    }
+
+
+async def who_am_i(call: Call) -> Answer:
+    """What the server found out about whoever asks."""
+    posted(call)
+    review = {
+        "kind": "SelfSubjectReview",
+        "apiVersion": f"{_GROUP}/v1",
+        "metadata": {"creationTimestamp": timestamp(call.server.clock.now())},
+        "status": {"userInfo": _user_info(call.request.user)},
+    }
+    return Reply(review, 201)
+
+
+class TokenQuestions:
+    """The questions that need the key."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def review(self, call: Call) -> Answer:
+        obj = posted(call)
+        spec = obj.get("spec") or {}
+        if not spec.get("token"):
+            raise bad_request("token is required for TokenReview in authentication")
+        return Reply(completed(call, obj, self._status(spec)), 201)
+
+    def _status(self, spec: Raw) -> Raw:
+        audiences = spec.get("audiences") or [ISSUER]
+        try:
+            user, meant = self._tokens.review(spec["token"], audiences=audiences)
+        except InvalidTokenError as error:
+            return {"user": {}, "error": str(error)}
+        known = User(user.name, (*user.groups, "system:authenticated"), user.uid, user.extra)
+        return {"authenticated": True, "user": _user_info(known), "audiences": list(meant)}
+
+    async def request(self, call: Call) -> Answer:
+        """A token for the account that the path names."""
+        obj = posted(call)
+        account = _account(call, obj)
+        spec = dict(obj.get("spec") or {})
+        seconds = spec.setdefault("expirationSeconds", _SECONDS_DEFAULT)
+        spec["audiences"] = spec.get("audiences") or [ISSUER]
+        _check_seconds(seconds)
+        now = call.server.clock.now()
+        holder = Holder(call.target.namespace, call.target.name, account["uid"], _bound(call, spec))
+        token = self._tokens.issue(holder, audiences=spec["audiences"], seconds=seconds)
+        named = {**obj, "metadata": _token_metadata(call, obj, account)}
+        status = {"token": token, "expirationTimestamp": timestamp(now + seconds)}
+        answer = completed(call, named, status)
+        return Reply({**answer, "spec": {"boundObjectRef": None, **spec}}, 201)
+
+
+def _token_metadata(call: Call, obj: Raw, account: Raw) -> Raw:
+    given = obj.get("metadata") or {}
+    now = timestamp(call.server.clock.now())
+    names = {key: account[key] for key in ("name", "namespace", "uid")}
+    return {**given, **names, "creationTimestamp": now}
+
+
+def _account(call: Call, obj: Raw) -> Raw:
+    """The metadata of the account; what the body says about it must be true."""
+    namespace, name = call.target.namespace, call.target.name
+    given = obj.get("metadata") or {}
+    for key, value in (("name", name), ("namespace", namespace)):
+        if given.get(key) and given[key] != value:
+            problem = f"must match the service account {key} if specified"
+            raise _invalid(name, f"metadata.{key}", given[key], problem)
+    stored = _stored(call, "serviceaccounts", namespace, name)
+    if given.get("uid") and given["uid"] != stored["uid"]:
+        detail = (
+            f"the UID in the token request ({given['uid']}) does not match the UID of the "
+            f"service account ({stored['uid']})"
+        )
+        raise conflict(Subject(_GROUP, "TokenRequest"), name, detail)
+    return stored
+
+
+def _check_seconds(seconds: int) -> None:
+    if seconds < _SECONDS_MIN:
+        problem = "may not specify a duration less than 10 minutes"
+        raise _invalid("", "spec.expirationSeconds", seconds, problem)
+    if seconds > _SECONDS_MAX:
+        problem = "may not specify a duration larger than 2^32 seconds"
+        raise _invalid("", "spec.expirationSeconds", seconds, problem)
+
+
+def _bound(call: Call, spec: Raw) -> tuple[Bound, ...]:
+    reference = spec.get("boundObjectRef")
+    if not reference:
+        return ()
+    group, _, version = reference.get("apiVersion", "").rpartition("/")
+    kind, name = reference.get("kind", ""), reference.get("name", "")
+    if group or kind not in ("Pod", "Secret", "Node"):
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    resource = f"{kind.lower()}s"
+    where = "" if kind == "Node" else call.target.namespace
+    stored = _stored(call, resource, where, name)
+    if reference.get("uid") and reference["uid"] != stored["uid"]:
+        detail = (
+            f"the UID in the bound object reference ({reference['uid']}) does not match the UID "
+            "in record. The object might have been deleted and then recreated"
+        )
+        raise conflict(Subject("", kind), name, detail)
+    bound = Bound(resource, name, stored["uid"])
+    return (bound, *_node_of_pod(call, name)) if kind == "Pod" else (bound,)
+
+
+def _node_of_pod(call: Call, name: str) -> tuple[Bound, ...]:
+    """A pod's token also tells its node, whether or not that is there."""
+    pod = call.server.lookup.get("pods", call.target.namespace, name)
+    spec = (pod or {}).get("spec") or {}
+    if spec.get("serviceAccountName") != call.target.name:
+        raise bad_request(
+            f'cannot bind token for serviceaccount "{call.target.name}" to pod running with '
+            "different serviceaccount name."
+        )
+    node = spec.get("nodeName")
+    if not node:
+        return ()
+    stored = call.server.lookup.get("nodes", "", node)
+    return (Bound("nodes", node, stored["metadata"]["uid"] if stored else ""),)
+
+
+def _stored(call: Call, resource: str, namespace: str, name: str) -> Raw:
+    found = call.server.lookup.get(resource, namespace, name)
+    if found is None:
+        raise not_found(Subject("", resource), name)
+    metadata: Raw = found["metadata"]
+    return metadata
+
+
+def _invalid(name: str, field: str, value: object, problem: str) -> Exception:
+    found = FieldProblem(Reason.INVALID, field, value, problem)
+    return invalid(Subject(_GROUP, "TokenRequest"), name, [found])
+
+
+def _user_info(user: User) -> Raw:
+    info: Raw = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in sorted(user.extra.items())}
+    return info

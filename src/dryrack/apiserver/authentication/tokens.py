@@ -1,0 +1,209 @@
+"""
+Tokens of service accounts: signed statements that expire, and that die with their objects.
+
+A token is a JSON web token signed with the cluster's own key (ES256). It holds for as long as it
+says, and while the account (and the pod, secret or node) that it names is there with the same
+uid. Nothing about a token is stored.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from dryrack.base.ports import Chance, Clock
+from dryrack.client.transport import User
+
+Raw = dict[str, Any]
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+# Clocks of client and server may differ by so much.
+_LEEWAY_SECONDS = 60
+_EXTRA = "authentication.kubernetes.io"
+
+
+class Objects(Protocol):
+    """Reads what is stored; `resource` is a plural of the core group."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Raw | None: ...
+
+
+class SigningKey(Protocol):
+    """A private key on the curve P-256, from wherever it is kept."""
+
+    def sign(self, content: bytes) -> bytes:
+        """A signature of 64 bytes, r and s."""
+        ...
+
+    def verify(self, signature: bytes, content: bytes) -> bool: ...
+
+    @property
+    def public_der(self) -> bytes: ...
+
+
+class InvalidTokenError(Exception):
+    """Why a token does not hold, for whoever asked for a review of it."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(f"[invalid bearer token, {reason}]" if reason else "invalid bearer token")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The object that a token lives and dies with; `resource` is pods, secrets or nodes."""
+
+    resource: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whom a token speaks for, and where."""
+
+    namespace: str
+    name: str
+    uid: str
+    bound: tuple[Bound, ...] = ()
+
+
+class Tokens:
+    """Makes tokens and finds out whom they speak for."""
+
+    def __init__(self, key: SigningKey, objects: Objects, *, clock: Clock, chance: Chance) -> None:
+        self._key = key
+        self._objects = objects
+        self._clock = clock
+        self._chance = chance
+
+    def issue(self, holder: Holder, *, audiences: Sequence[str], seconds: int) -> str:
+        now = int(self._clock.now())
+        claims = {
+            "aud": list(audiences),
+            "exp": now + seconds,
+            "iat": now,
+            "iss": ISSUER,
+            "jti": self._chance.uuid(),
+            "kubernetes.io": _private(holder),
+            "nbf": now,
+            "sub": _user_name(holder.namespace, holder.name),
+        }
+        key_id = _encoded(hashlib.sha256(self._key.public_der).digest())
+        header = {"alg": "ES256", "kid": key_id}
+        content = f"{_encoded(msgspec.json.encode(header))}.{_encoded(msgspec.json.encode(claims))}"
+        return f"{content}.{_encoded(self._key.sign(content.encode()))}"
+
+    def user_of(self, token: str) -> User | None:
+        """The user of a token that is meant for this server, or None."""
+        try:
+            return self.review(token, audiences=(ISSUER,))[0]
+        except InvalidTokenError:
+            return None
+
+    def review(self, token: str, *, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]]:
+        """The user, and for which of the audiences; raises an `InvalidTokenError`."""
+        claims = self._proven(token)
+        meant = [each for each in audiences if each in _texts(claims.get("aud"))]
+        if not meant:
+            raise InvalidTokenError("token audiences do not match the expected ones")
+        self._check_times(claims)
+        private = claims.get("kubernetes.io")
+        if claims.get("iss") != ISSUER or not isinstance(private, dict):
+            raise InvalidTokenError("not a token of a service account")
+        self._check_objects(private)
+        return _user(private, str(claims.get("jti", ""))), tuple(meant)
+
+    def _proven(self, token: str) -> Raw:
+        """The claims, if our key signed them: nothing in them is looked at before that."""
+        content, _, signature = token.rpartition(".")
+        header, _, payload = content.partition(".")
+        try:
+            algorithm = _decoded(header).get("alg")
+            signed = self._key.verify(_bytes(signature), content.encode())
+            if algorithm == "ES256" and signed:
+                return _decoded(payload)
+        except (ValueError, UnicodeError):
+            pass
+        raise InvalidTokenError
+
+    def _check_times(self, claims: Raw) -> None:
+        now = self._clock.now()
+        if now - _LEEWAY_SECONDS > claims.get("exp", 0):
+            raise InvalidTokenError("service account token has expired")
+        if now + _LEEWAY_SECONDS < claims.get("nbf", 0):
+            raise InvalidTokenError("service account token is not valid yet")
+
+    def _check_objects(self, private: Raw) -> None:
+        namespace, account = private["namespace"], private["serviceaccount"]
+        stored = self._objects.get("serviceaccounts", namespace, account["name"])
+        if stored is None:
+            raise InvalidTokenError(f'serviceaccounts "{account["name"]}" not found')
+        uid = stored["metadata"]["uid"]
+        if uid != account["uid"]:
+            raise InvalidTokenError(
+                f"service account UID ({uid}) does not match claim ({account['uid']})"
+            )
+        for kind in _checked_kinds(private):
+            self._check_bound(f"{kind}s", "" if kind == "node" else namespace, private[kind])
+
+    def _check_bound(self, resource: str, namespace: str, reference: Mapping[str, str]) -> None:
+        stored = self._objects.get(resource, namespace, reference["name"])
+        if stored is None or stored["metadata"]["uid"] != reference["uid"]:
+            raise InvalidTokenError("service account token has been invalidated")
+
+
+def _checked_kinds(private: Raw) -> list[str]:
+    """The node of a pod's token is there to be known, not to be checked."""
+    if "pod" in private:
+        return ["pod"]
+    return [kind for kind in ("secret", "node") if kind in private]
+
+
+def _private(holder: Holder) -> Raw:
+    private: Raw = {"namespace": holder.namespace}
+    for bound in holder.bound:
+        private[bound.resource.removesuffix("s")] = _reference(bound.name, bound.uid)
+    private["serviceaccount"] = _reference(holder.name, holder.uid)
+    return private
+
+
+def _reference(name: str, uid: str) -> Raw:
+    return {"name": name, "uid": uid} if uid else {"name": name}
+
+
+def _user(private: Raw, token_id: str) -> User:
+    namespace, account = private["namespace"], private["serviceaccount"]
+    extra = {f"{_EXTRA}/credential-id": (f"JTI={token_id}",)} if token_id else {}
+    for kind in ("node", "pod"):
+        for part in ("name", "uid"):
+            value = private.get(kind, {}).get(part)
+            if value:
+                extra[f"{_EXTRA}/{kind}-{part}"] = (value,)
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return User(_user_name(namespace, account["name"]), groups, account["uid"], extra)
+
+
+def _user_name(namespace: str, name: str) -> str:
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def _texts(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def _decoded(text: str) -> Raw:
+    found = msgspec.json.decode(_bytes(text))
+    if not isinstance(found, dict):
+        raise ValueError("not an object")  # noqa: TRY004 - what the caller sent is wrong
+    return found

@@ -1,0 +1,181 @@
+"""
+Questions about permissions, answered: may I, may they, and what may I do at all.
+
+Reviews go in and come back with their status filled in; nothing is stored. `PathGuard` asks the
+same for paths that are no resources, as discovery is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dryrack.apiserver.authorization.attributes import Attributes, denial
+from dryrack.apiserver.calls import Reply
+from dryrack.apiserver.posted import completed, posted
+from dryrack.apiserver.status import Status, Subject, bad_request, invalid
+from dryrack.client.transport import Response, User
+from dryrack.kinds.validation import FieldProblem
+from dryrack.kinds.validation.problems import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from dryrack.apiserver.authorization import Authorization
+    from dryrack.apiserver.authorization.rbac import Rule
+    from dryrack.apiserver.calls import Answer, Call
+    from dryrack.client.transport import Request
+
+Raw = dict[str, Any]
+
+_GROUP = "authorization.k8s.io"
+_ALL = "*"
+
+
+def handlers(
+    authorization: Authorization,
+) -> dict[tuple[str, str], Mapping[str, Callable[[Call], Awaitable[Answer]]]]:
+    """By the name of what is asked, and the subresource, which is none."""
+    questions = AccessQuestions(authorization)
+    answers = {
+        "selfsubjectaccessreviews": questions.may_i,
+        "subjectaccessreviews": questions.may_they,
+        "localsubjectaccessreviews": questions.may_they_here,
+        "selfsubjectrulesreviews": questions.what_may_i,
+    }
+    return {(f"{plural}.{_GROUP}", ""): {"create": each} for plural, each in answers.items()}
+
+
+class AccessQuestions:
+    """Asks the authorizer, and does nothing with the answer but tell it."""
+
+    def __init__(self, authorization: Authorization) -> None:
+        self._authorization = authorization
+
+    async def may_i(self, call: Call) -> Answer:
+        obj = posted(call)
+        _check(call, obj, _problems(obj.get("spec") or {}))
+        return self._told(call, obj, call.request.user)
+
+    async def may_they(self, call: Call) -> Answer:
+        obj = posted(call)
+        spec = obj.get("spec") or {}
+        _check(call, obj, [*_problems(spec), *_nobody(spec)])
+        return self._told(call, obj, _subject(spec))
+
+    async def may_they_here(self, call: Call) -> Answer:
+        obj = posted(call)
+        spec = obj.get("spec") or {}
+        _check(call, obj, [*_problems(spec), *_nobody(spec), *_elsewhere(spec, call)])
+        return self._told(call, obj, _subject(spec))
+
+    def _told(self, call: Call, obj: Raw, user: User) -> Answer:
+        asked = _attributes(obj["spec"], user)
+        status: Raw = {"allowed": self._authorization.allows(asked)}
+        reason = self._authorization.reason(asked)
+        if reason:
+            status["reason"] = reason
+        return Reply(completed(call, obj, status), 201)
+
+    async def what_may_i(self, call: Call) -> Answer:
+        obj = posted(call)
+        namespace = (obj.get("spec") or {}).get("namespace")
+        if not namespace:
+            raise bad_request("no namespace on request")
+        rules = self._authorization.rules(call.request.user, namespace)
+        status = {
+            "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
+            "nonResourceRules": [_path_rule(rule) for rule in rules if rule.paths],
+            "incomplete": False,
+        }
+        answer = {**obj, "metadata": {}, "spec": {}, "status": status}
+        return Reply(answer, 201)
+
+
+@dataclass(frozen=True, slots=True)
+class PathGuard:
+    """A page in front of pages: refuses whoever may not see what is behind it."""
+
+    authorization: Authorization
+
+    async def __call__(self, request: Request) -> Response | None:
+        if not _is_no_resource(request.path):
+            return None
+        asked = Attributes(request.user, request.method.lower(), path=request.path)
+        if self.authorization.allows(asked):
+            return None
+        status = Status(403, "Forbidden", f"forbidden: {denial(asked)}", {})
+        headers = (("content-type", "application/json"), ("x-content-type-options", "nosniff"))
+        return Response(403, headers, msgspec.json.encode(status.to_raw()) + b"\n")
+
+
+def _is_no_resource(path: str) -> bool:
+    """Discovery is about resources, not one; what is longer names a resource."""
+    parts = path.strip("/").split("/")
+    return len(parts) <= {"api": 2, "apis": 3}.get(parts[0], len(parts))
+
+
+def _attributes(spec: Raw, user: User) -> Attributes:
+    path = spec.get("nonResourceAttributes")
+    if path is not None:
+        return Attributes(user, path.get("verb", ""), path=path.get("path", ""))
+    asked = spec["resourceAttributes"]
+    keys = ("group", "resource", "subresource", "namespace", "name")
+    return Attributes(user, asked.get("verb", ""), **{key: asked.get(key, "") for key in keys})
+
+
+def _subject(spec: Raw) -> User:
+    extra = {key.lower(): tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    groups = tuple(spec.get("groups") or ())
+    return User(spec.get("user", ""), groups, spec.get("uid", ""), extra)
+
+
+def _check(call: Call, obj: Raw, problems: list[FieldProblem]) -> None:
+    if problems:
+        raise invalid(Subject(_GROUP, call.target.resource.kind), "", problems)
+
+
+def _problems(spec: Raw) -> list[FieldProblem]:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        problem = "cannot be specified in combination with resourceAttributes"
+        return [FieldProblem(Reason.INVALID, "spec.nonResourceAttributes", path, problem)]
+    if resource is None and path is None:
+        problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [FieldProblem(Reason.INVALID, "spec.resourceAttributes", None, problem)]
+    return []
+
+
+def _nobody(spec: Raw) -> list[FieldProblem]:
+    if spec.get("user") or spec.get("groups"):
+        return []
+    problem = "at least one of user or group must be specified"
+    return [FieldProblem(Reason.INVALID, "spec.user", spec.get("user", ""), problem)]
+
+
+def _elsewhere(spec: Raw, call: Call) -> list[FieldProblem]:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    found: list[FieldProblem] = []
+    if resource is not None and resource.get("namespace", "") != call.target.namespace:
+        where = "spec.resourceAttributes.namespace"
+        given = resource.get("namespace", "")
+        found.append(FieldProblem(Reason.INVALID, where, given, "must match metadata.namespace"))
+    if path is not None:
+        problem = "disallowed on this kind of request"
+        found.append(FieldProblem(Reason.INVALID, "spec.nonResourceAttributes", path, problem))
+    return found
+
+
+def _resource_rule(rule: Rule) -> Raw:
+    found = {
+        "verbs": list(rule.verbs),
+        "apiGroups": list(rule.groups),
+        "resources": list(rule.resources),
+    }
+    return found | ({"resourceNames": list(rule.names)} if rule.names else {})
+
+
+def _path_rule(rule: Rule) -> Raw:
+    return {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)}

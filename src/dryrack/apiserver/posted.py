@@ -1,0 +1,51 @@
+"""
+Objects that are posted to be answered, not to be stored: reviews, and requests for tokens.
+
+They are read under the rules of every create: the same refusals, the same warnings, the same
+managedFields.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from dryrack.apiserver.bodies import Bodies
+from dryrack.apiserver.calls import Call, Target
+from dryrack.apiserver.managing import manager_name
+from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.queries import write_options
+from dryrack.apiserver.registry import Resource
+from dryrack.apiserver.seams import Manager
+
+Raw = dict[str, Any]
+
+
+def posted(call: Call) -> Raw:
+    """The object in the body."""
+    server, resource = call.server, spoken(call.target)
+    options = write_options(call.parameters, "CreateOptions")
+    bodies = Bodies(server.registry, server.seams.shapes)
+    validation = options.field_validation
+    return bodies.read(call.request, resource, validation=validation, warnings=call.warnings)
+
+
+def spoken(target: Target) -> Resource:
+    """The resource with the kind that is posted to it, or to a part of it."""
+    part = target.resource.subresources.get(target.subresource)
+    if part is None or not part.kind:
+        return target.resource
+    group = part.group or target.resource.group
+    version = part.version or target.resource.version
+    return replace(target.resource, kind=part.kind, group=group, version=version)
+
+
+def completed(call: Call, obj: Raw, status: Raw) -> Raw:
+    """The object with its status, and with who sent what."""
+    resource = spoken(call.target)
+    options = write_options(call.parameters, "CreateOptions")
+    agent = call.request.headers.get("user-agent", "")
+    name = manager_name(options.field_manager, agent)
+    now = timestamp(call.server.clock.now())
+    bare = {**obj, "metadata": obj.get("metadata") or {}}
+    manager = Manager(name, "Update", call.target.subresource, now)
+    managed = call.server.seams.management.record(resource, bare, None, manager)
+    return {**managed, "status": status}

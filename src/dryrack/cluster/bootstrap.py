@@ -1,0 +1,77 @@
+"""
+What every cluster has from the start.
+
+Written straight into the store, as a real server does it on itself, if it is not there yet: a
+restart finds what the last run left, and an object that somebody has changed stays changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.timekeeping import timestamp
+from dryrack.store import Key
+
+if TYPE_CHECKING:
+    from dryrack.base.ports import Chance, Clock
+    from dryrack.store import Store
+
+Raw = dict[str, Any]
+
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_PRIORITIES = (
+    ("system-cluster-critical", 2_000_000_000, "The cluster needs it, on whichever node."),
+    ("system-node-critical", 2_000_001_000, "The node that it is on needs it."),
+)
+
+
+class Bootstrap:
+    """Puts things into a store that has none."""
+
+    def __init__(self, store: Store, clock: Clock, chance: Chance) -> None:
+        self._store = store
+        self._now = timestamp(clock.now())
+        self._chance = chance
+
+    def essentials(self) -> None:
+        for name in NAMESPACES:
+            self.ensure("namespaces", _namespace(name))
+        for name, value, description in _PRIORITIES:
+            priority = _priority(name, value, description)
+            self.ensure("priorityclasses.scheduling.k8s.io", priority)
+
+    def roles(self) -> None:
+        """Those that a server which decides by roles cannot do without."""
+        from dryrack.apiserver.authorization.roles import default_roles
+
+        for role in default_roles():
+            self.ensure(f"{role['kind'].lower()}s.rbac.authorization.k8s.io", role)
+
+    def ensure(self, resource: str, obj: Raw) -> None:
+        """Stores an object that is not there, with the metadata that the server gives."""
+        key = Key(resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        if self._store.get(key) is None:
+            system = {"uid": self._chance.uuid(), "creationTimestamp": self._now}
+            stored = {**obj, "metadata": {**obj["metadata"], **system}}
+            self._store.put(key, stored, expected=0)
+
+
+def _namespace(name: str) -> Raw:
+    return {
+        "kind": "Namespace",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+
+
+def _priority(name: str, value: int, description: str) -> Raw:
+    return {
+        "kind": "PriorityClass",
+        "apiVersion": "scheduling.k8s.io/v1",
+        "metadata": {"name": name, "generation": 1},
+        "value": value,
+        "description": description,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }

@@ -1,0 +1,55 @@
+"""
+A cluster inside this process, with no sockets and no files.
+
+    async with embedded() as cluster:
+        await cluster.client.create(CONFIG_MAPS, {"metadata": {"namespace": "default", ...}})
+
+Each is a world of its own. With a `VirtualClock` its time stands still until somebody moves it.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.cluster.engines import ENGINES, Surroundings, chosen, running
+from dryrack.cluster.plane import Plane, PlaneOptions, build
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Sequence
+
+    from dryrack.client.client import Client
+    from dryrack.client.transport import Transport
+    from dryrack.cluster.engines import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedCluster:
+    """The way into a cluster of this process."""
+
+    plane: Plane
+    client: Client
+
+    @property
+    def transport(self) -> Transport:
+        """For requests that a client does not make."""
+        return self.plane.transport
+
+
+@asynccontextmanager
+async def embedded(
+    options: PlaneOptions | None = None,
+    *,
+    without: Collection[str] = (),
+    engines: Sequence[Engine] = ENGINES,
+) -> AsyncIterator[EmbeddedCluster]:
+    """A fresh cluster for the length of a block; `without` leaves engines out by name."""
+    plane = build(options or PlaneOptions())
+    clock, chance = plane.options.clock, plane.options.chance
+    around = running(
+        chosen(without, engines),
+        lambda name: Surroundings(plane.client(name), clock, chance),
+    )
+    async with around:
+        yield EmbeddedCluster(plane, plane.client())

@@ -1,0 +1,154 @@
+"""
+An API server with all its parts, in memory or on a journal.
+
+Everything that a cluster consists of is made here, anew for each cluster; nothing is shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver import builtin, pages
+from dryrack.apiserver.authentication import reviews as user_reviews
+from dryrack.apiserver.authentication.tokens import Tokens
+from dryrack.apiserver.authorization import AlwaysAllow, Authorization, Rbac, authorizer
+from dryrack.apiserver.authorization import reviews as access_reviews
+from dryrack.apiserver.discovery import DiscoveryPages
+from dryrack.apiserver.registry import Registry
+from dryrack.apiserver.seams import Seams
+from dryrack.apiserver.server import ApiServer
+from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.client.client import Client
+from dryrack.cluster.bootstrap import Bootstrap
+from dryrack.cluster.journal import Durable
+from dryrack.cluster.ports import SystemChance, SystemClock
+from dryrack.cluster.signing import EllipticKey
+from dryrack.store import Key, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.apiserver.authentication.tokens import SigningKey
+    from dryrack.apiserver.builtin import Builtin
+    from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.strategy import Strategy
+    from dryrack.base.ports import Chance
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.client.transport import Transport
+    from dryrack.cluster.journal import SqliteJournal
+
+Raw = dict[str, Any]
+
+
+class AuthorizationMode(Enum):
+    """Who decides what users may do."""
+
+    ALWAYS_ALLOW = "always-allow"
+    RBAC = "rbac"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneOptions:
+    """What a cluster is made of, where it is not the usual."""
+
+    clock: Timekeeper = field(default_factory=SystemClock)
+    chance: Chance = field(default_factory=SystemChance)
+    authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
+    signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
+    journal: SqliteJournal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """One API server and what belongs to it."""
+
+    options: PlaneOptions
+    store: Store
+    server: ApiServer
+    tokens: Tokens
+    authorization: Authorization
+
+    @property
+    def transport(self) -> Transport:
+        """The way in for everybody, also in process: nothing is answered before it is safe."""
+        journal = self.options.journal
+        return self.server if journal is None else Durable(self.server, journal)
+
+    def client(self, agent: str = "dryrack") -> Client:
+        return Client(self.transport, agent=agent)
+
+
+def build(options: PlaneOptions) -> Plane:
+    """A plane with what every cluster has from the start."""
+    store = _store(options.journal)
+    tokens = Tokens(
+        options.signing_key, _Objects(store), clock=options.clock, chance=options.chance
+    )
+    authorization: Authorization = (
+        Rbac(store) if options.authorization is AuthorizationMode.RBAC else AlwaysAllow()
+    )
+    handlers = {**user_reviews.handlers(tokens), **access_reviews.handlers(authorization)}
+    registry = Registry(builtin.resources(_Behaviours(handlers)))
+    server = ApiServer(
+        store,
+        registry,
+        clock=options.clock,
+        chance=options.chance,
+        seams=_seams(registry, store, authorization),
+    )
+    bootstrap = Bootstrap(store, options.clock, options.chance)
+    bootstrap.essentials()
+    if options.authorization is AuthorizationMode.RBAC:
+        bootstrap.roles()
+    return Plane(options, store, server, tokens, authorization)
+
+
+def _store(journal: SqliteJournal | None) -> Store:
+    if journal is None:
+        return Store()
+    return Store.restore(journal.records(), journal, revision=journal.revision())
+
+
+def _seams(registry: Registry, store: Store, authorization: Authorization) -> Seams:
+    metrics = pages.MetricsPage(
+        lambda: {resource: store.count(resource) for resource in store.resources()}
+    )
+    return Seams(
+        pages=(
+            pages.HealthPages(),
+            access_reviews.PathGuard(authorization),
+            DiscoveryPages(registry),
+            pages.version_page,
+            metrics,
+            pages.IndexPage(registry),
+            pages.NoSuchPage(registry),
+        ),
+        authorizer=authorizer(authorization),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Objects:
+    """Reads the store by plain names."""
+
+    store: Store
+
+    def get(self, resource: str, namespace: str, name: str) -> Raw | None:
+        found = self.store.get(Key(resource, namespace, name))
+        return found.object if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Behaviours:
+    """How the built-in kinds behave."""
+
+    special: Mapping[tuple[str, str], Mapping[str, Handler]]
+
+    def strategy(self, kind: Builtin) -> Strategy:
+        has_status = any(part.name == "status" for part in kind.parts)
+        return PlainStrategy(namespaced=kind.namespaced, has_status=has_status)
+
+    def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
+        return self.special.get((kind.storage, subresource), {})

@@ -1,0 +1,168 @@
+"""
+Where clusters that run as processes leave their traces, and how they are found again.
+
+A cluster called NAME has a directory that only its owner can read: its keys, its kubeconfig, its
+log, and a record of the process. A process is known by its number and the moment it started, so
+that a number which the system gave to somebody else is never signalled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+from dryrack.cluster.certificates import write_private
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# A cluster stops in a moment; one that is saving a large journal may take some more.
+STOP_SECONDS_MAX = 15.0
+_POLL_SECONDS = 0.02
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+class ClusterStateError(DryrackError):
+    """A cluster is not as the caller thinks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process, and no other that gets its number later."""
+
+    pid: int
+    born: str
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        return cls(pid, _born(pid) or "")
+
+    def is_alive(self) -> bool:
+        return bool(self.born) and _born(self.pid) == self.born
+
+    def stop(self) -> None:
+        """Asks it to end, and makes it if it does not."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not self.is_alive():
+                return
+            os.kill(self.pid, number)
+            self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        while self.is_alive() and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a cluster says about itself while it runs."""
+
+    process: Process
+    server: str
+    data_directory: str
+    merged_into: str
+    """Somebody's kubeconfig that names the cluster, or ""."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """The directory of one cluster."""
+
+    name: str
+    directory: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.directory / "kubeconfig"
+
+    @property
+    def keys(self) -> Path:
+        return self.directory / "keys"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "log"
+
+    @property
+    def _record(self) -> Path:
+        return self.directory / "running.json"
+
+    def make(self) -> None:
+        self.directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+        # One that was there before may have been made under another mask.
+        self.directory.chmod(0o700)
+
+    def write(self, running: Running) -> None:
+        write_private(self._record, json.dumps(asdict(running)).encode())
+
+    def running(self) -> Running | None:
+        """The record of a process that is alive; None if there is none."""
+        try:
+            raw = json.loads(self._record.read_text())
+            found = Running(**{**raw, "process": Process(**raw["process"])})
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError):
+            raise ClusterStateError(f"{self._record}: not readable; remove it") from None
+        return found if found.process.is_alive() else None
+
+    def forget(self) -> None:
+        """Removes everything about the cluster but its data directory."""
+        if self.directory.exists():
+            shutil.rmtree(self.directory)
+
+
+def home(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where all clusters of a person are."""
+    if environment.get("DRYRACK_HOME"):
+        return Path(environment["DRYRACK_HOME"])
+    base = environment.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "dryrack"
+
+
+def state_of(name: str, under: Path | None = None) -> ClusterState:
+    if not _NAME.fullmatch(name):
+        raise ClusterStateError(
+            f"cluster name {name!r}: lower-case letters, digits and hyphens, at most 63"
+        )
+    return ClusterState(name, (under or home()) / name)
+
+
+def all_states(under: Path | None = None) -> tuple[ClusterState, ...]:
+    """Every cluster that has a directory, by name."""
+    directory = under or home()
+    names = sorted(each.name for each in directory.iterdir()) if directory.is_dir() else []
+    return tuple(ClusterState(name, directory / name) for name in names if _NAME.fullmatch(name))
+
+
+def _born(pid: int) -> str | None:
+    """When a process started; None if there is none, or only its remains."""
+    if os.path.isdir("/proc/self"):
+        return _born_by_proc(pid)
+    return _born_by_ps(pid)
+
+
+def _born_by_proc(pid: int) -> str | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *rest = stat.rpartition(")")[2].split()
+    return None if state == "Z" else rest[18]
+
+
+def _born_by_ps(pid: int) -> str | None:
+    import subprocess
+
+    command = ["ps", "-o", "lstart=", "-p", str(pid)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
