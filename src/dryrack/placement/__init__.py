@@ -1,0 +1,6 @@
+"""Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
+
+from dryrack.placement.place import Cluster, Placed, Unplaced, place
+from dryrack.placement.room import Room
+
+__all__ = ["Cluster", "Placed", "Room", "Unplaced", "place"]

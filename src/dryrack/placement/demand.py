@@ -1,0 +1,68 @@
+"""
+What a pod asks of a node, in amounts.
+
+Containers run together, so their requests add up. Init containers run before them one by one, so
+only the largest counts; but one that restarts always (a sidecar) stays, and is added to all that
+starts after it. The overhead of the runtime comes on top.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.kinds.core import Container, Pod
+    from dryrack.kinds.quantity import Quantity
+
+# Amounts in billionths, exact; a pod also takes one of the places that a node has for pods.
+Amounts = dict[str, int]
+PODS = "pods"
+ONE = 10**9
+
+
+def demand(pod: Pod) -> Amounts:
+    """Everything the pod takes from a node's allocatable resources."""
+    total = _while_running(pod)
+    if pod.spec.resources is not None:
+        # Requests of the pod as a whole stand for those of its containers.
+        total.update(_amounts(pod.spec.resources.requests))
+    _add(total, _amounts(pod.spec.overhead))
+    total[PODS] = ONE
+    return total
+
+
+def _while_running(pod: Pod) -> Amounts:
+    sidecars: Amounts = {}
+    starting: Amounts = {}
+    for container in pod.spec.init_containers:
+        needed = _requests(container)
+        if container.restart_policy == "Always":
+            _add(sidecars, needed)
+            _raise_to(starting, sidecars)
+        else:
+            _add(needed, sidecars)
+            _raise_to(starting, needed)
+    for container in pod.spec.containers:
+        _add(sidecars, _requests(container))
+    _raise_to(sidecars, starting)
+    return sidecars
+
+
+def _requests(container: Container) -> Amounts:
+    return _amounts(container.resources.requests)
+
+
+def _amounts(quantities: Mapping[str, Quantity]) -> Amounts:
+    return {name: quantity.nanos for name, quantity in quantities.items()}
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Amounts, least: Amounts) -> None:
+    for name, amount in least.items():
+        total[name] = max(total.get(name, 0), amount)

@@ -1,0 +1,153 @@
+"""
+Making a decision so, one write after the other, and unmaking it if one of them fails.
+
+The writes are those of kube-scheduler: the finalizer that keeps an allocated claim from
+vanishing, the status with the allocation and the pod that reserves it, and last the binding. A
+claim that somebody else allocated or deleted meanwhile ends the attempt. Whatever fails, the
+reservation is taken out again, and an allocation that nobody else uses is withdrawn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.errors import DryrackError
+from dryrack.client.client import STRATEGIC_PATCH
+from dryrack.client.endpoints import CLAIMS, PODS
+from dryrack.client.errors import ApiError, ConflictError, NotFoundError
+from dryrack.kinds.decode import to_builtins
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.client.client import Client
+    from dryrack.kinds.resource import AllocationResult
+
+Raw = dict[str, Any]
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+RESERVATIONS_MAX = 256
+# Somebody else writes to the same claim now and then; nobody does so all the time.
+_TRIES_MAX = 5
+
+
+class OvertakenError(DryrackError):
+    """The cluster has changed since the decision; decide anew."""
+
+
+class Binder:
+    """Writes for one client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def bind(
+        self,
+        pod: Raw,
+        node: str,
+        *,
+        claims: Sequence[Raw],
+        given: Mapping[str, AllocationResult],
+    ) -> None:
+        """All of it, or none of it: a failure leaves no reservation and no allocation behind."""
+        reserved: list[Raw] = []
+        try:
+            for claim in claims:
+                # Noted first: a write whose answer is lost may have been carried out.
+                reserved.append(claim)
+                await self._reserve(claim, pod, given.get(_full_name(claim)))
+            await self._bind(pod, node)
+        except BaseException:
+            await self._undo(pod, reserved, given)
+            raise
+
+    async def _reserve(self, claim: Raw, pod: Raw, allocation: AllocationResult | None) -> None:
+        for _ in range(_TRIES_MAX):
+            try:
+                current = await self._current(claim)
+                if allocation is not None:
+                    current = await self._protected(current)
+                await self._client.update(
+                    CLAIMS, _reserving(current, pod, allocation), subresource="status"
+                )
+            except ConflictError:
+                continue
+            return
+        raise OvertakenError(f"claim {_full_name(claim)}: changes faster than it can be written")
+
+    async def _current(self, claim: Raw) -> Raw:
+        metadata = claim["metadata"]
+        current = await self._client.get(CLAIMS, metadata["name"], metadata["namespace"])
+        if current["metadata"]["uid"] != metadata["uid"]:
+            raise OvertakenError(f"claim {_full_name(claim)}: was replaced")
+        if "deletionTimestamp" in current["metadata"]:
+            raise OvertakenError(f"claim {_full_name(claim)}: is being deleted")
+        return current
+
+    async def _protected(self, claim: Raw) -> Raw:
+        finalizers = claim["metadata"].get("finalizers", [])
+        if FINALIZER in finalizers:
+            return claim
+        metadata = {**claim["metadata"], "finalizers": [*finalizers, FINALIZER]}
+        return await self._client.update(CLAIMS, {**claim, "metadata": metadata})
+
+    async def _bind(self, pod: Raw, node: str) -> None:
+        metadata = pod["metadata"]
+        identity = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": identity, "target": target}
+        await self._client.create(PODS, binding, subresource="binding")
+
+    async def _undo(
+        self, pod: Raw, claims: Sequence[Raw], given: Mapping[str, AllocationResult]
+    ) -> None:
+        for claim in reversed(claims):
+            try:
+                await self._release(claim, pod, is_ours=_full_name(claim) in given)
+            except NotFoundError:
+                continue
+            except ApiError:
+                # The claims controller takes out reservations of pods that do not run.
+                continue
+
+    async def _release(self, claim: Raw, pod: Raw, *, is_ours: bool) -> None:
+        metadata = claim["metadata"]
+        without = {"$patch": "delete", "uid": pod["metadata"]["uid"]}
+        current = await self._client.patch(
+            CLAIMS,
+            metadata["name"],
+            {"metadata": {"uid": metadata["uid"]}, "status": {"reservedFor": [without]}},
+            namespace=metadata["namespace"],
+            subresource="status",
+            media_type=STRATEGIC_PATCH,
+        )
+        status = current.get("status", {})
+        if is_ours and status.get("allocation") and not status.get("reservedFor"):
+            emptied = {key: value for key, value in status.items() if key != "allocation"}
+            await self._client.update(CLAIMS, {**current, "status": emptied}, subresource="status")
+
+
+def _reserving(claim: Raw, pod: Raw, allocation: AllocationResult | None) -> Raw:
+    """The claim with the pod among its users, and with its allocation if it is to get one."""
+    status = claim.get("status", {})
+    if allocation is not None and status.get("allocation"):
+        raise OvertakenError(f"claim {_full_name(claim)}: got allocated elsewhere in the meantime")
+    if allocation is None and not status.get("allocation"):
+        raise OvertakenError(f"claim {_full_name(claim)}: got deallocated in the meantime")
+    users = [*status.get("reservedFor", [])]
+    if all(user["uid"] != pod["metadata"]["uid"] for user in users):
+        users.append(
+            {
+                "resource": "pods",
+                "name": pod["metadata"]["name"],
+                "uid": pod["metadata"]["uid"],
+            }
+        )
+    if len(users) > RESERVATIONS_MAX:
+        raise OvertakenError(f"claim {_full_name(claim)}: {RESERVATIONS_MAX} pods use it already")
+    given = {} if allocation is None else {"allocation": to_builtins(allocation)}
+    return {**claim, "status": {**status, **given, "reservedFor": users}}
+
+
+def _full_name(claim: Raw) -> str:
+    return f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"

@@ -1,0 +1,194 @@
+"""
+The cycle of the plain scheduler: one pod at a time is decided, many are written at once.
+
+A decision takes no waiting, so it sees one state of the cluster; its promises are in the books
+before the next one begins. What cannot be placed waits until something changes that could help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from dryrack.allocation import claim_name
+from dryrack.client.client import STRATEGIC_PATCH
+from dryrack.client.endpoints import EVENTS, PODS
+from dryrack.client.errors import ApiError, TransportError
+from dryrack.client.informer import Informers, Name, name_of
+from dryrack.client.timekeeping import timestamp
+from dryrack.client.workqueue import WorkQueue
+from dryrack.kinds.core import Pod
+from dryrack.kinds.decode import decode
+from dryrack.placement import Placed, Unplaced, place
+from dryrack.scheduler.binding import Binder, OvertakenError
+from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.view import View
+
+if TYPE_CHECKING:
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
+
+Raw = dict[str, Any]
+
+_logger = logging.getLogger(__name__)
+
+NAMES = ("default-scheduler", "dryrack")
+# Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
+BINDINGS_MAX = 32
+
+
+class Scheduler:
+    """An engine: built, then run until it is cancelled."""
+
+    def __init__(self, client: Client, *, clock: Timekeeper, chance: Chance) -> None:
+        self._client = client
+        self._clock = clock
+        self._chance = chance
+        self._binder = Binder(client)
+        self._informers = Informers(client, clock=clock, chance=chance)
+        self._queue: WorkQueue[Name] = WorkQueue(clock)
+        self._unplaced: set[Name] = set()
+        self._in_hand: set[Name] = set()
+        self._slots = asyncio.Semaphore(BINDINGS_MAX)
+        self._view = View(self._informers, chance, self._wake)
+        self._view.pods.listen(self._pod_changed)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informers.run(), name="scheduler informers")
+            for informer in self._view.reads:
+                await informer.synced.wait()
+            await self._serve(group)
+
+    async def _serve(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            name = await self._queue.take()
+            await self._slots.acquire()
+            group.create_task(self._attempt(name), name=f"schedule {'/'.join(name)}")
+
+    async def _attempt(self, name: Name) -> None:
+        try:
+            await self._schedule(name)
+        except (ApiError, TransportError, OvertakenError) as error:
+            _logger.info("pod %s: %s; decided anew", "/".join(name), error)
+            self._queue.retry(name)
+        else:
+            self._queue.forget(name)
+        finally:
+            self._queue.done(name)
+            self._slots.release()
+
+    async def _schedule(self, name: Name) -> None:
+        raw = self._view.pods.get(*name)
+        if raw is None or not _is_ours(raw) or name in self._in_hand:
+            return
+        wanted = demands(decode(raw, Pod), self._view.claim)
+        if isinstance(wanted, Waiting):
+            await self._refuse(raw, wanted.message)
+            return
+        outcome = place(wanted.pod, wanted.unallocated, wanted.allocated, self._view.cluster())
+        if isinstance(outcome, Unplaced):
+            await self._refuse(raw, outcome.message)
+        else:
+            await self._carry_out(raw, wanted, outcome)
+
+    async def _carry_out(self, pod: Raw, wanted: Demands, placed: Placed) -> None:
+        name = name_of(pod)
+        names = [claim_name(claim) for claim in wanted.unallocated]
+        given = dict(zip(names, placed.allocations, strict=True))
+        self._view.promise(name, placed.node, placed.amounts, given)
+        self._in_hand.add(name)
+        try:
+            claims = [self._view.claims.objects[Name(*claim)] for claim in wanted.names]
+            await self._binder.bind(pod, placed.node, claims=claims, given=given)
+        except BaseException:
+            self._view.take_back(name, names)
+            raise
+        finally:
+            self._in_hand.discard(name)
+        message = f"Successfully assigned {'/'.join(name)} to {placed.node}"
+        await self._report(pod, "Normal", "Scheduled", message)
+
+    async def _refuse(self, pod: Raw, message: str) -> None:
+        self._unplaced.add(name_of(pod))
+        if _told(pod) == message:
+            return
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": timestamp(self._clock.now()),
+        }
+        metadata = pod["metadata"]
+        await self._client.patch(
+            PODS,
+            metadata["name"],
+            {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}},
+            namespace=metadata["namespace"],
+            subresource="status",
+            media_type=STRATEGIC_PATCH,
+        )
+        await self._report(pod, "Warning", "FailedScheduling", message)
+
+    async def _report(self, pod: Raw, kind: str, reason: str, message: str) -> None:
+        """An event for people; losing one is no failure."""
+        metadata, when = pod["metadata"], timestamp(self._clock.now())
+        regarding = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        event = {
+            "metadata": {
+                "name": f"{metadata['name']}.{self._chance.uuid()[:8]}",
+                "namespace": metadata["namespace"],
+            },
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **regarding},
+            "type": kind,
+            "reason": reason,
+            "message": message,
+            "source": {"component": NAMES[0]},
+            "reportingComponent": NAMES[0],
+            "firstTimestamp": when,
+            "lastTimestamp": when,
+            "count": 1,
+        }
+        try:
+            await self._client.create(EVENTS, event)
+        except (ApiError, TransportError) as error:
+            _logger.info("event %s of pod %s lost: %s", reason, metadata["name"], error)
+
+    def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
+        name = name_of(new or old or {})
+        if new is None or not _is_ours(new):
+            self._unplaced.discard(name)
+        elif old is None or _asks(old) != _asks(new):
+            self._queue.add(name)
+
+    def _wake(self) -> None:
+        """Something changed that could help those who wait."""
+        for name in sorted(self._unplaced):
+            self._queue.add(name)
+        self._unplaced.clear()
+
+
+def _is_ours(pod: Raw) -> bool:
+    spec, metadata = pod["spec"], pod["metadata"]
+    return not (
+        spec.get("nodeName")
+        or spec.get("schedulingGates")
+        or "deletionTimestamp" in metadata
+        or spec.get("schedulerName", NAMES[0]) not in NAMES
+    )
+
+
+def _asks(pod: Raw) -> tuple[Any, ...]:
+    """What about a pod decides where it goes; its other changes are our own refusals."""
+    return pod["spec"], pod["metadata"].get("labels"), pod["status"].get("resourceClaimStatuses")
+
+
+def _told(pod: Raw) -> str:
+    conditions = pod.get("status", {}).get("conditions", [])
+    for condition in conditions:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))
+    return ""
