@@ -35,7 +35,7 @@ from dryrack.client.timekeeping import Timekeeper, fraction, jittered, sleep
 Raw = dict[str, Any]
 Listener = Callable[[Raw | None, Raw | None], None]
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 # client-go waits from 0.8 s up to 30 s between attempts to reach a server that is not there.
 BACKOFF_SECONDS_MIN = 0.8
@@ -158,7 +158,7 @@ class Informer:
             except (ApiError, TransportError) as error:
                 failures += 1
                 wait = min(BACKOFF_SECONDS_MIN * 2 ** min(failures - 1, 10), BACKOFF_SECONDS_MAX)
-                _log.warning("watch of %s: %s", self.endpoint.resource, error)
+                _logger.warning("watch of %s: %s", self.endpoint.resource, error)
                 await sleep(self._clock, jittered(self._chance, wait))
 
     async def _follow(self) -> None:
@@ -261,11 +261,14 @@ class Informers:
         self._clock = clock
         self._chance = chance
         self._by_endpoint: dict[Endpoint, Informer] = {}
+        self._group: asyncio.TaskGroup | None = None
 
     def of(self, endpoint: Endpoint) -> Informer:
-        """The informer of a kind; asked for before `run`, or nobody runs it."""
+        """The informer of a kind; it starts now, or with `run`."""
         if endpoint not in self._by_endpoint:
-            self._by_endpoint[endpoint] = self.apart(endpoint)
+            informer = self.apart(endpoint)
+            self._by_endpoint[endpoint] = informer
+            self._start(informer)
         return self._by_endpoint[endpoint]
 
     def apart(self, endpoint: Endpoint) -> Informer:
@@ -276,7 +279,17 @@ class Informers:
         return self._by_endpoint.get(endpoint)
 
     async def run(self) -> None:
-        """Keeps all of them going."""
+        """Keeps all of them going, also those that somebody asks for later."""
         async with asyncio.TaskGroup() as group:
-            for endpoint, informer in self._by_endpoint.items():
-                group.create_task(informer.run(), name=f"informer {endpoint.resource}")
+            self._group = group
+            try:
+                for informer in self._by_endpoint.values():
+                    self._start(informer)
+                await asyncio.Event().wait()
+            finally:
+                self._group = None
+
+    def _start(self, informer: Informer) -> None:
+        if self._group is not None:
+            name = f"informer {informer.endpoint.resource}"
+            self._group.create_task(informer.run(), name=name)

@@ -1,0 +1,1 @@
+"""Claims of devices: made for pods, freed after them."""

@@ -1,0 +1,73 @@
+"""How pods and claims name each other."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.controllers.objects import (
+    annotations_of,
+    controller_of,
+    is_controlled_by,
+    spec_of,
+    status_of,
+    uid_of,
+)
+
+Raw = dict[str, Any]
+
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """
+    One entry of a pod's resourceClaims.
+
+    `claim` is the name of the claim object: None if it is still to be made, "" if the pod was
+    told that it needs none.
+    """
+
+    name: str
+    claim: str | None
+    template: str = ""
+
+
+def claims_of_pod(pod: Raw) -> Iterator[Reference]:
+    """What a pod claims, and what became of it."""
+    made = {each["name"]: each for each in status_of(pod).get("resourceClaimStatuses") or ()}
+    for entry in spec_of(pod).get("resourceClaims") or ():
+        name = entry["name"]
+        if entry.get("resourceClaimName"):
+            yield Reference(name, entry["resourceClaimName"])
+        elif entry.get("resourceClaimTemplateName"):
+            told = made.get(name)
+            claim = (told.get("resourceClaimName") or "") if told is not None else None
+            yield Reference(name, claim, entry["resourceClaimTemplateName"])
+    extended = status_of(pod).get("extendedResourceClaimStatus")
+    if extended:
+        yield Reference("", extended["resourceClaimName"])
+
+
+def is_reserved_for(claim: Raw, pod: Raw) -> bool:
+    return any(
+        consumer.get("uid") == uid_of(pod) for consumer in status_of(claim).get("reservedFor") or ()
+    )
+
+
+def is_made_for(claim: Raw, pod: Raw) -> bool:
+    """Whether a claim was made from a template for that very pod."""
+    return is_controlled_by(claim, pod)
+
+
+def made_for_entry(claim: Raw) -> str:
+    """The entry of its pod for which a claim was made, or ""."""
+    return annotations_of(claim).get(POD_CLAIM_NAME, "")
+
+
+def pod_owner(claim: Raw) -> Raw | None:
+    """The reference to the pod for which a claim was made."""
+    owner = controller_of(claim)
+    if owner is None or owner.get("kind") != "Pod" or owner.get("apiVersion") != "v1":
+        return None
+    return owner

@@ -1,0 +1,139 @@
+"""
+Claims that nobody uses any more: reservations, allocations and finalizers go.
+
+A reservation ends when its pod is gone, replaced, or will not run any more. With the last one the
+allocation ends, in the same write, and then the finalizer that protected it. A pod that the cache
+does not know is asked for at the server before it counts as gone: it may be too new to be known.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from dryrack.client.endpoints import CLAIMS, PODS
+from dryrack.client.errors import NotFoundError
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.claims.creation import claim_keys
+from dryrack.controllers.claims.references import DELETE_PROTECTION, pod_owner
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    finalizers_of,
+    is_deleted,
+    is_terminal,
+    spec_of,
+    status_of,
+    uid_of,
+    with_metadata,
+)
+from dryrack.controllers.writes import NOTHING, Delete, Plan, Surroundings, Update, Write
+
+Raw = dict[str, Any]
+
+
+def is_done(pod: Raw) -> bool:
+    """Whether a pod will not run any more."""
+    return is_terminal(pod) or (is_deleted(pod) and not spec_of(pod).get("nodeName"))
+
+
+def plan(claim: Raw, pod_named: Callable[[str], Raw | None]) -> Plan:
+    """
+    What is to be freed.
+
+    `pod_named` finds a pod of the claim's namespace; None means that there certainly is none.
+    """
+    status = status_of(claim)
+    consumers = status.get("reservedFor") or ()
+    remaining = [each for each in consumers if _stays(each, pod_named)]
+    writes = _released(claim, remaining)
+    if not remaining:
+        writes += _discarded(claim, pod_named)
+    return Plan(tuple(writes))
+
+
+def _stays(consumer: Raw, pod_named: Callable[[str], Raw | None]) -> bool:
+    """Consumers of other kinds are somebody else's to judge."""
+    if consumer.get("apiGroup") or consumer.get("resource") != "pods":
+        return True
+    pod = pod_named(consumer["name"])
+    return pod is not None and uid_of(pod) == consumer["uid"] and not is_done(pod)
+
+
+def _released(claim: Raw, remaining: list[Raw]) -> list[Write]:
+    status = status_of(claim)
+    is_protected = DELETE_PROTECTION in finalizers_of(claim)
+    has_lost = len(remaining) < len(status.get("reservedFor") or ())
+    is_unwanted = is_deleted(claim) and is_protected and not remaining
+    if not has_lost and not is_unwanted:
+        return []
+    kept = {key: value for key, value in status.items() if key != "reservedFor"}
+    if remaining:
+        kept["reservedFor"] = remaining
+    elif is_protected:
+        kept.pop("allocation", None)
+    writes: list[Write] = []
+    if kept != status:
+        writes.append(Update(CLAIMS, claim | {"status": kept}, "status"))
+    if is_protected and "allocation" not in kept:
+        finalizers = [each for each in finalizers_of(claim) if each != DELETE_PROTECTION]
+        freed = with_metadata(claim | {"status": kept}, finalizers=finalizers or None)
+        writes.append(Update(CLAIMS, freed))
+    return writes
+
+
+def _discarded(claim: Raw, pod_named: Callable[[str], Raw | None]) -> list[Write]:
+    """A claim that was made for a pod which will not run goes before the pod does."""
+    owner = pod_owner(claim)
+    if owner is None or is_deleted(claim):
+        return []
+    pod = pod_named(owner["name"])
+    # Without the pod, the garbage collector sees to it.
+    if pod is None or (uid_of(pod) == owner["uid"] and not is_done(pod)):
+        return []
+    return [Delete(CLAIMS, name_of(claim), uid_of(claim))]
+
+
+class ClaimRelease:
+    """Watches claims, and pods that end."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._client = around.client
+        self._pods = around.informers.of(PODS)
+        self._claims = around.informers.of(CLAIMS)
+        self._loop: Loop[Name] = Loop(
+            around, "resource-claim-controller", self._decide, reads=(self._pods, self._claims)
+        )
+        self._pods.listen(self._on_pod)
+        self._claims.listen(self._on_claim)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(name_of(new))
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        pod = new if new is not None else old
+        assert pod is not None, "an informer tells of something"
+        if new is None or is_done(new):
+            for key in claim_keys(pod):
+                self._loop.queue.add(Name(*key.split("/", 1)))
+
+    async def _decide(self, name: Name) -> Plan:
+        claim = self._claims.objects.get(name)
+        if claim is None:
+            return NOTHING
+        named = [each["name"] for each in status_of(claim).get("reservedFor") or ()]
+        owner = pod_owner(claim)
+        known = {each: await self._pod(name.namespace, each) for each in named}
+        if owner is not None and owner["name"] not in known:
+            known[owner["name"]] = self._pods.get(name.namespace, owner["name"])
+        return plan(claim, known.get)
+
+    async def _pod(self, namespace: str, name: str) -> Raw | None:
+        known = self._pods.get(namespace, name)
+        if known is not None:
+            return known
+        try:
+            return await self._client.get(PODS, name, namespace)
+        except NotFoundError:
+            return None

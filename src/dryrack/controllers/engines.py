@@ -1,0 +1,50 @@
+"""
+All controllers by name, and the way to run some of them.
+
+Engines of one process share their informers: each kind is listed and watched once. Each can be
+left out by its name, so that somebody else's can take its place.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dryrack.base.ports import Chance
+from dryrack.client.client import Client
+from dryrack.client.informer import Informers
+from dryrack.client.timekeeping import Timekeeper
+from dryrack.controllers.claims.creation import ClaimCreation
+from dryrack.controllers.claims.release import ClaimRelease
+from dryrack.controllers.loop import Controller
+from dryrack.controllers.nodes.heartbeat import Heartbeat
+from dryrack.controllers.pods.running import VirtualKubelet
+from dryrack.controllers.writes import Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A name for people, and the controllers that go by it."""
+
+    name: str
+    parts: tuple[Callable[[Surroundings], Controller], ...]
+
+
+# The names after which nobody has to look: those of kube-controller-manager's controllers where
+# it has one, in short.
+ENGINES = (
+    Engine("kubelet", (Heartbeat, VirtualKubelet)),
+    Engine("claims", (ClaimCreation, ClaimRelease)),
+)
+
+
+async def run(
+    engines: Sequence[Engine], *, client: Client, clock: Timekeeper, chance: Chance
+) -> None:
+    """Runs these until it is cancelled."""
+    informers = Informers(client, clock=clock, chance=chance)
+    around = Surroundings(client, informers, clock, chance)
+    parts = [(engine.name, part(around)) for engine in engines for part in engine.parts]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(informers.run(), name="informers")
+        for name, controller in parts:
+            group.create_task(controller.run(), name=f"engine {name}")

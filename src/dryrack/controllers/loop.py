@@ -1,0 +1,75 @@
+"""
+The thin loop that every controller shares.
+
+Something about a key has changed; when all caches are whole, `decide` reads them and answers with
+a plan; the plan is carried out; a refusal means that the plan was made from an older world, and
+the key is decided anew, later each time. One key is never in two workers' hands.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from dryrack.client.errors import ApiError, TransportError
+from dryrack.client.informer import Informer
+from dryrack.client.workqueue import WorkQueue
+from dryrack.controllers.writes import Hands, Plan, Surroundings
+
+Key = TypeVar("Key", bound=Hashable)
+
+_logger = logging.getLogger(__name__)
+
+# Enough to keep a server in process busy; each waits for answers most of its time.
+WORKERS = 4
+
+
+class Controller(Protocol):
+    """An engine: built, then run until it is cancelled."""
+
+    async def run(self) -> None: ...
+
+
+class Loop(Generic[Key]):
+    """Decides keys, one plan at a time."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        name: str,
+        decide: Callable[[Key], Awaitable[Plan]],
+        *,
+        reads: Sequence[Informer],
+        workers: int = WORKERS,
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue(around.clock)
+        self._name = name
+        self._decide = decide
+        self._reads = reads
+        self._workers = workers
+        self._hands = Hands(around, name)
+
+    async def run(self) -> None:
+        for informer in self._reads:
+            await informer.synced.wait()
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(
+                    self.queue.work(self._handle), name=f"{self._name} worker {number}"
+                )
+
+    async def _handle(self, key: Key) -> None:
+        try:
+            plan = await self._decide(key)
+            await self._hands.carry_out(plan.writes)
+        except (ApiError, TransportError) as error:
+            _logger.info("%s: %s: %s; planned anew", self._name, key, error)
+            self.queue.retry(key)
+        except Exception:
+            # One object that a plan cannot cope with must not stop it for all the others.
+            _logger.exception("%s: %s: a bug; tried again later", self._name, key)
+            self.queue.retry(key)
+        else:
+            self.queue.forget(key)
+            if plan.again_seconds is not None:
+                self.queue.add_after(key, plan.again_seconds)

@@ -1,0 +1,1 @@
+"""Nodes: played if they are virtual, watched over in any case."""

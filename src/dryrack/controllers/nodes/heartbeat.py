@@ -1,0 +1,171 @@
+"""
+The kubelet of every virtual node: it reports, and it keeps its lease.
+
+What a node says about itself is kept: capacity and conditions that are there already are never
+replaced, so a fleet can be made with any sizes.
+"""
+
+from typing import Any
+
+from dryrack.client.endpoints import LEASES, NODES
+from dryrack.client.informer import name_of
+from dryrack.client.timekeeping import micro_timestamp, seconds_of, timestamp
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import is_deleted, labels_of, status_of, uid_of, with_condition
+from dryrack.controllers.pods.addresses import host_address
+from dryrack.controllers.pods.virtual import is_played
+from dryrack.controllers.writes import NOTHING, Create, Patch, Plan, Surroundings, Update, Write
+
+Raw = dict[str, Any]
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_SECONDS = 40
+# The kubelet renews every 10 s. In a big fleet that would be the main load of a small control
+# plane, so renewals stretch with the number of nodes, up to the last that is safe.
+RENEW_SECONDS_MIN = 10.0
+RENEW_SECONDS_MAX = 35.0
+RENEWALS_PER_SECOND = 20.0
+
+VERSION = "v1.36.4"
+CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+
+_HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "is posting ready status"),
+)
+
+
+def plan(node: Raw, lease: Raw | None, now: float, *, renew_seconds: float) -> Plan:
+    """What a virtual node writes about itself now, and when it is to write again."""
+    writes = [*_labels(node), *_status(node, now)]
+    due = _renewal(lease) + renew_seconds
+    if lease is None or not _is_kept(lease, node) or now >= due:
+        writes.append(_lease(node, lease, now))
+        due = now + renew_seconds
+    return Plan(tuple(writes), max(0.05, due - now))
+
+
+def _labels(node: Raw) -> list[Write]:
+    name = node["metadata"]["name"]
+    usual = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+    }
+    missing = {key: value for key, value in usual.items() if key not in labels_of(node)}
+    if not missing:
+        return []
+    patch = {"metadata": {"uid": uid_of(node), "labels": missing}}
+    return [Patch(NODES, name_of(node), patch)]
+
+
+def _status(node: Raw, now: float) -> list[Write]:
+    status = status_of(node)
+    capacity = CAPACITY | (status.get("capacity") or {})
+    wanted = {
+        "capacity": capacity,
+        "allocatable": capacity | (status.get("allocatable") or {}),
+        "addresses": status.get("addresses") or _addresses(node),
+        "nodeInfo": _node_info(node),
+        "conditions": _conditions(node, now),
+    }
+    changed = {key: value for key, value in wanted.items() if status.get(key) != value}
+    if not changed:
+        return []
+    patch = {"metadata": {"uid": uid_of(node)}, "status": changed}
+    return [Patch(NODES, name_of(node), patch, "status")]
+
+
+def _addresses(node: Raw) -> list[Raw]:
+    return [
+        {"type": "InternalIP", "address": host_address(node)},
+        {"type": "Hostname", "address": node["metadata"]["name"]},
+    ]
+
+
+def _node_info(node: Raw) -> Raw:
+    usual = {
+        "architecture": "amd64",
+        "bootID": uid_of(node),
+        "containerRuntimeVersion": "dryrack://0",
+        "kernelVersion": "none",
+        "kubeProxyVersion": "",
+        "kubeletVersion": VERSION,
+        "machineID": uid_of(node).replace("-", ""),
+        "operatingSystem": "linux",
+        "osImage": "dryrack virtual node",
+        "systemUUID": uid_of(node),
+    }
+    told = status_of(node).get("nodeInfo") or {}
+    return usual | {key: value for key, value in told.items() if value}
+
+
+def _conditions(node: Raw, now: float) -> list[Raw]:
+    conditions: list[Raw] = list(status_of(node).get("conditions") or ())
+    known = {each["type"]: each for each in conditions}
+    when = timestamp(now)
+    for kind, status, reason, message in _HEALTHY:
+        # Another status than ours is somebody's wish, as a fault is; only "Unknown" means that
+        # nobody has spoken.
+        if known.get(kind, {}).get("status", "Unknown") != "Unknown":
+            continue
+        new = {"type": kind, "status": status, "lastHeartbeatTime": when}
+        new |= {"lastTransitionTime": when, "reason": reason, "message": f"kubelet {message}"}
+        conditions = with_condition(conditions, new)
+    return conditions
+
+
+def _renewal(lease: Raw | None) -> float:
+    told = ((lease or {}).get("spec") or {}).get("renewTime")
+    return seconds_of(told) if told else 0.0
+
+
+def _is_kept(lease: Raw, node: Raw) -> bool:
+    return bool((lease.get("spec") or {}).get("holderIdentity") == node["metadata"]["name"])
+
+
+def _lease(node: Raw, lease: Raw | None, now: float) -> Write:
+    name = node["metadata"]["name"]
+    spec = {
+        "holderIdentity": name,
+        "leaseDurationSeconds": LEASE_SECONDS,
+        "renewTime": micro_timestamp(now),
+    }
+    if lease is not None:
+        return Update(LEASES, lease | {"spec": (lease.get("spec") or {}) | spec})
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid_of(node)}
+    metadata = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
+    return Create(LEASES, {"metadata": metadata, "spec": spec})
+
+
+class Heartbeat:
+    """Plays the nodes of a fleet."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._clock = around.clock
+        self._nodes = around.informers.of(NODES)
+        self._leases = around.informers.of(LEASES)
+        self._loop: Loop[str] = Loop(
+            around, "kubelet", self._decide, reads=(self._nodes, self._leases), workers=8
+        )
+        self._nodes.listen(self._on_node)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None and is_played(new):
+            self._loop.queue.add(new["metadata"]["name"])
+
+    async def _decide(self, name: str) -> Plan:
+        node = self._nodes.get("", name)
+        if node is None or not is_played(node) or is_deleted(node):
+            return NOTHING
+        fleet = len(self._nodes.objects)
+        renew = min(max(RENEW_SECONDS_MIN, fleet / RENEWALS_PER_SECOND), RENEW_SECONDS_MAX)
+        lease = self._leases.get(LEASE_NAMESPACE, name)
+        return plan(node, lease, self._clock.now(), renew_seconds=renew)

@@ -1,0 +1,313 @@
+"""
+The life of a pod on a node, as a function.
+
+`step` is the only way a run changes. It is told what happened and when, and answers with the run
+as it now is and with what somebody else must do: wake it at a time, or remove the pod. It plays
+by the kubelet's rules: init containers one after another, sidecars beside them, restarts by
+policy with a growing wait, and an end when nothing is left to restart.
+
+Invariants: time never runs backwards; a container that has exited with nothing to restart it
+never runs again; `Remove` is answered only after a deletion, when nothing runs any more.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import assert_never
+
+from dryrack.controllers.pods.script import Script
+
+# The kubelet's waits between restarts, and the time after which a container is forgiven.
+RESTART_SECONDS_MIN = 10.0
+RESTART_SECONDS_MAX = 300.0
+FORGIVEN_SECONDS = 600.0
+
+KILLED = 137
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Not running yet, or not again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Running since; ready or not yet."""
+
+    since: float
+    is_ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """Ran, and ended with a code."""
+
+    since: float
+    at: float
+    code: int
+
+
+State = Waiting | Running | Exited
+
+
+class Role(Enum):
+    """What a container is for."""
+
+    INIT = "init"
+    SIDECAR = "sidecar"
+    MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container's part of a run."""
+
+    name: str
+    role: Role
+    state: State = Waiting("ContainerCreating")
+    restarts: int = 0
+    last: Exited | None = None
+    waits_seconds: float = 0.0
+    """How long the next restart waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One pod on its node."""
+
+    script: Script
+    restart_policy: str
+    containers: tuple[Container, ...]
+    at: float
+    """When it last changed."""
+    prepared_at: float | None = None
+    stops_at: float | None = None
+    grace_seconds: float = 0.0
+
+    @property
+    def mains(self) -> tuple[Container, ...]:
+        return tuple(each for each in self.containers if each.role is Role.MAIN)
+
+    @property
+    def is_initialized(self) -> bool:
+        return all(_lets_on(each) for each in self.containers if each.role is not Role.MAIN)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will run again."""
+        return all(self._is_finished(each) for each in self.mains)
+
+    @property
+    def is_stopped(self) -> bool:
+        return not any(isinstance(each.state, Running) for each in self.containers)
+
+    def _is_finished(self, container: Container) -> bool:
+        state = container.state
+        return isinstance(state, Exited) and not restarts(self.restart_policy, state.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The node has what the pod needs: its devices, its volumes."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Time has passed."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Somebody wants the pod gone; its containers have this long to stop."""
+
+    at: float
+    grace_seconds: float
+
+
+Event = Prepared | Passed | Deleted
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Tell the run that time has passed, then."""
+
+    when: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """The pod may go."""
+
+
+Effect = WakeAt | Remove
+
+
+def restarts(policy: str, code: int) -> bool:
+    """Whether the policy starts a container again that exited with a code."""
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
+
+
+def step(run: Run, event: Event) -> tuple[Run, tuple[Effect, ...]]:
+    """The run after an event, and what follows from it."""
+    match event:
+        case Prepared(at):
+            run = run if run.prepared_at is not None else replace(run, prepared_at=at)
+        case Deleted(at, grace_seconds):
+            run = _begin_stop(run, at, grace_seconds)
+        case Passed():
+            pass
+        case _:
+            assert_never(event)
+    return _let_pass(run, event.at)
+
+
+def _begin_stop(run: Run, at: float, grace_seconds: float) -> Run:
+    stops_at = at + min(run.script.stop_seconds, grace_seconds)
+    if run.stops_at is not None and run.stops_at <= stops_at:
+        return run
+    return replace(run, stops_at=stops_at, grace_seconds=grace_seconds)
+
+
+def _let_pass(run: Run, now: float) -> tuple[Run, tuple[Effect, ...]]:
+    while (change := _next_change(run)) is not None and change[0] <= now:
+        when, containers = change
+        run = replace(run, containers=containers, at=max(run.at, when))
+    if run.stops_at is not None and run.is_stopped:
+        return run, (Remove(),)
+    return run, (WakeAt(change[0]),) if change is not None else ()
+
+
+_Change = tuple[float, tuple[Container, ...]]
+
+
+def _next_change(run: Run) -> _Change | None:
+    """The earliest thing that will happen by itself, and the containers after it."""
+    stop = _stop(run)
+    changes = [change for change in _changes(run) if stop is None or change[0] < stop[0]]
+    if stop is not None:
+        changes.append(stop)
+    return min(changes, key=lambda change: change[0], default=None)
+
+
+def _stop(run: Run) -> _Change | None:
+    """The end of a deletion's grace: whatever still runs, ends."""
+    if run.stops_at is None or run.is_stopped:
+        return None
+    code = KILLED if run.script.stop_seconds > run.grace_seconds else 0
+    at = max(run.stops_at, run.at)
+    return at, tuple(_ended(each, at, code) for each in run.containers)
+
+
+def _changes(run: Run) -> Iterator[_Change]:
+    if run.prepared_at is None or run.script.waiting:
+        return
+    begin = max(run.prepared_at + run.script.start_seconds, run.at)
+    if run.is_over:
+        yield from _end_of_sidecars(run)
+        return
+    for position, container in enumerate(run.containers):
+        if container.role is Role.MAIN and not run.is_initialized:
+            return
+        found = _change_of(run, container, begin)
+        if found is not None:
+            before, after = run.containers[:position], run.containers[position + 1 :]
+            yield found[0], (*before, found[1], *after)
+        if not _lets_on(container):
+            return
+
+
+def _lets_on(container: Container) -> bool:
+    """Whether the containers after it may start."""
+    match container.role:
+        case Role.INIT:
+            return isinstance(container.state, Exited)
+        case Role.SIDECAR:
+            return not isinstance(container.state, Waiting) or container.restarts > 0
+        case Role.MAIN:
+            return True
+
+
+def _end_of_sidecars(run: Run) -> Iterator[_Change]:
+    if not run.is_stopped:
+        yield run.at, tuple(_ended(each, run.at, 0) for each in run.containers)
+
+
+def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Container] | None:
+    match container.state:
+        case Waiting():
+            at = begin
+            if container.last is not None:
+                at = max(at, container.last.at + container.waits_seconds)
+            return at, _started(container, at)
+        case Running(since, is_ready):
+            if not is_ready and container.role is not Role.INIT:
+                return _turn_ready(run, container, since)
+            seconds = _duration(run.script, container)
+            if seconds is None:
+                return None
+            return since + seconds, _ended(container, since + seconds, _code(run.script, container))
+        case Exited(_, _, code):
+            if container.role is Role.INIT or not restarts(_policy(run, container), code):
+                return None
+            return run.at, _waits_again(container)
+        case _:
+            assert_never(container.state)
+
+
+def _turn_ready(run: Run, container: Container, since: float) -> tuple[float, Container]:
+    """Readiness, or the end if that comes first."""
+    seconds = _duration(run.script, container)
+    ready = since + run.script.ready_seconds
+    if seconds is not None and since + seconds < ready:
+        return since + seconds, _ended(container, since + seconds, _code(run.script, container))
+    return ready, replace(container, state=Running(since, is_ready=True))
+
+
+def _policy(run: Run, container: Container) -> str:
+    return "Always" if container.role is Role.SIDECAR else run.restart_policy
+
+
+def _duration(script: Script, container: Container) -> float | None:
+    match container.role:
+        case Role.INIT:
+            return script.init_seconds
+        case Role.SIDECAR:
+            return None
+        case Role.MAIN:
+            return script.run_seconds
+
+
+def _code(script: Script, container: Container) -> int:
+    if container.role is Role.INIT:
+        return 0
+    return 1 if container.restarts < script.failures else script.exit_code
+
+
+def _started(container: Container, at: float) -> Container:
+    again = 1 if container.last is not None else 0
+    return replace(container, state=Running(at), restarts=container.restarts + again)
+
+
+def _ended(container: Container, at: float, code: int) -> Container:
+    if not isinstance(container.state, Running):
+        return container
+    return replace(container, state=Exited(container.state.since, at, code))
+
+
+def _waits_again(container: Container) -> Container:
+    """The first restart comes at once; each one after it waits twice as long as the last."""
+    exited = container.state
+    assert isinstance(exited, Exited), "only what has exited waits to run again"
+    ran_long = exited.at - exited.since >= FORGIVEN_SECONDS
+    if container.last is None or ran_long:
+        seconds = 0.0
+    else:
+        seconds = min(max(RESTART_SECONDS_MIN, container.waits_seconds * 2), RESTART_SECONDS_MAX)
+    waiting = Waiting("CrashLoopBackOff" if seconds else "ContainerCreating")
+    return replace(container, state=waiting, last=exited, waits_seconds=seconds)

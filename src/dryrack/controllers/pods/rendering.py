@@ -1,0 +1,273 @@
+"""
+A run as a pod's status, and a status as a run.
+
+`render` writes what the kubelet would report; conditions and fields of others stay as they are.
+`resume` reads it back, so that a run goes on when its engine was away; only fractions of seconds
+are lost on that way.
+"""
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.objects import (
+    annotations_of,
+    condition_of,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
+from dryrack.controllers.pods.lifecycle import (
+    Container,
+    Exited,
+    Role,
+    Run,
+    Running,
+    State,
+    Waiting,
+)
+from dryrack.controllers.pods.script import script_of
+
+Raw = dict[str, Any]
+
+RUNTIME = "dryrack"
+
+
+def new_run(pod: Raw, now: float) -> Run:
+    """The run of a pod that has just come to its node."""
+    spec = spec_of(pod)
+    policy = spec.get("restartPolicy") or "Always"
+    return Run(
+        script=script_of(annotations_of(pod), restart_policy=policy),
+        restart_policy=policy,
+        containers=tuple(_containers(spec)),
+        at=now,
+    )
+
+
+def _containers(spec: Raw) -> Sequence[Container]:
+    waiting = "PodInitializing" if spec.get("initContainers") else "ContainerCreating"
+    first = [
+        Container(
+            each["name"],
+            Role.SIDECAR if each.get("restartPolicy") == "Always" else Role.INIT,
+            Waiting("PodInitializing"),
+        )
+        for each in spec.get("initContainers") or ()
+    ]
+    mains = [
+        Container(each["name"], Role.MAIN, Waiting(waiting))
+        for each in spec.get("containers") or ()
+    ]
+    return first + mains
+
+
+def resume(pod: Raw, now: float) -> Run:
+    """The run that a pod's status tells of."""
+    run = new_run(pod, now)
+    status = status_of(pod)
+    told = {
+        each["name"]: each
+        for key in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(key) or ()
+    }
+    if "startTime" not in status or not told:
+        return run
+    started = seconds_of(status["startTime"])
+    containers = tuple(_resumed(each, told.get(each.name)) for each in run.containers)
+    begun = any(not isinstance(each.state, Waiting) or each.last for each in containers)
+    return Run(
+        script=run.script,
+        restart_policy=run.restart_policy,
+        containers=containers,
+        at=started,
+        prepared_at=started if begun else None,
+    )
+
+
+def _resumed(container: Container, told: Raw | None) -> Container:
+    if told is None:
+        return container
+    last = _state(told.get("lastState") or {}, is_ready=False)
+    return Container(
+        container.name,
+        container.role,
+        _state(told.get("state") or {}, is_ready=bool(told.get("ready"))),
+        restarts=told.get("restartCount", 0),
+        last=last if isinstance(last, Exited) else None,
+    )
+
+
+def _state(told: Raw, *, is_ready: bool) -> State:
+    if "running" in told:
+        return Running(seconds_of(told["running"]["startedAt"]), is_ready)
+    if "terminated" in told:
+        ended = told["terminated"]
+        finished = seconds_of(ended["finishedAt"])
+        since = seconds_of(ended["startedAt"]) if ended.get("startedAt") else finished
+        return Exited(since, finished, ended["exitCode"])
+    return Waiting((told.get("waiting") or {}).get("reason", "ContainerCreating"))
+
+
+def render(run: Run, pod: Raw, *, address: str, host: str) -> Raw:
+    """The pod's status as of this run; equal to the present one if nothing has changed."""
+    old = status_of(pod)
+    images = _images(spec_of(pod))
+    status = old | {
+        "phase": phase_of(run),
+        "startTime": old.get("startTime") or timestamp(run.at),
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "containerStatuses": [_container(each, pod, images) for each in run.mains],
+    }
+    first = [each for each in run.containers if each.role is not Role.MAIN]
+    if first:
+        status["initContainerStatuses"] = [_container(each, pod, images) for each in first]
+    if run.prepared_at is not None and not run.script.waiting:
+        status |= {"podIP": address, "podIPs": [{"ip": address}]}
+    if "generation" in pod["metadata"]:
+        status["observedGeneration"] = pod["metadata"]["generation"]
+    status["conditions"] = _conditions(run, pod)
+    return status
+
+
+def phase_of(run: Run) -> str:
+    """As the kubelet tells it."""
+    ended = [each.state for each in run.mains if isinstance(each.state, Exited)]
+    is_final = run.is_over or (run.stops_at is not None and run.is_stopped and ended)
+    if is_final and run.mains:
+        return "Failed" if any(each.code for each in ended) else "Succeeded"
+    started = [each for each in run.mains if not isinstance(each.state, Waiting) or each.last]
+    return "Running" if started else "Pending"
+
+
+def _images(spec: Raw) -> dict[str, str]:
+    every = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    return {each["name"]: each.get("image", "") for each in every}
+
+
+def _container(container: Container, pod: Raw, images: dict[str, str]) -> Raw:
+    state = container.state
+    is_running = isinstance(state, Running)
+    image = images.get(container.name, "")
+    identity = f"{RUNTIME}://{uid_of(pod)}-{container.name}-{container.restarts}"
+    told: Raw = {
+        "name": container.name,
+        "state": _told(state, identity),
+        "lastState": _told(container.last, identity) if container.last else {},
+        "ready": _is_ready(container),
+        "restartCount": container.restarts,
+        "image": image,
+        "imageID": f"{RUNTIME}://{image}" if not isinstance(state, Waiting) else "",
+        "started": is_running,
+    }
+    if not isinstance(state, Waiting):
+        told["containerID"] = identity
+    return told
+
+
+def _is_ready(container: Container) -> bool:
+    match container.state:
+        case Running(_, is_ready):
+            return is_ready
+        case Exited(_, _, code):
+            return container.role is Role.INIT and code == 0
+        case Waiting():
+            return False
+        case _:
+            assert_never(container.state)
+
+
+def _told(state: State, identity: str) -> Raw:
+    match state:
+        case Waiting(reason):
+            return {"waiting": {"reason": reason}}
+        case Running(since):
+            return {"running": {"startedAt": timestamp(since)}}
+        case Exited(since, at, code):
+            ended = {
+                "exitCode": code,
+                "reason": "Error" if code else "Completed",
+                "startedAt": timestamp(since),
+                "finishedAt": timestamp(at),
+                "containerID": identity,
+            }
+            return {"terminated": ended}
+        case _:
+            assert_never(state)
+
+
+def _conditions(run: Run, pod: Raw) -> list[Raw]:
+    conditions: list[Raw] = list(status_of(pod).get("conditions") or ())
+    for kind, (is_true, reason, message) in _judged(run, pod).items():
+        found: Raw = {"type": kind, "status": "True" if is_true else "False"}
+        if "generation" in pod["metadata"]:
+            found["observedGeneration"] = pod["metadata"]["generation"]
+        found |= {"lastProbeTime": None, "lastTransitionTime": timestamp(run.at)}
+        if reason:
+            found["reason"] = reason
+        if message:
+            found["message"] = message
+        conditions = with_condition(conditions, found)
+    if condition_of(pod, "PodScheduled") is None:
+        # A pod that was put on its node by hand has met no scheduler.
+        found = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+        conditions.append(found | {"lastTransitionTime": timestamp(run.at)})
+    return conditions
+
+
+_Judgement = tuple[bool, str, str]
+
+
+def _judged(run: Run, pod: Raw) -> dict[str, _Judgement]:
+    phase = phase_of(run)
+    ready = _containers_ready(run, phase)
+    has_sandbox = run.prepared_at is not None and phase not in ("Succeeded", "Failed")
+    return {
+        "PodReadyToStartContainers": (has_sandbox, "", ""),
+        "Initialized": _initialized(run, phase),
+        "Ready": _ready(ready, pod),
+        "ContainersReady": ready,
+    }
+
+
+def _initialized(run: Run, phase: str) -> _Judgement:
+    if run.is_initialized:
+        return True, "PodCompleted" if phase == "Succeeded" else "", ""
+    names = [
+        each.name
+        for each in run.containers
+        if each.role is not Role.MAIN and not isinstance(each.state, Exited)
+    ]
+    message = f"containers with incomplete status: [{' '.join(names)}]"
+    return False, "ContainersNotInitialized", message
+
+
+def _containers_ready(run: Run, phase: str) -> _Judgement:
+    if phase == "Succeeded":
+        return False, "PodCompleted", ""
+    if phase == "Failed":
+        return False, "PodFailed", ""
+    watched = [each for each in run.containers if each.role is not Role.INIT]
+    unready = [each.name for each in watched if not _is_ready(each)]
+    if unready:
+        message = f"containers with unready status: [{' '.join(unready)}]"
+        return False, "ContainersNotReady", message
+    return True, "", ""
+
+
+def _ready(containers: _Judgement, pod: Raw) -> _Judgement:
+    if not containers[0]:
+        return containers
+    for gate in spec_of(pod).get("readinessGates") or ():
+        kind = gate["conditionType"]
+        condition = condition_of(pod, kind)
+        if condition is None:
+            message = f'corresponding condition of pod readiness gate "{kind}" does not exist.'
+            return False, "ReadinessGatesNotReady", message
+        if condition["status"] != "True":
+            said = condition["status"]
+            message = f'the status of pod readiness gate "{kind}" is not "True", but {said}'
+            return False, "ReadinessGatesNotReady", message
+    return True, "", ""

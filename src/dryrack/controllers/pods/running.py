@@ -1,0 +1,226 @@
+"""
+The kubelet of every virtual node: bound pods run through their lives.
+
+The run of each pod is kept here while it lasts, and can be read back from its status after a
+restart. What is written is always the whole status at the revision it was made from, so whoever
+wrote in between is never overwritten: the pod is looked at anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.client.endpoints import CLAIMS, NODES, PODS
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    is_deleted,
+    is_terminal,
+    spec_of,
+    status_of,
+    uid_of,
+)
+from dryrack.controllers.pods.addresses import host_address, pod_address
+from dryrack.controllers.pods.lifecycle import (
+    Deleted,
+    Event,
+    Passed,
+    Prepared,
+    Remove,
+    Run,
+    Running,
+    WakeAt,
+    step,
+)
+from dryrack.controllers.pods.rendering import new_run, render, resume
+from dryrack.controllers.pods.virtual import is_played
+from dryrack.controllers.writes import (
+    NOTHING,
+    Delete,
+    Plan,
+    Report,
+    Surroundings,
+    Update,
+    Write,
+)
+
+Raw = dict[str, Any]
+
+# A pod whose devices are not there yet is looked at again when its claims change; this is the
+# kubelet's own period, in case nothing does.
+PREPARE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that decides about one pod at one time."""
+
+    pod: Raw
+    run: Run
+    unprepared: str
+    """Why its devices are not ready, or ""."""
+    address: str
+    host: str
+    now: float
+
+
+def plan(scene: Scene) -> tuple[Run, Plan]:
+    """The run as it goes on, and what is to be written about it."""
+    run, effects = step(scene.run, _event(scene))
+    writes: list[Write] = []
+    status = render(run, scene.pod, address=scene.address, host=scene.host)
+    if status != status_of(scene.pod):
+        writes.append(Update(PODS, scene.pod | {"status": status}, "status"))
+        writes += _reports(scene, run)
+    wake = next((each.when for each in effects if isinstance(each, WakeAt)), None)
+    again = None if wake is None else max(0.0, wake - scene.now)
+    if scene.unprepared and run.stops_at is None:
+        again = PREPARE_SECONDS
+        if not status_of(scene.pod).get("startTime"):
+            writes.append(
+                Report(scene.pod, "Warning", "FailedPrepareDynamicResources", scene.unprepared)
+            )
+    if any(isinstance(each, Remove) for each in effects):
+        # The server raises the revision with the status; the uid alone names the pod here.
+        writes.append(Delete(PODS, name_of(scene.pod), uid_of(scene.pod), grace_seconds=0))
+    return run, Plan(tuple(writes), again)
+
+
+def _event(scene: Scene) -> Event:
+    if is_deleted(scene.pod):
+        grace = scene.pod["metadata"].get("deletionGracePeriodSeconds") or 0
+        return Deleted(scene.now, float(grace))
+    if scene.run.prepared_at is None and not scene.unprepared:
+        return Prepared(scene.now)
+    return Passed(scene.now)
+
+
+def _reports(scene: Scene, run: Run) -> Sequence[Report]:
+    """Events for containers that have just started, in the kubelet's words."""
+    before = {each.name: each for each in scene.run.containers}
+    found = []
+    for container in run.containers:
+        old = before[container.name]
+        is_new = isinstance(container.state, Running) and (
+            not isinstance(old.state, Running) or old.restarts != container.restarts
+        )
+        if is_new:
+            found.append(Report(scene.pod, "Normal", "Started", "Container started"))
+    return found
+
+
+def unprepared(pod: Raw, claims: Mapping[Name, Raw]) -> str:
+    """Why the claims of a pod cannot be prepared on its node, in the kubelet's words, or ""."""
+    for reference in claims_of_pod(pod):
+        if reference.claim is None:
+            return f"prepare dynamic resources: podclaim {reference.name}: not yet created"
+        if not reference.claim:
+            continue
+        claim = claims.get(Name(pod["metadata"]["namespace"], reference.claim))
+        if claim is None:
+            return f'resourceclaim "{reference.claim}" not found'
+        if not status_of(claim).get("allocation"):
+            return f"ResourceClaim {reference.claim}: not allocated"
+        if not is_reserved_for(claim, pod):
+            return f"pod {uid_of(pod)} is not allowed to use ResourceClaim {reference.claim}"
+    return ""
+
+
+class VirtualKubelet:
+    """Runs the pods of all virtual nodes."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._clock = around.clock
+        self._pods = around.informers.of(PODS)
+        self._nodes = around.informers.of(NODES)
+        self._claims = around.informers.of(CLAIMS)
+        self._by_node = self._pods.index("node", _node_keys)
+        self._by_address = self._pods.index("address", _address_keys)
+        self._runs: dict[str, Run] = {}
+        self._loop: Loop[Name] = Loop(
+            around,
+            "kubelet",
+            self._decide,
+            reads=(self._pods, self._nodes, self._claims),
+        )
+        self._pods.listen(self._on_pod)
+        self._nodes.listen(self._on_node)
+        self._claims.listen(self._on_claim)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None:
+            self._runs.pop(uid_of(old or {"metadata": {}}), None)
+        elif spec_of(new).get("nodeName"):
+            self._loop.queue.add(name_of(new))
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None or is_played(new) == is_played(old):
+            return
+        for pod in self._by_node.get(new["metadata"]["name"]):
+            self._loop.queue.add(name_of(pod))
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None:
+            return
+        namespace = new["metadata"]["namespace"]
+        for consumer in status_of(new).get("reservedFor") or ():
+            if consumer.get("resource") == "pods":
+                name = Name(namespace, consumer["name"])
+                if consumer["uid"] not in self._runs or self._is_unprepared(consumer["uid"]):
+                    self._loop.queue.add(name)
+
+    def _is_unprepared(self, uid: str) -> bool:
+        return self._runs[uid].prepared_at is None
+
+    async def _decide(self, name: Name) -> Plan:
+        pod = self._pods.objects.get(name)
+        if pod is None or not spec_of(pod).get("nodeName"):
+            return NOTHING
+        node = self._nodes.get("", spec_of(pod)["nodeName"])
+        if node is None or not is_played(node):
+            return NOTHING
+        if is_terminal(pod):
+            return _farewell(pod)
+        now, uid = self._clock.now(), uid_of(pod)
+        run = self._runs.get(uid) or _run_of(pod, now)
+        scene = Scene(
+            pod,
+            run,
+            unprepared(pod, self._claims.objects) if run.prepared_at is None else "",
+            address=self._address(pod, node),
+            host=host_address(node),
+            now=now,
+        )
+        self._runs[uid], answer = plan(scene)
+        return answer
+
+    def _address(self, pod: Raw, node: Raw) -> str:
+        if spec_of(pod).get("hostNetwork"):
+            return host_address(node)
+        known = status_of(pod).get("podIP")
+        return known or pod_address(uid_of(pod), lambda it: bool(self._by_address.get(it)))
+
+
+def _run_of(pod: Raw, now: float) -> Run:
+    return resume(pod, now) if status_of(pod).get("startTime") else new_run(pod, now)
+
+
+def _farewell(pod: Raw) -> Plan:
+    """A pod that has ended stays for people to see until somebody deletes it."""
+    if not is_deleted(pod):
+        return NOTHING
+    return Plan((Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0),))
+
+
+def _node_keys(pod: Raw) -> Sequence[str]:
+    node = spec_of(pod).get("nodeName")
+    return (node,) if node else ()
+
+
+def _address_keys(pod: Raw) -> Sequence[str]:
+    address = status_of(pod).get("podIP")
+    return (address,) if address and not is_terminal(pod) else ()

@@ -1,0 +1,71 @@
+"""
+How a pod on a virtual node behaves, as its annotations say.
+
+Nothing is executed on a virtual node, so what a real program would decide is written on the pod:
+
+| annotation                  | what it says                                                       |
+|-----------------------------|--------------------------------------------------------------------|
+| `dryrack.dev/start-seconds` | from the pod's arrival on the node to its first container          |
+| `dryrack.dev/init-seconds`  | how long each init container runs                                  |
+| `dryrack.dev/ready-seconds` | from a container's start to its readiness                          |
+| `dryrack.dev/run-seconds`   | how long a container runs; never ending for restartPolicy Always   |
+| `dryrack.dev/exit-code`     | what it exits with                                                 |
+| `dryrack.dev/failures`      | how many first runs of a container exit with 1, whatever the code  |
+| `dryrack.dev/stop-seconds`  | how long a container takes to stop when the pod is deleted         |
+| `dryrack.dev/waiting`       | a reason (`ImagePullBackOff`) for which no container ever starts   |
+
+A value that is no number is as if it were not there.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PREFIX = "dryrack.dev/"
+
+# Long enough to be seen running, short enough that nobody waits for a job.
+RUN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """See the module's docstring; `run_seconds` is None for a container that never ends."""
+
+    start_seconds: float = 0.0
+    init_seconds: float = 0.0
+    ready_seconds: float = 0.0
+    run_seconds: float | None = None
+    exit_code: int = 0
+    failures: int = 0
+    stop_seconds: float = 0.0
+    waiting: str = ""
+
+
+def script_of(annotations: Mapping[str, str], *, restart_policy: str) -> Script:
+    """What the annotations of a pod say, completed by what is usual."""
+    usual = None if restart_policy == "Always" else RUN_SECONDS
+    return Script(
+        start_seconds=_number(annotations, "start-seconds", 0.0),
+        init_seconds=_number(annotations, "init-seconds", 0.0),
+        ready_seconds=_number(annotations, "ready-seconds", 0.0),
+        run_seconds=_optional_number(annotations, "run-seconds", usual),
+        exit_code=int(_number(annotations, "exit-code", 0.0)) & 0xFF,
+        failures=int(_number(annotations, "failures", 0.0)),
+        stop_seconds=_number(annotations, "stop-seconds", 0.0),
+        waiting=annotations.get(PREFIX + "waiting", ""),
+    )
+
+
+def _number(annotations: Mapping[str, str], name: str, usual: float) -> float:
+    found = _optional_number(annotations, name, usual)
+    return usual if found is None else found
+
+
+def _optional_number(
+    annotations: Mapping[str, str], name: str, usual: float | None
+) -> float | None:
+    try:
+        number = float(annotations[PREFIX + name])
+    except (KeyError, ValueError):
+        return usual
+    return number if math.isfinite(number) and number >= 0 else usual

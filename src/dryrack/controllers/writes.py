@@ -1,0 +1,253 @@
+"""
+What a plan wants written, as values; and the hands that write it.
+
+A plan says `Create`, `Patch`, `Delete`; it never talks to a cluster. `Hands` carries writes out in
+order, and then waits until the caches that the next plan will read have seen them: a plan never
+acts on a world that lacks its own last deeds. The first refusal ends it; the rest is planned anew.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, assert_never
+
+from dryrack.base.ports import Chance
+from dryrack.client.client import MERGE_PATCH, Client
+from dryrack.client.endpoints import EVENTS, Endpoint
+from dryrack.client.errors import ApiError, NotFoundError
+from dryrack.client.informer import Informers, Name, name_of
+from dryrack.client.timekeeping import Timekeeper, sleep, timestamp
+
+Raw = dict[str, Any]
+Sight = Callable[[], Awaitable[None]]
+
+_logger = logging.getLogger(__name__)
+
+# A cache that lags more than this has lost its watch; planning again is then the lesser evil,
+# and the server refuses what does not fit its state.
+CATCH_UP_SECONDS_MAX = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A new object; `refused` is reported, with the server's words, if it is not accepted."""
+
+    endpoint: Endpoint
+    object: Raw
+    refused: "Report | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The whole object, at the revision it was read or the same plan wrote it."""
+
+    endpoint: Endpoint
+    object: Raw
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change; `patch` names a uid or a resourceVersion where it must meet that very object."""
+
+    endpoint: Endpoint
+    name: Name
+    patch: Any
+    subresource: str = ""
+    media_type: str = MERGE_PATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Fields in the name of a manager, taken from others if need be."""
+
+    endpoint: Endpoint
+    object: Raw
+    manager: str
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The end of that very object."""
+
+    endpoint: Endpoint
+    name: Name
+    uid: str
+    revision: str = ""
+    grace_seconds: int | None = None
+    propagation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An event for people; losing one is no failure."""
+
+    regarding: Raw
+    type: str
+    reason: str
+    message: str
+
+
+Write = Create | Update | Patch | Apply | Delete | Report
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to write now, and in how many seconds to look again even if nothing changes."""
+
+    writes: tuple[Write, ...] = ()
+    again_seconds: float | None = None
+
+
+NOTHING = Plan()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """All that an engine is given."""
+
+    client: Client
+    informers: Informers
+    clock: Timekeeper
+    chance: Chance
+
+
+Revisions = dict[tuple[Endpoint, Name], str]
+
+
+def _at(obj: Raw, revision: str | None) -> Raw:
+    if revision is None:
+        return obj
+    return obj | {"metadata": obj["metadata"] | {"resourceVersion": revision}}
+
+
+class Hands:
+    """Carries out what a component plans."""
+
+    def __init__(self, around: Surroundings, component: str) -> None:
+        self._around = around
+        self._component = component
+
+    async def carry_out(self, writes: Sequence[Write]) -> None:
+        """All writes, in order, and their way into the caches."""
+        revisions: Revisions = {}
+        seen = [await self._carry_out(write, revisions) for write in writes]
+        if any(seen):
+            await self._catch_up([each for each in seen if each])
+
+    async def _catch_up(self, seen: Sequence[Sight]) -> None:
+        async def all_seen() -> None:
+            for each in seen:
+                await each()
+
+        async with asyncio.TaskGroup() as group:
+            late = group.create_task(
+                sleep(self._around.clock, CATCH_UP_SECONDS_MAX), name="catch-up limit"
+            )
+            waiting = group.create_task(all_seen(), name="catch-up")
+            await asyncio.wait((late, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                _logger.warning("%s: a cache does not follow its own writes", self._component)
+            late.cancel()
+            waiting.cancel()
+
+    async def _carry_out(self, write: Write, revisions: Revisions) -> Sight | None:
+        if isinstance(write, Report):
+            await self._report(write)
+            return None
+        if isinstance(write, Delete):
+            return await self._delete(write)
+        stored = await self._store(write, revisions)
+        revision = stored["metadata"]["resourceVersion"]
+        revisions[write.endpoint, name_of(stored)] = revision
+        informer = self._around.informers.known(write.endpoint)
+        return partial(informer.reached, revision) if informer else None
+
+    async def _store(self, write: Create | Update | Patch | Apply, revisions: Revisions) -> Raw:
+        client = self._around.client
+        match write:
+            case Create():
+                return await self._create(write)
+            case Update(endpoint, obj, subresource):
+                obj = _at(obj, revisions.get((endpoint, name_of(obj))))
+                return await client.update(endpoint, obj, subresource=subresource)
+            case Patch(endpoint, name, patch, subresource, media_type):
+                return await client.patch(
+                    endpoint,
+                    name.name,
+                    patch,
+                    namespace=name.namespace,
+                    subresource=subresource,
+                    media_type=media_type,
+                )
+            case Apply(endpoint, obj, manager, subresource):
+                return await client.apply(
+                    endpoint, obj, manager=manager, subresource=subresource, force=True
+                )
+            case _:
+                assert_never(write)
+
+    async def _create(self, write: Create) -> Raw:
+        try:
+            return await self._around.client.create(write.endpoint, write.object)
+        except ApiError as error:
+            if write.refused is not None:
+                message = f"{write.refused.message}{error}"
+                await self._report(replace(write.refused, message=message))
+            raise
+
+    async def _delete(self, write: Delete) -> Sight | None:
+        with suppress(NotFoundError):
+            await self._around.client.delete(
+                write.endpoint,
+                write.name.name,
+                namespace=write.name.namespace,
+                uid=write.uid,
+                revision=write.revision,
+                grace_seconds=write.grace_seconds,
+                propagation=write.propagation,
+            )
+        informer = self._around.informers.known(write.endpoint)
+        return partial(informer.parted, write.name, write.uid) if informer else None
+
+    async def _report(self, report: Report) -> None:
+        now = self._around.clock.now()
+        event = event_object(report, self._component, now, suffix=self._around.chance.uuid()[:16])
+        try:
+            await self._around.client.create(EVENTS, event)
+        except ApiError as error:
+            _logger.info("%s: event %s lost: %s", self._component, report.reason, error)
+
+
+def event_object(report: Report, component: str, now: float, *, suffix: str) -> Raw:
+    """An event as recorders of client-go write it."""
+    metadata = report.regarding["metadata"]
+    namespace = metadata.get("namespace") or "default"
+    regarding = {
+        "kind": report.regarding["kind"],
+        "apiVersion": report.regarding["apiVersion"],
+        "name": metadata["name"],
+        "namespace": metadata.get("namespace", ""),
+        "uid": metadata.get("uid", ""),
+        "resourceVersion": metadata.get("resourceVersion", ""),
+    }
+    when = timestamp(now)
+    return {
+        "metadata": {
+            "name": f"{metadata['name']}.{suffix.replace('-', '')}",
+            "namespace": namespace,
+        },
+        "involvedObject": {key: value for key, value in regarding.items() if value},
+        "reason": report.reason,
+        "message": report.message,
+        "type": report.type,
+        "source": {"component": component},
+        "reportingComponent": component,
+        "firstTimestamp": when,
+        "lastTimestamp": when,
+        "count": 1,
+    }
