@@ -183,7 +183,8 @@ def _is_ours(pod: Raw) -> bool:
 
 def _asks(pod: Raw) -> tuple[Any, ...]:
     """What about a pod decides where it goes; its other changes are our own refusals."""
-    return pod["spec"], pod["metadata"].get("labels"), pod["status"].get("resourceClaimStatuses")
+    status = pod.get("status", {})
+    return pod["spec"], pod["metadata"].get("labels"), status.get("resourceClaimStatuses")
 
 
 def _told(pod: Raw) -> str:

@@ -1,0 +1,139 @@
+"""Where one pod goes: what it asks, what is in its way, and what is said when nothing does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dryrack.allocation import Allocator
+from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
+from dryrack.placement import Cluster, Placed, Room, Unplaced, place
+from dryrack.placement.demand import ONE, demand
+
+GI = 2**30 * ONE
+
+
+class NoChance:
+    """Nothing here is shared, so nobody needs an identifier."""
+
+    def uuid(self) -> str:
+        raise AssertionError("no identifier is needed")
+
+
+def pod(**spec: Any) -> Pod:
+    return decode({"metadata": {"name": "p", "namespace": "default"}, "spec": spec}, Pod)
+
+
+def container(**requests: str) -> dict[str, Any]:
+    return {"name": "c", "image": "i", "resources": {"requests": requests}}
+
+
+def room(name: str, *, pods: str = "10", cpu: str = "4", **spec: Any) -> Room:
+    status = {"allocatable": {"cpu": cpu, "pods": pods}}
+    return Room(decode({"metadata": {"name": name}, "spec": spec, "status": status}, Node))
+
+
+def cluster(*rooms: Room, devices: int = 0) -> Cluster:
+    spec = {
+        "driver": "d",
+        "nodeName": "a",
+        "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": f"x{number}"} for number in range(devices)],
+    }
+    slices = [decode({"metadata": {"name": "s"}, "spec": spec}, ResourceSlice)]
+    classes = [decode({"metadata": {"name": "c"}}, DeviceClass)]
+    return Cluster(rooms, Allocator(slices, classes, chance=NoChance()))
+
+
+def claim(count: int) -> ResourceClaim:
+    exactly = {"deviceClassName": "c", "allocationMode": "ExactCount", "count": count}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    return decode({"metadata": {"name": "k", "namespace": "default"}, "spec": spec}, ResourceClaim)
+
+
+def test_containers_add_up_and_init_containers_count_by_the_largest() -> None:
+    """What runs together is summed; what runs before is not, but for sidecars."""
+    sidecar = {**container(cpu="1"), "restartPolicy": "Always"}
+    asked = demand(
+        pod(
+            initContainers=[container(cpu="3"), sidecar, container(cpu="4")],
+            containers=[container(cpu="1"), container(cpu="2", memory="1Gi")],
+            overhead={"cpu": "500m"},
+        )
+    )
+
+    assert asked == {"cpu": 5 * ONE + ONE // 2, "memory": GI, "pods": ONE}
+
+
+def test_the_emptiest_node_is_taken_and_the_name_decides_a_tie() -> None:
+    """The same cluster gives the same answer."""
+    full = room("a")
+    full.take({"pods": ONE})
+    outcome = place(
+        pod(containers=[container(cpu="1")]), (), (), cluster(full, room("c"), room("b"))
+    )
+
+    assert isinstance(outcome, Placed)
+    assert outcome.node == "b"
+
+
+def test_each_obstacle_is_told_in_the_words_of_kube_scheduler() -> None:
+    """People search for these words."""
+    tainted = room("b", taints=[{"key": "k", "effect": "NoSchedule"}])
+    rooms = (room("a", cpu="1"), tainted, room("c", unschedulable=True), room("d", pods="0"))
+    outcome = place(pod(containers=[container(cpu="2")]), (), (), cluster(*rooms))
+
+    assert outcome == Unplaced(
+        "0/4 nodes are available: 1 Insufficient cpu, 1 Too many pods, "
+        "1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
+    )
+
+
+def test_a_selector_keeps_a_pod_off_other_nodes() -> None:
+    """nodeSelector and nodeName are obeyed."""
+    outcome = place(pod(nodeSelector={"zone": "x"}), (), (), cluster(room("a")))
+    elsewhere = place(pod(nodeName="b"), (), (), cluster(room("a")))
+
+    assert isinstance(outcome, Unplaced)
+    assert "didn't match Pod's node affinity/selector" in outcome.message
+    assert isinstance(elsewhere, Unplaced)
+    assert "didn't match the requested node name" in elsewhere.message
+
+
+def test_no_nodes_are_told_as_such() -> None:
+    """An empty cluster is not 0 of 0."""
+    assert place(pod(), (), (), cluster()) == Unplaced("no nodes available to schedule pods")
+
+
+def test_devices_decide_with_the_rest() -> None:
+    """The node with the devices is taken although another is as empty."""
+    outcome = place(pod(), (claim(2),), (), cluster(room("b"), room("a"), devices=3))
+
+    assert isinstance(outcome, Placed)
+    assert outcome.node == "a"
+    assert [each.device for each in outcome.allocations[0].devices.results] == ["x0", "x1"]
+
+
+def test_why_no_device_is_said_from_the_decision() -> None:
+    """The message ends with the reason of the first node that was tried for devices."""
+    outcome = place(pod(), (claim(4),), (), cluster(room("a"), devices=3))
+
+    assert isinstance(outcome, Unplaced)
+    assert outcome.message.startswith("0/1 nodes are available: 1 cannot allocate all claims. ")
+    assert "wants 4 devices, and 3 of 3 can be had" in outcome.message
+
+
+@given(st.lists(st.integers(0, 5), max_size=12))
+def test_a_node_is_never_overfilled(cores: list[int]) -> None:
+    """However pods come, what stands in a room's books fits its node."""
+    there = [room("a"), room("b", cpu="3")]
+    for each in cores:
+        outcome = place(pod(containers=[container(cpu=str(each))]), (), (), cluster(*there))
+        if isinstance(outcome, Placed):
+            next(r for r in there if r.name == outcome.node).take(outcome.amounts)
+
+    assert all(r.used.get("cpu", 0) <= r.node.status.allocatable["cpu"].nanos for r in there)
