@@ -11,10 +11,10 @@ affinity, node taints, cordoned nodes, and where claims that it shares are alrea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation.allocator import Allocated, Allocator
+from dryrack.allocation.allocator import Allocated, Allocator, Unsatisfiable
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import claim_name
@@ -145,7 +145,7 @@ class _Round:
         wanted = [claim for claim in party.claims if claim_name(claim) not in self._there]
         if not wanted:
             return
-        refusals: list[Refusal] = []
+        refusals: list[Refusal | Unsatisfiable] = []
         fitting: list[tuple[str, Allocated]] = []
         for node in self._nodes:
             outcome = self._try(party.pod, party.claims, wanted, node)
@@ -155,7 +155,7 @@ class _Round:
                     break
                 continue
             refusals.append(outcome)
-            if any(reason.code is Code.ERROR for reason in outcome.reasons):
+            if isinstance(outcome, Refusal) and outcome.reasons[0].code is Code.ERROR:
                 fitting, refusals = [], [outcome]
                 break
         if fitting:
@@ -169,18 +169,15 @@ class _Round:
         claims: Sequence[ResourceClaim],
         wanted: Sequence[ResourceClaim],
         node: Node,
-    ) -> Allocated | Refusal:
+    ) -> Allocated | Unsatisfiable | Refusal:
         kept_off = _kept_off(pod, node) or self._tied_elsewhere(claims, node)
         if kept_off is not None:
             return _refusal_of(wanted, node.metadata.name, Code.NODE, kept_off)
         try:
-            outcome = self._allocator.allocate(node, wanted)
+            return self._allocator.allocate(node, wanted)
         except AllocationError as error:
             told = (str(error), "correct what it names; the scheduler gives up on all nodes")
             return _refusal_of(wanted, node.metadata.name, Code.ERROR, told)
-        if isinstance(outcome, Allocated):
-            return outcome
-        return Refusal(node.metadata.name, outcome.reasons)
 
     def _tied_elsewhere(
         self, claims: Iterable[ResourceClaim], node: Node
@@ -202,12 +199,15 @@ class _Round:
             self._state = self._state.allocate(allocation, self._features, claim=name)
         self._allocator = self._allocator.with_allocated(self._state)
 
-    def _refuse(self, wanted: Sequence[ResourceClaim], refusals: Sequence[Refusal]) -> None:
+    def _refuse(
+        self, wanted: Sequence[ResourceClaim], refusals: Sequence[Refusal | Unsatisfiable]
+    ) -> None:
+        told = [(each.node, each.reasons) for each in refusals]
         for claim in wanted:
             name = claim_name(claim)
             nodes = tuple(
-                replace(each, reasons=tuple(r for r in each.reasons if r.claim == name))
-                for each in refusals
+                Refusal(node, tuple(reason for reason in reasons if reason.claim == name))
+                for node, reasons in told
             )
             self._refused.append(Refused(name, nodes))
 
