@@ -1,0 +1,135 @@
+"""
+The way to a cluster over HTTPS.
+
+One pool of connections per cluster. A watch is answered with a stream, everything else with the
+whole body. After a 401 new credentials are tried once, if there are any.
+"""
+
+import asyncio
+import os
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+from yarl import URL
+
+from dryrack.client.credentials import KeyPair
+from dryrack.client.errors import TransportError
+from dryrack.client.kubeconfig import Connection
+from dryrack.client.transport import Request, Response
+
+CONNECT_SECONDS = 10.0
+# What the server itself takes for one request at most, and a little more.
+ANSWER_SECONDS = 70.0
+
+
+class _Chunks:
+    """A body that goes on; an error of the connection is ours."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self._chunks = response.content.iter_any()
+
+    def __aiter__(self) -> "_Chunks":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await self._chunks.__anext__()
+        except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
+            raise TransportError(f"watch broken off: {error}") from error
+
+    async def aclose(self) -> None:
+        self._response.close()
+
+
+class HttpsTransport:
+    """See the module's docstring; made by `connected`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._session: aiohttp.ClientSession | None = None
+        self._pair: KeyPair | None = None
+
+    async def send(self, request: Request) -> Response:
+        response = await self._attempt(request)
+        if response.status == 401 and self._connection.credentials.renew():
+            return await self._attempt(request)
+        return response
+
+    async def _attempt(self, request: Request) -> Response:
+        session = await self._current_session()
+        query = f"?{request.query}" if request.query else ""
+        url = URL(f"{self._connection.server}{request.path}{query}", encoded=True)
+        headers = dict(request.headers) | dict(await self._connection.credentials.headers())
+        goes_on = "watch=true" in request.query or "follow=true" in request.query
+        timeout = aiohttp.ClientTimeout(
+            total=None if goes_on else ANSWER_SECONDS, sock_connect=CONNECT_SECONDS
+        )
+        try:
+            response = await session.request(
+                request.method,
+                url,
+                headers=headers,
+                data=request.body or None,
+                timeout=timeout,
+                server_hostname=self._connection.server_name or None,
+            )
+            body = _Chunks(response) if goes_on and response.status == 200 else None
+            told = tuple((key.lower(), value) for key, value in response.headers.items())
+            return Response(response.status, told, body or await response.read())
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            where = f"{request.method} {self._connection.server}{request.path}"
+            raise TransportError(f"{where}: {error or type(error).__name__}") from error
+
+    async def _current_session(self) -> aiohttp.ClientSession:
+        """A session with the present certificate; those of commands change."""
+        pair = await self._connection.credentials.key_pair()
+        if self._session is not None and pair == self._pair:
+            return self._session
+        await self.aclose()
+        self._pair = pair
+        # A limit would let watches starve everything else; the number of our tasks is the limit.
+        connector = aiohttp.TCPConnector(ssl=tls_context(self._connection, pair), limit=0)
+        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True)
+        return self._session
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+@asynccontextmanager
+async def connected(connection: Connection) -> AsyncIterator[HttpsTransport]:
+    """A transport for the length of a block."""
+    transport = HttpsTransport(connection)
+    try:
+        yield transport
+    finally:
+        await transport.aclose()
+
+
+def tls_context(connection: Connection, pair: KeyPair | None) -> ssl.SSLContext:
+    """What a connection trusts and shows."""
+    authority = connection.authority
+    context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    if not connection.is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if pair is not None:
+        _load(context, pair)
+    return context
+
+
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """OpenSSL takes keys from files alone; ours exists for this moment, and for us alone."""
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pair.certificate + b"\n" + pair.key)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
