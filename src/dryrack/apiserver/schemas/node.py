@@ -12,8 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.schemas.structs import structs
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from dryrack.apiserver.schemas.structs import Struct
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
@@ -78,6 +82,11 @@ class Schema:
     @property
     def format(self) -> str:
         return str(self.raw.get("format", ""))
+
+    @property
+    def struct(self) -> Struct | None:
+        """How Go writes the object; None if it is no struct of Go's, but a map or a custom one."""
+        return structs().get(self.name) if self.name else None
 
     @property
     def property_names(self) -> tuple[str, ...]:

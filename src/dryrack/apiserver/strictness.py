@@ -1,0 +1,257 @@
+"""
+An object as it comes out of the real server's decoder.
+
+Fields that the kind does not have are dropped and complained about; a value of the wrong type is
+refused, in the decoder's words; null is nothing; what is empty is left out where Go leaves it
+out, and there where Go writes it; quantities and times have the one form in which they are
+written. What is given is not changed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver import scalars, schemas
+from dryrack.apiserver.gojson import type_name
+from dryrack.apiserver.schemas.shape import skeleton
+from dryrack.apiserver.schemas.structs import UNSET
+from dryrack.apiserver.seams import Conformed
+from dryrack.kinds.validation.problems import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.schemas import Schema
+    from dryrack.apiserver.schemas.structs import GoField, Struct
+
+Raw = dict[str, Any]
+_COMPLAINTS_MAX = 100
+
+
+class GoShapes:
+    """Knows the fields of every built-in kind, and of custom ones by their schema."""
+
+    def conform(self, resource: Resource, obj: Raw) -> Conformed:
+        if resource.is_custom:
+            return _custom(resource, obj)
+        schema = schemas.schema_of(resource.group, resource.version, resource.kind)
+        return Conformed(obj) if schema is None else conform(schema, obj)
+
+
+def conform(schema: Schema, obj: Raw) -> Conformed:
+    """The object as Go would read it and write it again."""
+    reading = _Reading(schema)
+    try:
+        made = reading.struct(schema, obj, "")
+    except scalars.MismatchError as error:
+        return Conformed(obj, (), str(error))
+    return Conformed(made, tuple(reading.strict[:_COMPLAINTS_MAX]))
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One object being read; `fields` leads to where the reader is, `owners` are the structs."""
+
+    root: Schema
+    strict: list[str] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+
+    def struct(self, schema: Schema, value: Any, path: str) -> Any:
+        struct = schema.struct
+        if struct is None:
+            return value
+        self.owners.append(schema.name.rpartition(".")[2])
+        made: Raw = {}
+        for name, inner in value.items():
+            known = struct.get(name)
+            if known is None:
+                self.strict.append(f"unknown field {quoted(_joined(path, name))}")
+            elif inner is not None:
+                self._set(schema, known, inner, path=path, made=made)
+        self.owners.pop()
+        return _in_order(schema, struct, made)
+
+    def _set(self, schema: Schema, known: GoField, value: Any, *, path: str, made: Raw) -> None:
+        below = schema.named(known.name)
+        assert below is not None, f"{schema.name} has a field {known.name} in Go alone"
+        self.fields.append(known.name)
+        read = self._value(below, value, _joined(path, known.name), known.type)
+        self.fields.pop()
+        if not known.is_left_out(read):
+            made[known.name] = read
+
+    def _value(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+        if go_type in UNSET:
+            return scalars.special(go_type, value)
+        if schema.type == "array":
+            return self._list(schema, value, path, go_type)
+        if schema.type == "object":
+            return self._object(schema, value, path, go_type)
+        return self._scalar(schema, value, go_type)
+
+    def _scalar(self, schema: Schema, value: Any, go_type: str) -> Any:
+        if go_type == "[]uint8":
+            return scalars.binary(value, self._place(go_type))
+        if schema.type == "" or scalars.fits(value, schema.type, schema.format):
+            return value
+        shown = type_name(value)
+        if shown == "number" and schema.type == "integer":
+            shown += f" {json.dumps(value)}"
+        raise self._mismatch(shown, go_type)
+
+    def _list(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+        if not isinstance(value, list):
+            raise self._mismatch(type_name(value), go_type)
+        items = schema.items
+        if items is None:
+            return value
+        inner = _element(go_type, items)
+        return [
+            self._value(
+                items, _zero(items, inner) if item is None else item, f"{path}[{at}]", inner
+            )
+            for at, item in enumerate(value)
+        ]
+
+    def _object(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+        if not isinstance(value, dict):
+            raise self._mismatch(type_name(value), go_type)
+        if schema.struct is not None:
+            return self.struct(schema, value, path)
+        values = schema.values
+        if values is None:
+            return value
+        inner = _element(go_type, values)
+        return {
+            key: self._value(
+                values, _zero(values, inner) if each is None else each, _joined(path, key), inner
+            )
+            for key, each in value.items()
+        }
+
+    def _place(self, go_type: str) -> str:
+        return f"Go struct field {self.owners[-1]}.{'.'.join(self.fields)} of type {go_type}"
+
+    def _mismatch(self, shown: str, go_type: str) -> scalars.MismatchError:
+        return scalars.MismatchError(f"json: cannot unmarshal {shown} into {self._place(go_type)}")
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _in_order(schema: Schema, struct: Struct, made: Raw) -> Raw:
+    """All fields that are written, those that nobody set too, in the order of the struct."""
+    ordered: Raw = {}
+    for name, known in struct.items():
+        if name in made:
+            ordered[name] = made[name]
+        elif known.is_written_unset and _is_shown(schema, known):
+            ordered[name] = _unset(schema, known)
+    return ordered
+
+
+def _unset(schema: Schema, known: GoField) -> Any:
+    below = schema.named(known.name) if known.is_struct else None
+    if below is None or below.struct is None:
+        return known.unset
+    return _in_order(below, below.struct, {})
+
+
+def _is_shown(schema: Schema, known: GoField) -> bool:
+    """
+    Whether a field that nobody set is shown.
+
+    What has to be set is left to validation, which tells better that it is missing.
+    """
+    return known.kind == "struct" or known.name not in schema.required
+
+
+def _element(go_type: str, items: Schema) -> str:
+    """The Go type of the items of a list or the values of a map."""
+    if go_type.startswith("[]"):
+        return go_type[2:]
+    if go_type.startswith("map["):
+        return go_type.partition("]")[2]
+    return "resource.Quantity" if items.name.endswith(".Quantity") else items.type
+
+
+def _zero(schema: Schema, go_type: str) -> Any:
+    """What null is as an item of a list or a value of a map."""
+    if go_type in UNSET:
+        return UNSET[go_type]
+    match schema.type:
+        case "string":
+            return ""
+        case "boolean":
+            return False
+        case "integer" | "number":
+            return 0
+        case "array":
+            return []
+        case _:
+            return dict(skeleton(schema))
+
+
+def _custom(resource: Resource, obj: Raw) -> Conformed:
+    """A custom object: its metadata is everybody's, the rest is pruned by its schema."""
+    metadata, strict = obj.get("metadata"), []
+    if isinstance(metadata, dict):
+        read = conform(schemas.builtin()[schemas.OBJECT_META], metadata)
+        if read.mismatch:
+            return Conformed(obj, (), read.mismatch)
+        obj = {**obj, "metadata": read.object}
+        strict = [each.replace('field "', 'field "metadata.', 1) for each in read.strict]
+    if resource.schema is None:
+        return Conformed(obj, tuple(strict))
+    pruned = _pruned(schemas.custom(dict(resource.schema)), obj, "", strict)
+    return Conformed(pruned, tuple(sorted(strict)))
+
+
+def _pruned(schema: Schema, value: Any, path: str, strict: list[str]) -> Any:
+    if isinstance(value, list) and schema.items is not None:
+        items = schema.items
+        return [_pruned(items, each, f"{path}[{at}]", strict) for at, each in enumerate(value)]
+    if not isinstance(value, dict) or schema.name:
+        return value
+    made: Raw = {}
+    for name, each in value.items():
+        below, at = schema.child(name), _joined(path, name)
+        if below is not None:
+            made[name] = _pruned(below, each, at, strict)
+        elif schema.keeps_unknown or schema.raw.get("additionalProperties") is True:
+            made[name] = each
+        else:
+            strict.append(f"unknown field {quoted(at)}")
+    return made
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written, with keys that may repeat."""
+
+
+def repeated_fields(text: bytes) -> tuple[str, ...]:
+    """Complaints about fields that a JSON text has twice, in the order of the text."""
+    try:
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(f"duplicate field {quoted(path)}" for path in _repeated(pairs, ""))
+
+
+def _repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for name, each in value:
+            at = _joined(path, name)
+            if name in seen:
+                yield at
+            seen.add(name)
+            yield from _repeated(each, at)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _repeated(each, f"{path}[{index}]")
