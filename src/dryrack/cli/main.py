@@ -106,6 +106,96 @@ def lint(
     raise typer.Exit(0 if clean else EXIT_FAILED)
 
 
+Name = Annotated[str, typer.Option("--name", help="Which cluster.")]
+
+
+@app.command()
+def up(
+    name: Name = "default",
+    nodes: Annotated[int, typer.Option(help="Virtual nodes to start with.")] = 0,
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Kubernetes objects to start with; - is stdin."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port to listen at; 0 is any that is free.")] = 0,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    expose: Annotated[
+        bool, typer.Option("--expose", help="Allow a --host that other machines can reach.")
+    ] = False,
+    data_dir: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Keep everything there; else in memory.")
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Return when it serves; see: dryrack down.")
+    ] = False,
+    without: Annotated[
+        str, typer.Option(metavar="ENGINE,...", help="Leave engines out, to run your own.")
+    ] = "",
+    authorization: Annotated[
+        str, typer.Option(metavar="MODE", help="Who may do what: always-allow or rbac.")
+    ] = "always-allow",
+    kubeconfig: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Write the kubeconfig there as well.")
+    ] = None,
+    merge: Annotated[
+        bool,
+        typer.Option("--merge", help="Add the cluster to your kubeconfig and switch to it."),
+    ] = False,
+) -> None:
+    """Start a Kubernetes control plane in one process, for kubectl and every client."""
+    from dryrack.cli import up as command
+
+    command.run(
+        command.Wish(
+            name=name,
+            nodes=nodes,
+            config=config,
+            host=host,
+            port=port,
+            exposes=expose,
+            data_directory=data_dir,
+            detaches=detach,
+            without=without,
+            authorization=authorization,
+            kubeconfig=kubeconfig,
+            merges=merge,
+        )
+    )
+
+
+@app.command()
+def down(
+    name: Name = "default",
+    all_: Annotated[bool, typer.Option("--all", help="Every cluster that is there.")] = False,
+) -> None:
+    """End a cluster that `up --detach` left running."""
+    from dryrack.cli import clusters as command
+
+    if all_:
+        command.down_all()
+    else:
+        command.down(name)
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Option("--name", help="One cluster; else all.")] = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Tell which clusters are up, and where."""
+    from dryrack.cli import clusters as command
+
+    raise typer.Exit(0 if command.status(name, output) else EXIT_FAILED)
+
+
+@app.command()
+def kubeconfig(name: Name = "default") -> None:
+    """Print the kubeconfig of a cluster that is up."""
+    from dryrack.cli import clusters as command
+
+    command.kubeconfig(name)
+
+
 @app.command()
 def demo() -> None:
     """Show what dryrack does, on example files that it prints, and check every answer."""

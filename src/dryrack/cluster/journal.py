@@ -15,7 +15,6 @@ the only way back is to start again.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.transport import Request, Response, Stream, Transport
+from dryrack.cluster.locks import hold
 from dryrack.store import Key, Record
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SqliteJournal:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, mode=0o700, exist_ok=True)
-        self._lock = _locked(directory / "lock")
+        self._lock = hold(directory / "lock")
         try:
             self._database = _opened(directory / "objects.sqlite")
         except BaseException:
@@ -163,23 +163,6 @@ class _SafeStream:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-def _locked(path: Path) -> int:
-    """A lock that ends with the process, however that ends."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.read(descriptor, 32).decode(errors="replace").strip()
-        os.close(descriptor)
-        raise DataDirectoryError(
-            f"{path.parent}: in use by process {holder or 'unknown'}; stop it, or name another "
-            "directory"
-        ) from None
-    os.truncate(descriptor, 0)
-    os.write(descriptor, str(os.getpid()).encode())
-    return descriptor
 
 
 def _opened(path: Path) -> sqlite3.Connection:

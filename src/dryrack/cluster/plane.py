@@ -16,10 +16,12 @@ from dryrack.apiserver.authentication.tokens import Tokens
 from dryrack.apiserver.authorization import AlwaysAllow, Authorization, Rbac, authorizer
 from dryrack.apiserver.authorization import reviews as access_reviews
 from dryrack.apiserver.discovery import DiscoveryPages
+from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.server import ApiServer
 from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.tables import PrintedTables
 from dryrack.client.client import Client
 from dryrack.cluster.bootstrap import Bootstrap
 from dryrack.cluster.journal import Durable
@@ -115,7 +117,11 @@ def _seams(registry: Registry, store: Store, authorization: Authorization) -> Se
     metrics = pages.MetricsPage(
         lambda: {resource: store.count(resource) for resource in store.resources()}
     )
+    source = SchemaSource(registry)
     return Seams(
+        management=Management(source),
+        patching=AllPatches(source),
+        tables=PrintedTables(),
         pages=(
             pages.HealthPages(),
             access_reviews.PathGuard(authorization),

@@ -1,0 +1,119 @@
+"""`dryrack down`, `status` and `kubeconfig`: clusters that are there, by name."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.errors import DryrackError
+from dryrack.cli.files import UsageError
+from dryrack.cli.output import Format, print_data, print_table, say
+from dryrack.cluster import kubeconfig as kubeconfigs
+from dryrack.cluster.certificates import write_private
+from dryrack.cluster.state import ClusterState, ClusterStateError, all_states, state_of
+
+if TYPE_CHECKING:
+    from dryrack.cluster.state import Running
+
+Raw = dict[str, Any]
+
+
+class NotUpError(DryrackError):
+    """There is no such cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What `status` tells of one cluster."""
+
+    name: str
+    state: str
+    server: str
+    pid: int | None
+    data_directory: str
+
+    def as_data(self) -> Raw:
+        return {
+            "name": self.name,
+            "state": self.state,
+            "server": self.server,
+            "pid": self.pid,
+            "dataDirectory": self.data_directory,
+        }
+
+    def cells(self) -> tuple[str, ...]:
+        pid = str(self.pid) if self.pid is not None else "-"
+        return (self.name, self.state, self.server or "-", pid, self.data_directory or "-")
+
+
+def down(name: str) -> None:
+    """Ends the cluster and removes its traces; its data directory stays."""
+    state = _state(name)
+    running = state.running()
+    if running is None and not state.directory.exists():
+        raise NotUpError(f"cluster {name}: not there; see: dryrack status")
+    if running is not None:
+        running.process.stop()
+        _unmerge(running, name)
+    state.forget()
+    kept = running.data_directory if running else ""
+    say(f"Cluster {name} is down{f'; its data stays in {kept}' if kept else ''}.")
+
+
+def down_all() -> None:
+    for state in all_states():
+        down(state.name)
+
+
+def _unmerge(running: Running, name: str) -> None:
+    """A cluster that was killed could not do this itself."""
+    from pathlib import Path
+
+    path = Path(running.merged_into)
+    if running.merged_into and path.exists():
+        theirs = kubeconfigs.read(path)
+        rest = kubeconfigs.without(theirs, name)
+        if rest != theirs:
+            write_private(path, kubeconfigs.text(rest).encode())
+
+
+def status(name: str | None, form: Format) -> bool:
+    """Tells of one cluster or of all; whether there is one and all that are told of are up."""
+    states = all_states() if name is None else (_state(name),)
+    rows = [_row(state) for state in states]
+    if form is Format.TABLE:
+        _print(rows)
+    else:
+        print_data([row.as_data() for row in rows], form)
+    return bool(rows) and all(row.state == "up" for row in rows)
+
+
+def _print(rows: list[Row]) -> None:
+    if not rows:
+        say("no clusters; start one with: dryrack up --detach")
+        return
+    columns = ("NAME", "STATE", "SERVER", "PROCESS", "DATA")
+    print_table(columns, [row.cells() for row in rows])
+
+
+def _row(state: ClusterState) -> Row:
+    running = state.running()
+    if running is None:
+        return Row(state.name, "down", "", None, "")
+    return Row(state.name, "up", running.server, running.process.pid, running.data_directory)
+
+
+def kubeconfig(name: str) -> None:
+    """Prints what `up` wrote."""
+    state = _state(name)
+    if state.running() is None:
+        raise NotUpError(f"cluster {name}: not up; start it with: dryrack up --name {name}")
+    sys.stdout.write(state.kubeconfig.read_text())
+
+
+def _state(name: str) -> ClusterState:
+    try:
+        return state_of(name)
+    except ClusterStateError as error:
+        raise UsageError(str(error)) from None

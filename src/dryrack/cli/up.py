@@ -1,0 +1,166 @@
+"""`dryrack up`: a control plane in one process, and the two commands to try next."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dryrack.cli.files import ContentError, UsageError, read_sources
+from dryrack.cli.output import say
+from dryrack.cluster import kubeconfig, launching
+from dryrack.cluster.engines import UnknownEngineError, chosen
+from dryrack.cluster.launching import Launch
+from dryrack.cluster.plane import AuthorizationMode
+from dryrack.cluster.serving import Address
+from dryrack.cluster.state import ClusterStateError, state_of
+from dryrack.kinds.documents import read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Raw = dict[str, Any]
+
+# More than this in one process is possible; by this option it is more likely a mistake.
+NODES_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The options of the command, as they were given."""
+
+    name: str
+    nodes: int
+    config: str | None
+    host: str
+    port: int
+    exposes: bool
+    data_directory: str | None
+    detaches: bool
+    without: str
+    authorization: str
+    kubeconfig: str | None
+    merges: bool
+
+
+def run(wish: Wish) -> None:
+    launch = _launch(wish)
+    launching.check(launch)
+    began = time.monotonic()
+    say(f"Starting cluster {launch.state.name} ...")
+
+    def tell(stage: str) -> None:
+        if stage:
+            say(f" ✓ {stage}")
+        else:
+            say(_next(launch, time.monotonic() - began, stays=wish.detaches))
+
+    if wish.detaches:
+        launching.detach(launch, tell)
+        tell("")
+    else:
+        launching.run(launch, tell)
+        say(f"Cluster {launch.state.name} is down.")
+
+
+def _launch(wish: Wish) -> Launch:
+    if not 0 <= wish.nodes <= NODES_MAX:
+        raise UsageError(f"--nodes {wish.nodes}: from 0 to {NODES_MAX}")
+    if not 0 <= wish.port <= 65535:
+        raise UsageError(f"--port {wish.port}: from 1 to 65535, or 0 for any that is free")
+    try:
+        state = state_of(wish.name)
+        without = _names(wish.without)
+        chosen(without)
+    except (ClusterStateError, UnknownEngineError) as error:
+        raise UsageError(str(error)) from None
+    data = Path(wish.data_directory).absolute() if wish.data_directory else None
+    return Launch(
+        state=state,
+        address=_address(wish),
+        nodes=wish.nodes,
+        objects=_objects(wish.config),
+        data_directory=data,
+        without=without,
+        authorization=_authorization(wish.authorization),
+        kubeconfig=_kubeconfig(wish),
+        merges=wish.merges,
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _address(wish: Wish) -> Address:
+    address = Address(wish.host, wish.port)
+    try:
+        is_loopback = address.is_loopback
+    except ValueError:
+        raise UsageError(f"--host {wish.host!r}: an IP address, for example 127.0.0.1") from None
+    if is_loopback:
+        return address
+    if not wish.exposes:
+        raise UsageError(
+            f"--host {wish.host}: reachable from other machines; add --expose if that is meant"
+        )
+    say(
+        f"warning: {wish.host} can be reached from other machines; whoever has a certificate or "
+        "a token of this cluster can do there what it allows"
+    )
+    return address
+
+
+def _authorization(text: str) -> AuthorizationMode:
+    try:
+        return AuthorizationMode(text)
+    except ValueError:
+        known = " or ".join(mode.value for mode in AuthorizationMode)
+        raise UsageError(f"--authorization {text!r}: {known}") from None
+
+
+def _objects(config: str | None) -> Sequence[Raw]:
+    """The objects of the file; whether they are right is for the API server to say."""
+    if config is None:
+        return ()
+    (source,) = read_sources([config])
+    reading = read(source.content, source.name)
+    if reading.problems:
+        raise ContentError("\n".join(str(problem) for problem in reading.problems))
+    return tuple(document.raw for document in reading.documents)
+
+
+def _kubeconfig(wish: Wish) -> Path | None:
+    if wish.kubeconfig is None:
+        return _own_kubeconfig() if wish.merges else None
+    path = Path(wish.kubeconfig).absolute()
+    if not wish.merges and path.exists():
+        names = {each.get("name") for each in kubeconfig.read(path).get("clusters") or ()}
+        if names - {kubeconfig.entry_name(wish.name)}:
+            raise UsageError(f"--kubeconfig {path}: names other clusters; add --merge to keep them")
+    return path
+
+
+def _own_kubeconfig() -> Path:
+    """The file that kubectl would write to."""
+    given = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    return Path(given) if given else Path.home() / ".kube" / "config"
+
+
+def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
+    name = launch.state.name
+    if launch.merges:
+        first = f"kubectl config use-context {kubeconfig.entry_name(name)}"
+    else:
+        first = f"export KUBECONFIG={launch.kubeconfig or launch.state.kubeconfig}"
+    end = f"dryrack down --name {name}" if stays else "Ctrl-C"
+    lines = (
+        f" ✓ ready after {seconds:.1f} s; end it with {end}",
+        "",
+        "Try next:",
+        f"  {first}",
+        "  kubectl get nodes",
+    )
+    return "\n".join(lines)

@@ -1,0 +1,32 @@
+"""A file that one process holds at a time; the hold ends with the process, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class HeldError(DryrackError):
+    """Another process holds the file."""
+
+
+def hold(path: Path) -> int:
+    """A descriptor to be closed when the hold shall end."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(descriptor, 32).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise HeldError(
+            f"{path.parent}: in use by process {holder or 'unknown'}; stop it, or name another"
+        ) from None
+    os.truncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())
+    return descriptor
