@@ -77,7 +77,8 @@ class Bodies:
         body, media_type = checked_size(request), media.body_type(request.headers)
         obj = self._parsed(body, media_type, resource)
         self.check_kind(obj, resource)
-        again = () if validation == "Ignore" else _repeated(body, obj, media_type)
+        is_asked = validation != "Ignore" and media_type == media.JSON
+        again = repeated_fields(body, obj) if is_asked else ()
         return self.conformed(obj, resource, validation, again=again, warnings=warnings)
 
     def _parsed(self, body: bytes, media_type: str, resource: Resource) -> Raw:
@@ -189,11 +190,11 @@ class _Pairs(list[tuple[str, Any]]):
     """An object as it was written, with keys that may repeat."""
 
 
-def _repeated(body: bytes, obj: Raw, media_type: str) -> tuple[str, ...]:
-    """Complaints about keys that are there twice, in the order of the text."""
+def repeated_fields(body: bytes, value: Any) -> tuple[str, ...]:
+    """Complaints about keys that are twice in a JSON text, in its order; `value` is its value."""
     # A key that is dropped makes the text shorter. What a program writes is compact, so that the
     # lengths are mostly equal, and the slow way is left to what people write by hand.
-    if media_type != media.JSON or len(_encode(obj)) == len(body.rstrip()):
+    if len(_encode(value)) == len(body.rstrip()):
         return ()
     try:
         pairs = json.loads(body, object_pairs_hook=_Pairs)

@@ -382,7 +382,23 @@ def _resource(kind: Builtin, behaviours: Behaviours) -> Resource:
         subresources={part.name: _subresource(kind, part, behaviours) for part in kind.parts},
         handlers=behaviours.handlers(kind, ""),
         storage_version=kind.storage_version,
+        deprecation=_deprecation(kind),
     )
+
+
+# When a version of resource.k8s.io was deprecated, and when it will be gone.
+_DEPRECATED = {"v1beta1": ("1.35", "1.38"), "v1beta2": ("1.36", "1.39")}
+
+
+def _deprecation(kind: Builtin) -> str:
+    if kind.group != "resource.k8s.io" or kind.version not in _DEPRECATED:
+        return ""
+    if kind.kind == "DeviceTaintRule":
+        # It is new in its version.
+        return ""
+    since, until = _DEPRECATED[kind.version]
+    shown = f"{kind.group}/{kind.version} {kind.kind}"
+    return f"{shown} is deprecated in v{since}+, unavailable in v{until}+"
 
 
 def _subresource(kind: Builtin, part: Part, behaviours: Behaviours) -> Subresource:

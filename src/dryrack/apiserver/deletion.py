@@ -11,7 +11,7 @@ from typing import Any
 
 from dryrack.apiserver import bodies, lifecycle, media
 from dryrack.apiserver.gojson import GoSyntaxError, type_name
-from dryrack.apiserver.names import seconds_of, timestamp
+from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.queries import Query, dry_run_problems, integer_of, text_of, truth_of
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.status import (
@@ -26,6 +26,7 @@ from dryrack.apiserver.status import (
 from dryrack.apiserver.strategy import Write
 from dryrack.apiserver.writing import Order, Writer, served
 from dryrack.base.ports import Clock
+from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import Request
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import invalid as invalid_value

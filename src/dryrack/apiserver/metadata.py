@@ -15,6 +15,8 @@ from dryrack.apiserver.status import Status, StatusError, bad_request
 Raw = dict[str, Any]
 
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+# No grace is a grace; and who sends no managers wants the old ones forgotten.
+_KEPT_EMPTY = ("deletionGracePeriodSeconds", "managedFields")
 _WRONG_NAMESPACE = (
     "the namespace of the provided object does not match the namespace sent on the request"
 )
@@ -28,7 +30,7 @@ def tidied(obj: Raw) -> Raw:
     kept = {
         key: value
         for key, value in meta.items()
-        if value or (key == "deletionGracePeriodSeconds" and value is not None)
+        if value or (value is not None and key in _KEPT_EMPTY)
     }
     return {**obj, "metadata": kept}
 

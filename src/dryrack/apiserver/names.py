@@ -29,8 +29,3 @@ def _at(second: int) -> str:
 def timestamp(seconds: float) -> str:
     """A time as metadata has it."""
     return _at(int(seconds))
-
-
-def seconds_of(text: str) -> float:
-    """The time of a timestamp."""
-    return datetime.fromisoformat(text).timestamp()

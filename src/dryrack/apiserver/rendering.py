@@ -141,7 +141,7 @@ class Renderer:
         *,
         headed: bool = True,
     ) -> Raw:
-        columns = self.tables.columns(resource) if headed else []
+        columns = self.tables.columns(resource) if headed else None
         now, rows = self.clock.now(), []
         for obj in objects:
             row: Raw = {"cells": self.tables.cells(resource, obj, now)}

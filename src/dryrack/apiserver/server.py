@@ -17,7 +17,8 @@ from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.status import Status, StatusError, Success, forbidden
 from dryrack.apiserver.verbs import Verbs
 from dryrack.apiserver.writing import StoreLookup
-from dryrack.base.ports import Chance, Clock
+from dryrack.base.ports import Chance
+from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Request, Response
 from dryrack.store import Key, Store, Stored
 
@@ -38,7 +39,7 @@ class ApiServer:
         store: Store,
         registry: Registry,
         *,
-        clock: Clock,
+        clock: Timekeeper,
         chance: Chance,
         seams: Seams | None = None,
     ) -> None:

@@ -163,6 +163,9 @@ def method_not_allowed() -> StatusError:
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
+    """`accepted` is what the refusal tells would be; it may tell nothing."""
+    if not accepted:
+        return StatusError(Status(415, "UnsupportedMediaType", "415: Unsupported Media Type", {}))
     shown = ", ".join(accepted)
     message = (
         f"the body of the request was in an unknown format - accepted media types include: {shown}"

@@ -26,13 +26,15 @@ from dryrack.apiserver.selection import selection_of
 from dryrack.apiserver.status import (
     bad_request,
     method_not_allowed,
+    not_acceptable,
     not_found,
     too_large_resource_version,
     unsupported_media_type,
 )
 from dryrack.apiserver.watching import Watch, WatchStream
 from dryrack.apiserver.writing import Order, Proposal, Writer, Written
-from dryrack.base.ports import Chance, Clock
+from dryrack.base.ports import Chance
+from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Response
 from dryrack.store import Key, Store
 
@@ -50,10 +52,11 @@ class Verbs:
     """The usual treatment of stored objects."""
 
     def __init__(
-        self, store: Store, registry: Registry, seams: Seams, *, clock: Clock, chance: Chance
+        self, store: Store, registry: Registry, seams: Seams, *, clock: Timekeeper, chance: Chance
     ) -> None:
         self._store = store
         self._seams = seams
+        self._clock = clock
         self._bodies = bodies.Bodies(registry, seams.shapes)
         self._renderer = Renderer(seams.tables, clock)
         self.writer = Writer(store, seams, clock=clock, chance=chance)
@@ -70,7 +73,10 @@ class Verbs:
         }
 
     def answer(self, call: Call) -> Response:
-        form = form_of(media.wanted(call.request.headers), call.parameters, call.warnings)
+        wanted = media.wanted(call.request.headers)
+        if call.target.subresource and wanted.shape is media.Shape.TABLE:
+            raise not_acceptable(media.SERVED)
+        form = form_of(wanted, call.parameters, call.warnings)
         return self._by_verb[call.verb](call, form)
 
     def _get(self, call: Call, form: Form) -> Response:
@@ -105,7 +111,7 @@ class Verbs:
             raise method_not_allowed()
         selection = selection_of(target.resource, options, target.name)
         watch = Watch(selection, target.namespace or None, options, form)
-        stream = WatchStream(self._store, watch, self._renderer)
+        stream = WatchStream(self._store, watch, self._renderer, self._clock)
         return Response(200, _WATCH_HEADERS, stream)
 
     def _create(self, call: Call, form: Form) -> Response:
@@ -135,7 +141,8 @@ class Verbs:
         media_type = media.bare(call.request.headers.get("content-type", ""))
         accepted = self._seams.patching.media_types(target.resource)
         if media_type not in accepted:
-            raise unsupported_media_type(accepted)
+            # The server refuses the media type itself for custom kinds; else its router does.
+            raise unsupported_media_type(accepted if target.resource.is_custom else ())
         is_apply = media_type == APPLY
         options = write_options(call.parameters, "PatchOptions", is_apply=is_apply)
         order = _order(call, options)

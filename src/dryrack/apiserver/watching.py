@@ -20,6 +20,7 @@ from dryrack.apiserver.selection import Selection
 from dryrack.apiserver.status import Status, StatusError, expired, too_large_resource_version
 from dryrack.apiserver.writing import served
 from dryrack.base.limits import WATCH_BACKLOG_BYTES_MAX, WATCH_BACKLOG_EVENTS_MAX
+from dryrack.client.timekeeping import Timekeeper, Timer
 from dryrack.store import Event, EventType, Gone, Store, Stored
 
 if TYPE_CHECKING:
@@ -64,17 +65,19 @@ class Watch:
 class WatchStream:
     """The body of a watch; see `client.transport.Stream`."""
 
-    def __init__(self, store: Store, watch: Watch, renderer: Renderer) -> None:
+    def __init__(self, store: Store, watch: Watch, renderer: Renderer, clock: Timekeeper) -> None:
         self._store = store
         self._watch = watch
         self._renderer = renderer
+        self._clock = clock
         self._chunks: deque[bytes] = deque()
         self._events = 0
         self._bytes = 0
         self._headed = True
         self._is_over = False
         self._wake: asyncio.Future[None] | None = None
-        self._timers: list[asyncio.TimerHandle] = []
+        self._timers: list[Timer] = []
+        self._next_bookmark: Timer | None = None
         self._after = 0
         self._unsubscribe: Callable[[], object] = _nothing
         self._begin()
@@ -136,21 +139,20 @@ class WatchStream:
         self._events = self._bytes = 0
 
     def _set_timers(self) -> None:
-        options, loop = self._watch.options, asyncio.get_running_loop()
+        options, now = self._watch.options, self._clock.now()
         seconds = options.timeout_seconds
         if seconds is not None and seconds > 0:
-            self._timers.append(loop.call_later(seconds, self._end))
+            self._timers.append(self._clock.call_at(now + seconds, self._end))
             if options.bookmarks and seconds > _LAST_BOOKMARK_SECONDS:
-                at = seconds - _LAST_BOOKMARK_SECONDS
-                self._timers.append(loop.call_later(at, self._bookmark))
+                at = now + seconds - _LAST_BOOKMARK_SECONDS
+                self._timers.append(self._clock.call_at(at, self._bookmark))
         if options.bookmarks:
-            self._timers.append(loop.call_later(BOOKMARK_SECONDS, self._bookmark_again))
+            self._next_bookmark = self._clock.call_at(now + BOOKMARK_SECONDS, self._bookmark_again)
 
     def _bookmark_again(self) -> None:
         self._bookmark()
-        loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(BOOKMARK_SECONDS, self._bookmark_again))
-        self._timers = [each for each in self._timers if each.when() > loop.time()]
+        at = self._clock.now() + BOOKMARK_SECONDS
+        self._next_bookmark = self._clock.call_at(at, self._bookmark_again)
 
     def _on_event(self, event: Event) -> None:
         watch, stored = self._watch, event.stored
@@ -208,6 +210,8 @@ class WatchStream:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
+        if self._next_bookmark is not None:
+            self._next_bookmark.cancel()
         self._rouse()
 
     def _rouse(self) -> None:

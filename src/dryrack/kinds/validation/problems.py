@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from dryrack.kinds.meta import Model
+from dryrack.kinds.meta import Model, OwnerReference
 from dryrack.kinds.quantity import Quantity
 
 
@@ -147,41 +147,16 @@ def _plain(value: object) -> Any:
     # of its Go structs there, which no user has ever written.
     if isinstance(value, Model):
         fields = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        return {encoded: _plain(getattr(value, name)) for name, encoded in fields}
+        found = {encoded: _plain(getattr(value, name)) for name, encoded in fields}
+        if isinstance(value, OwnerReference):
+            # The one type here that the server shows by the rules of its JSON.
+            return {name: each for name, each in found.items() if each is not None}
+        return found
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, Quantity):
         return str(value)
     return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
-
-
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
-
-
-def quoted(text: str) -> str:
-    """A string as Go's `%q` prints it."""
-    return f'"{"".join(map(_quoted_char, text))}"'
-
-
-def _quoted_char(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def json_length(value: object) -> int:

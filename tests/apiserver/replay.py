@@ -1,0 +1,129 @@
+"""
+The embedded server in the place of a real one, for the recordings.
+
+It has the interface of `tests.parity.server.Server` and no socket. Time is virtual: it passes
+while a watch is read, so that a watch of a second takes none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import yaml
+from tests.parity.recording import read
+from tests.parity.run import Run
+from tests.parity.script import Script, load_all
+from tests.parity.server import USER_AGENT, Server
+
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.client.transport import Request
+from dryrack.cluster.plane import PlaneOptions, build
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.client.transport import Body, Transport
+
+DIFFERENCES = Path(__file__).with_name("differences.yaml")
+# Longer than any watch of a script.
+_WATCH_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class CountingChance:
+    """Identifiers in a row; their digits vary where a name is made of them."""
+
+    _count: int = 0
+
+    def uuid(self) -> str:
+        self._count += 1
+        mixed = self._count * 0x9E3779B97F4A7C15 % 2**64
+        return f"{mixed >> 32:08x}-{mixed >> 16 & 0xFFFF:04x}-4000-8000-{self._count:012x}"
+
+
+@dataclass(slots=True)
+class EmbeddedServer:
+    """Asked as a real server is."""
+
+    transport: Transport
+    clock: VirtualClock
+    _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+
+    def send(
+        self, method: str, path: str, *, headers: Mapping[str, str], content: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        sent = {"user-agent": USER_AGENT, "accept": "application/json"}
+        sent |= {name.lower(): value for name, value in headers.items()}
+        where, _, query = path.partition("?")
+        return self._runner.run(self._send(Request(method, where, query, sent, content)))
+
+    async def _send(self, request: Request) -> tuple[int, dict[str, str], bytes]:
+        answer = await self.transport.send(request)
+        return answer.status, dict(answer.headers), await self._whole(answer.body)
+
+    async def _whole(self, body: Body) -> bytes:
+        if isinstance(body, bytes):
+            return body
+        chunks: list[bytes] = []
+
+        async def read_all() -> None:
+            chunks.extend([chunk async for chunk in body])
+
+        reading = asyncio.create_task(read_all(), name="read a watch")
+        await self.clock.advance(_WATCH_SECONDS)
+        await reading
+        await body.aclose()
+        return b"".join(chunks)
+
+    def make_namespace(self, name: str) -> None:
+        """The namespace, with the default account that a controller would make for it."""
+        headers = {"Content-Type": "application/json"}
+        for path, made in (
+            ("/api/v1/namespaces", name),
+            (f"/api/v1/namespaces/{name}/serviceaccounts", "default"),
+        ):
+            body = json.dumps({"metadata": {"name": made}}).encode()
+            self.send("POST", path, headers=headers, content=body)
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def embedded_server() -> EmbeddedServer:
+    clock = VirtualClock()
+    plane = build(PlaneOptions(clock=clock, chance=CountingChance()))
+    return EmbeddedServer(plane.transport, clock)
+
+
+def by_http(script: Script) -> Script:
+    """The script without its kubectl steps, which need a socket."""
+    return replace(script, steps=tuple(step for step in script.steps if not step.kubectl))
+
+
+def replayed(script: Script) -> list[dict[str, Any]]:
+    """The answers of a fresh embedded server to the steps of a script."""
+    server = embedded_server()
+    try:
+        run = Run(by_http(script), cast("Server", server), Path("no-kubectl"))
+        return list(run.answers())
+    finally:
+        server.close()
+
+
+def differing(script: Script, answers: list[dict[str, Any]]) -> set[str]:
+    """The steps whose answers are not the recorded ones."""
+    recorded = {answer["step"]: answer for answer in read(script)}
+    return {answer["step"] for answer in answers if recorded[answer["step"]] != answer}
+
+
+def known_differences() -> dict[str, dict[str, str]]:
+    """By script and step: why the answer is another one than the real server's."""
+    known: dict[str, dict[str, str]] = yaml.safe_load(DIFFERENCES.read_text()) or {}
+    return known
+
+
+SCRIPTS = load_all([])

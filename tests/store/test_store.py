@@ -1,0 +1,226 @@
+"""The store's promises: revisions rise, a watch has no gap, conflicts are told, the past is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dryrack.store import Conflict, Event, EventType, Gone, Key, Record, Store, Stored
+
+PODS = "pods"
+NAMESPACES = ("a", "a-b", "b")
+KEYS = [Key(PODS, namespace, name) for namespace in NAMESPACES for name in ("x", "y")]
+
+Action = tuple[str, Key, int]
+
+actions = st.lists(
+    st.tuples(st.sampled_from(["put", "put", "delete"]), st.sampled_from(KEYS), st.integers(0, 3)),
+    max_size=40,
+)
+
+
+def body(value: int = 0) -> dict[str, Any]:
+    return {"kind": "Pod", "metadata": {"name": "x"}, "value": value}
+
+
+def act(store: Store, action: Action) -> Stored | Conflict:
+    verb, key, value = action
+    if verb == "put":
+        return store.put(key, body(value), expected=None)
+    return store.delete(key, expected=None)
+
+
+def state(store: Store) -> dict[Key, int]:
+    return {each.key: each.revision for each in store.list(PODS, None)[0]}
+
+
+def replayed(start: dict[Key, int], events: list[Event]) -> dict[Key, int]:
+    """What somebody knows who listed once and then believed every event."""
+    known = dict(start)
+    for event in events:
+        if event.type is EventType.DELETED:
+            del known[event.stored.key]
+        else:
+            assert (event.stored.key in known) is (event.type is EventType.MODIFIED)
+            known[event.stored.key] = event.revision
+    return known
+
+
+@given(actions)
+def test_every_write_is_one_revision_and_revisions_only_rise(script: list[Action]) -> None:
+    """A write that happens raises the revision by one; one that does not leaves it."""
+    store = Store()
+    for action in script:
+        before = store.revision
+        result = act(store, action)
+
+        assert store.revision == before + (not isinstance(result, Conflict))
+        if isinstance(result, Stored):
+            assert result.revision == store.revision
+            assert result.object["metadata"]["resourceVersion"] == str(store.revision)
+
+
+@given(actions, actions)
+def test_a_list_and_the_events_after_it_are_the_whole_truth(
+    before: list[Action], after: list[Action]
+) -> None:
+    """Whoever lists and then follows the log knows exactly what a later list says."""
+    store = Store()
+    for action in before:
+        act(store, action)
+    start, (_, revision) = state(store), store.list(PODS, None)
+    for action in after:
+        act(store, action)
+
+    events = store.events(PODS, after=revision)
+
+    assert not isinstance(events, Gone)
+    assert replayed(start, list(events)) == state(store)
+
+
+@given(actions, actions)
+def test_a_subscriber_sees_what_the_log_keeps(before: list[Action], after: list[Action]) -> None:
+    """Events come to a subscriber in the order of the log, each once, until it leaves."""
+    store, seen = Store(), list[Event]()
+    for action in before:
+        act(store, action)
+    revision = store.revision
+    leave = store.subscribe(PODS, seen.append)
+    for action in after:
+        act(store, action)
+    logged = store.events(PODS, after=revision)
+    leave()
+    store.put(KEYS[0], body(), expected=None)
+
+    assert seen == logged
+
+
+@given(actions)
+def test_a_list_at_a_revision_is_what_was_there(script: list[Action]) -> None:
+    """For every revision of the log, `list_at` answers as `list` did then."""
+    store = Store()
+    then: dict[int, list[tuple[Stored, ...]]] = {}
+    for action in script:
+        then[store.revision] = [store.list(PODS, each)[0] for each in (None, *NAMESPACES)]
+        act(store, action)
+
+    for revision, lists in then.items():
+        found = [store.list_at(PODS, each, revision) for each in (None, *NAMESPACES)]
+
+        assert found == lists
+
+
+@given(actions, st.integers(1, 8))
+def test_a_full_log_says_gone_and_never_leaves_a_hole(script: list[Action], room: int) -> None:
+    """Asked for any revision, a bounded log gives every event after it or says that it cannot."""
+    store, everything = Store(events_max=room), list[Event]()
+    store.subscribe(PODS, everything.append)
+    for action in script:
+        act(store, action)
+
+    for revision in range(1, store.revision + 1):
+        events = store.events(PODS, after=revision)
+        whole = [event for event in everything if event.revision > revision]
+        if isinstance(events, Gone):
+            assert len(whole) > room
+            assert events.oldest > revision
+        else:
+            assert events == whole
+
+
+@given(actions)
+def test_a_restored_store_continues_where_it_was(script: list[Action]) -> None:
+    """From its records a store comes back with the same objects and the same revision."""
+    records: list[Record] = []
+
+    class Journal:
+        def append(self, record: Record) -> None:
+            records.append(record)
+
+    store = Store(Journal())
+    for action in script:
+        act(store, action)
+    again = Store.restore(records)
+
+    assert [each.object for each in again.list(PODS, None)[0]] == [
+        each.object for each in store.list(PODS, None)[0]
+    ]
+    assert again.revision == store.revision
+    assert isinstance(again.events(PODS, after=store.revision - 1), Gone)
+    assert again.events(PODS, after=store.revision) == []
+
+
+def test_a_write_expects_what_it_has_seen() -> None:
+    """A put or delete with another revision than the stored one changes nothing and says why."""
+    store = Store()
+    made = store.put(KEYS[0], body(1), expected=0)
+    assert isinstance(made, Stored)
+
+    assert store.put(KEYS[0], body(2), expected=0) == Conflict(made)
+    assert store.put(KEYS[0], body(2), expected=made.revision + 1) == Conflict(made)
+    assert store.delete(KEYS[0], expected=made.revision - 1) == Conflict(made)
+    assert store.put(KEYS[1], body(2), expected=made.revision) == Conflict(None)
+    assert store.delete(KEYS[1], expected=None) == Conflict(None)
+    assert store.get(KEYS[0]) is made
+    assert isinstance(store.put(KEYS[0], body(2), expected=made.revision), Stored)
+
+
+def test_a_write_that_the_journal_refuses_has_not_happened() -> None:
+    """If the journal raises, neither list, log nor subscriber knows of the write."""
+
+    class Full:
+        def append(self, record: Record) -> None:
+            raise OSError("no space left")
+
+    store, seen = Store(Full()), list[Event]()
+    store.subscribe(PODS, seen.append)
+
+    with pytest.raises(OSError, match="no space"):
+        store.put(KEYS[0], body(), expected=0)
+
+    assert store.get(KEYS[0]) is None
+    assert (store.revision, store.events(PODS, after=1), seen) == (1, [], [])
+
+
+def test_lists_are_in_the_order_of_the_real_store() -> None:
+    """The order is that of the text `namespace/name`, in which "a-b/x" comes before "a/x"."""
+    store = Store()
+    for key in sorted(KEYS):
+        store.put(key, body(), expected=0)
+
+    everywhere = [f"{each.key.namespace}/{each.key.name}" for each in store.list(PODS, None)[0]]
+
+    assert everywhere == ["a-b/x", "a-b/y", "a/x", "a/y", "b/x", "b/y"]
+    assert [each.key for each in store.list(PODS, "a")[0]] == KEYS[:2]
+
+
+def test_what_is_stored_is_encoded_once_and_not_shared_with_the_writer() -> None:
+    """The JSON of an object is one value, and the writer's metadata is not touched."""
+    store, given_body = Store(), body()
+    made = store.put(KEYS[0], given_body, expected=0)
+    assert isinstance(made, Stored)
+
+    assert made.json is made.json
+    assert made.json == b'{"kind":"Pod","metadata":{"name":"x","resourceVersion":"2"},"value":0}'
+    assert "resourceVersion" not in given_body["metadata"]
+
+
+def test_a_deletion_tells_the_last_state_at_its_own_revision() -> None:
+    """The event and the answer carry the revision of the deletion, the content as it was."""
+    store = Store()
+    made = store.put(KEYS[0], body(7), expected=0)
+    gone = store.delete(KEYS[0], expected=None)
+    assert isinstance(made, Stored)
+    assert isinstance(gone, Stored)
+    events = store.events(PODS, after=made.revision)
+    assert not isinstance(events, Gone)
+
+    assert gone.revision == made.revision + 1
+    assert gone.object["metadata"]["resourceVersion"] == str(gone.revision)
+    assert gone.object["value"] == 7
+    assert [(each.type, each.stored, each.previous) for each in events] == [
+        (EventType.DELETED, gone, made)
+    ]
