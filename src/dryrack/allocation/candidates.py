@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack import cel
 from dryrack.allocation.features import Release
@@ -32,7 +32,6 @@ class Selector(Protocol):
         ...
 
 
-@runtime_checkable
 class SelectorCompiler(Protocol):
     """The seam to CEL."""
 
@@ -65,7 +64,7 @@ class SelectorFailure:
     message: str
 
 
-# Selected, or not selected by the selector at this place, or it failed.
+# Selected, not selected, or a selector failed.
 Verdict = bool | SelectorFailure
 
 

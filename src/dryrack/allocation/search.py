@@ -271,7 +271,7 @@ class Walk:
                 f"claim {ask.claim_name}, request {ask.name}: cannot add device {name} "
                 "because a claim constraint would not be satisfied"
             )
-        if self._unfit(slate, device) is not None:
+        if self._unfit(slate, device):
             self._unconstrain(slate, slate.constraints)
             return False
         self._take(frame, device)
@@ -312,14 +312,12 @@ class Walk:
             room = self.rooms[device] = self.problem.room(device)
         return room
 
-    def _unfit(self, slate: Slate, device: int) -> Code | None:
+    def _unfit(self, slate: Slate, device: int) -> bool:
+        """Whether "all" is denied the device by its capacity, which is looked at last."""
         if not self.problem.surroundings.features.consumable_capacity:
-            return None
+            return False
         if self.problem.misfit(slate, device) is not None:
-            return Code.CAPACITY_SHORT
-        return Code.CAPACITY_SHORT if self._over(slate, device) else None
-
-    def _over(self, slate: Slate, device: int) -> bool:
+            return True
         return device in slate.needs and self.crowded(slate, device)
 
     def _constrain(self, slate: Slate, device: int) -> bool:
