@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from tests.kinds.validation.mutators import BAD_EXPRESSIONS, COSTLY_EXPRESSIONS
 
-from dryrack.cel import CompileError, Environment, compile_expression
 from dryrack.kinds import core, resource
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.validation import (
-    EXPRESSION_COST_MAX,
     TOO_COMPLEX,
     ExpressionProblem,
     Reason,
@@ -68,19 +66,6 @@ class KnownExpressions:
 
 
 KNOWN_EXPRESSIONS = KnownExpressions()
-
-
-class Compiler:
-    """The real compiler, wired as a face would wire it."""
-
-    def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
-        environment = Environment(
-            consumable_capacity=True, list_type_attributes=False, new_expressions=not stored
-        )
-        compiled = compile_expression(expression, environment)
-        if isinstance(compiled, CompileError):
-            return ExpressionProblem(compiled.message)
-        return TOO_COMPLEX if compiled.max_cost > EXPRESSION_COST_MAX else None
 
 
 def ours(question: Mapping[str, Any], expressions: ExpressionChecker = KNOWN_EXPRESSIONS) -> Answer:

@@ -13,10 +13,12 @@ import pytest
 import yaml
 from tests.kinds.validation.cases import MODULE, Case, load
 from tests.kinds.validation.generator import questions
-from tests.kinds.validation.judgement import Answer, Compiler, difference, ours
+from tests.kinds.validation.judgement import Answer, difference, ours
 from tests.kinds.validation.mutators import EXPRESSIONS
 from tests.oracle.build import build
 from tests.oracle.oracles import Oracle
+
+from dryrack.cel.admission import SelectorChecker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,4 +70,4 @@ def test_expressions_are_judged_alike_by_our_compiler(server: Oracle[Answer]) ->
         for text in EXPRESSIONS
     ]
     for question, theirs in server.ask(asked):
-        assert not difference(theirs, ours(question, Compiler()))
+        assert not difference(theirs, ours(question, SelectorChecker()))

@@ -1,31 +1,25 @@
 """
 What the API server would refuse, of all objects in the files.
 
-Expressions are checked with the compiler of the API server; it is asked once per expression,
-since fleets of claims are copies of few.
+Expressions are checked with the compiler of the API server.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dryrack import cel
+from dryrack.cel.admission import SelectorChecker
 from dryrack.hardware.lint.lines import key_of, line_of
-from dryrack.hardware.lint.selection import COST_MAX
 from dryrack.kinds.core import Pod
 from dryrack.kinds.places import parse_path
-from dryrack.kinds.validation import TOO_COMPLEX, ExpressionProblem, FieldProblem, validate
+from dryrack.kinds.validation import FieldProblem, validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.hardware.lint.finding import Path
     from dryrack.hardware.lint.world import Entry, PodEntry, World
-
-# What an API server of the reference release compiles new selectors with.
-NEW = cel.Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +44,9 @@ class Refusal:
         return line_of(self.entry.document, self.path if key is None else (*self.path, key))
 
 
-class _Compiler:
-    """The checker that validation asks."""
-
-    def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
-        assert not stored, "a file is always a create"
-        return _problem(expression)
-
-
-@lru_cache(maxsize=4096)
-def _problem(expression: str) -> ExpressionProblem | None:
-    program = cel.compile_expression(expression, NEW)
-    if isinstance(program, cel.CompileError):
-        return ExpressionProblem(program.message)
-    return TOO_COMPLEX if program.max_cost > COST_MAX else None
-
-
 def refusals(world: World) -> Iterator[Refusal]:
     """Everything that a server of the reference release would refuse, in file order."""
-    compiler = _Compiler()
+    compiler = SelectorChecker()
     for entry in world.validated:
         namespace = world.namespace_of.get(entry.value.metadata.namespace or "default")
         labels = namespace.value.metadata.labels if namespace else None

@@ -1,0 +1,33 @@
+"""
+Whether an API server would take a selector: it compiles, and its worst case is affordable.
+
+This is what `kinds.validation` asks for by its `ExpressionChecker` port. Fleets of claims are
+copies of few expressions, so each is compiled once.
+"""
+
+from functools import lru_cache
+
+from dryrack.cel.environment import Environment
+from dryrack.cel.program import CompileError, compile_expression
+from dryrack.kinds.validation import EXPRESSION_COST_MAX, TOO_COMPLEX, ExpressionProblem
+
+# As many distinct selectors as a large cluster has; each is a few kilobytes.
+_KNOWN_MAX = 4096
+
+
+class SelectorChecker:
+    """The compiler of the reference release with its default gates."""
+
+    def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
+        return _problem(expression, stored)
+
+
+@lru_cache(maxsize=_KNOWN_MAX)
+def _problem(expression: str, stored: bool) -> ExpressionProblem | None:
+    environment = Environment(
+        consumable_capacity=True, list_type_attributes=False, new_expressions=not stored
+    )
+    program = compile_expression(expression, environment)
+    if isinstance(program, CompileError):
+        return ExpressionProblem(program.message)
+    return TOO_COMPLEX if program.max_cost > EXPRESSION_COST_MAX else None
