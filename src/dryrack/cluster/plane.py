@@ -20,7 +20,8 @@ from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.server import ApiServer
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategies import strategy_of
+from dryrack.apiserver.strictness import GoShapes
 from dryrack.apiserver.tables import PrintedTables
 from dryrack.client.client import Client
 from dryrack.cluster.bootstrap import Bootstrap
@@ -119,6 +120,7 @@ def _seams(registry: Registry, store: Store, authorization: Authorization) -> Se
     )
     source = SchemaSource(registry)
     return Seams(
+        shapes=GoShapes(),
         management=Management(source),
         patching=AllPatches(source),
         tables=PrintedTables(),
@@ -153,8 +155,7 @@ class _Behaviours:
     special: Mapping[tuple[str, str], Mapping[str, Handler]]
 
     def strategy(self, kind: Builtin) -> Strategy:
-        has_status = any(part.name == "status" for part in kind.parts)
-        return PlainStrategy(namespaced=kind.namespaced, has_status=has_status)
+        return strategy_of(kind)
 
     def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
         return self.special.get((kind.storage, subresource), {})

@@ -1,0 +1,23 @@
+"""What is particular about each built-in kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.apiserver.strategies.devices import MODELS, DeviceStrategy
+from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.kinds.convert import GROUP
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.builtin import Builtin
+    from dryrack.apiserver.strategy import Strategy
+
+
+def strategy_of(kind: Builtin) -> Strategy:
+    """The strategy of a built-in kind; a plain one for those that need no other."""
+    has_status = any(part.name == "status" for part in kind.parts)
+    if kind.group == GROUP and kind.kind in MODELS:
+        return DeviceStrategy(
+            kind.kind, kind.version, namespaced=kind.namespaced, has_status=has_status
+        )
+    return PlainStrategy(namespaced=kind.namespaced, has_status=has_status)

@@ -1,0 +1,147 @@
+"""
+The kinds of resource.k8s.io: stored as v1, read and written in every version that is served.
+
+Verdicts are those of `kinds.validation`, which gives the real server's causes; fields whose gate
+is off are dropped before anything is judged, as the real server does it. A new kind-wide rule
+belongs there, not here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.status import bad_request
+from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
+from dryrack.cel.admission import SelectorChecker
+from dryrack.kinds import resource
+from dryrack.kinds.convert import GROUP, V1, from_v1, to_v1
+from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.defaults import with_defaults
+from dryrack.kinds.roundtrip import changed
+from dryrack.kinds.validation import FieldProblem, drop_disabled, validate, warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import Validated
+
+Raw = dict[str, Any]
+
+MODELS: Mapping[str, type[Validated]] = {
+    "ResourceSlice": resource.ResourceSlice,
+    "ResourceClaim": resource.ResourceClaim,
+    "ResourceClaimTemplate": resource.ResourceClaimTemplate,
+    "DeviceClass": resource.DeviceClass,
+    "DeviceTaintRule": resource.DeviceTaintRule,
+}
+
+_CHECKER = SelectorChecker()
+
+
+class DeviceStrategy(PlainStrategy):
+    """One kind of resource.k8s.io in one version."""
+
+    def __init__(self, kind: str, version: str, *, namespaced: bool, has_status: bool) -> None:
+        super().__init__(namespaced=namespaced, has_status=has_status)
+        self._kind = kind
+        self._api_version = f"{GROUP}/{version}"
+        # Only kinds without a namespace count the changes of their spec.
+        self._counts_generations = not namespaced
+        if kind == "ResourceSlice":
+            self.selectable_fields = ("spec.nodeName", "spec.driver")
+        self.updates_unconditionally = kind != "DeviceTaintRule"
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return with_defaults(obj, now=write.now)
+
+    def to_storage(self, obj: Raw) -> Raw:
+        return to_v1(obj)
+
+    def from_storage(self, obj: Raw) -> Raw:
+        return obj if self._api_version == V1 else from_v1(obj, self._api_version)
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        kept = self._enabled(self._without_status(obj), None, write)
+        return self._generation(kept, 1) if self._counts_generations else kept
+
+    def _without_status(self, obj: Raw) -> Raw:
+        if not self.has_status:
+            return obj
+        # Claims and rules always have one, if only an empty one.
+        return {key: value for key, value in obj.items() if key != "status"} | {"status": {}}
+
+    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        document = to_v1(obj)
+        typed = self._typed(document)
+        for warning in warnings(typed):
+            write.warn(warning)
+        return validate(
+            typed,
+            expressions=_CHECKER,
+            namespace_labels=_namespace_labels(write),
+            document=document,
+        )
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        if write.subresource == "status":
+            return self._enabled(_without_lost_devices(status_only(obj, old)), old, write)
+        kept = keep_status(obj, old) if self.has_status else obj
+        kept = self._enabled(kept, old, write)
+        if not self._counts_generations:
+            return kept
+        before = old["metadata"].get("generation", 0)
+        same = kept.get("spec") == old.get("spec")
+        return self._generation(kept, before if same else before + 1)
+
+    def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        document = to_v1(obj)
+        return validate(
+            self._typed(document),
+            old=self._typed(to_v1(old)),
+            subresource=write.subresource,
+            expressions=_CHECKER,
+            namespace_labels=_namespace_labels(write),
+            document=document,
+        )
+
+    def _enabled(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        """Without the fields that the gates of the reference release leave out."""
+        document = to_v1(obj)
+        typed = self._typed(document)
+        before = self._typed(to_v1(old)) if old is not None else None
+        dropped = drop_disabled(typed, before, subresource=write.subresource)
+        if not dropped.fields:
+            return obj
+        return self.from_storage(changed(document, typed, dropped.obj))
+
+    def _typed(self, document: Raw) -> Validated:
+        try:
+            return decode(document, MODELS[self._kind])
+        except DecodeError as error:
+            raise bad_request(
+                f"{self._kind} in version {self._api_version.rpartition('/')[2]!r} cannot be "
+                f"handled as a {self._kind}: {error}"
+            ) from error
+
+    @staticmethod
+    def _generation(obj: Raw, number: int) -> Raw:
+        return {**obj, "metadata": {**obj["metadata"], "generation": number}}
+
+
+def _namespace_labels(write: Write) -> Mapping[str, str] | None:
+    if not write.namespace:
+        return None
+    namespace = write.lookup.get("namespaces", "", write.namespace)
+    labels: Mapping[str, str] = (namespace or {}).get("metadata", {}).get("labels") or {}
+    return labels
+
+
+def _without_lost_devices(claim: Raw) -> Raw:
+    """A claim tells the status of devices that it has; those of others go with the allocation."""
+    status = claim.get("status") or {}
+    told = status.get("devices")
+    if not told or status.get("allocation"):
+        return claim
+    kept = {key: value for key, value in status.items() if key != "devices"}
+    return {**claim, "status": kept}
