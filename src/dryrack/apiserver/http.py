@@ -19,6 +19,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
+from dryrack.apiserver import protobuf
 from dryrack.apiserver.flow import Flow
 from dryrack.apiserver.status import Status, StatusError, bad_request, internal_error, too_large
 from dryrack.base.limits import (
@@ -119,7 +120,7 @@ class HttpServer:
         user = self._doorkeeper.user_of(path, CIMultiDict(request.headers), certificate)
         async with self._flow.place():
             body = await _body(request) if request.body_exists else b""
-            headers = _headers(request)
+            headers, body = _as_json(_headers(request), body)
             asked = Request(request.method, path, query, headers, body, user)
             return await self._transport.send(asked)
 
@@ -198,6 +199,16 @@ async def _body(request: web.BaseRequest) -> bytes:
     except (HttpProcessingError, web.RequestPayloadError) as error:
         raise bad_request(f"the body cannot be read: {error}") from None
     return bytes(content)
+
+
+def _as_json(headers: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
+    """What Go's typed clients send as protobuf is JSON from here on."""
+    if not body or not headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
+        return headers, body
+    try:
+        return {**headers, "content-type": _JSON}, _encode(protobuf.to_object(body))
+    except protobuf.ProtobufError as error:
+        raise bad_request(str(error)) from None
 
 
 def _plain(response: Response, body: bytes) -> web.Response:
