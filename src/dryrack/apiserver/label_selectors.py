@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from dryrack.kinds.quoting import quoted
 from dryrack.kinds.validation.names import label_key, label_value
-from dryrack.kinds.validation.problems import quoted
 
 _scan = re.compile(r"==|!=|[=!(),<>]|[^=!(),<>\s]+").findall
 _SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">"))

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from dryrack.apiserver.status import Subject, bad_request, invalid
+from dryrack.kinds.quoting import quoted
 from dryrack.kinds.validation import FieldProblem, Reason
 from dryrack.kinds.validation.problems import (
     byte_length,
     forbidden,
     not_supported,
-    quoted,
     required,
     too_long,
 )

@@ -12,7 +12,7 @@ from dryrack.apiserver.queries import ListOptions
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.status import bad_request
 from dryrack.apiserver.writing import served
-from dryrack.kinds.validation.problems import quoted
+from dryrack.kinds.quoting import quoted
 from dryrack.store import Stored
 
 Raw = dict[str, Any]

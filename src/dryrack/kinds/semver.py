@@ -6,11 +6,11 @@ Semantic versions 2.0.0, as the Go library that Kubernetes uses reads and orders
 metadata is kept for printing and plays no part in order or equality.
 """
 
-import json
 import re
 from dataclasses import dataclass
 
 from dryrack.base.errors import DryrackError
+from dryrack.kinds.quoting import quoted
 
 _DIGITS = re.compile(r"[0-9]*")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]*")
@@ -82,10 +82,6 @@ def _rank(part: int | str) -> _Rank:
     return (0, part, "") if isinstance(part, int) else (1, 0, part)
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _parse(text: str) -> Semver:
     if not text:
         raise SemverError("Version string empty")
@@ -108,10 +104,10 @@ def _parse(text: str) -> Semver:
 
 def _core_number(text: str, which: str) -> int:
     if not _DIGITS.fullmatch(text):
-        raise SemverError(f"Invalid character(s) found in {which} number {_quoted(text)}")
+        raise SemverError(f"Invalid character(s) found in {which} number {quoted(text)}")
     if len(text) > 1 and text[0] == "0":
         raise SemverError(
-            f"{which.capitalize()} number must not contain leading zeroes {_quoted(text)}"
+            f"{which.capitalize()} number must not contain leading zeroes {quoted(text)}"
         )
     return _uint64(text)
 
@@ -120,7 +116,7 @@ def _uint64(text: str) -> int:
     if not text:
         raise SemverError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > _NUMBER_DIGITS_MAX or int(text) > _UINT64_MAX:
-        raise SemverError(f"strconv.ParseUint: parsing {_quoted(text)}: value out of range")
+        raise SemverError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
     return int(text)
 
 
@@ -130,11 +126,11 @@ def _prerelease(text: str) -> int | str:
     if _DIGITS.fullmatch(text):
         if len(text) > 1 and text[0] == "0":
             raise SemverError(
-                f"Numeric PreRelease version must not contain leading zeroes {_quoted(text)}"
+                f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}"
             )
         return _uint64(text)
     if not _IDENTIFIER.fullmatch(text):
-        raise SemverError(f"Invalid character(s) found in prerelease {_quoted(text)}")
+        raise SemverError(f"Invalid character(s) found in prerelease {quoted(text)}")
     return text
 
 
@@ -142,7 +138,7 @@ def _build(text: str) -> str:
     if not text:
         raise SemverError("Build meta data is empty")
     if not _IDENTIFIER.fullmatch(text):
-        raise SemverError(f"Invalid character(s) found in build meta data {_quoted(text)}")
+        raise SemverError(f"Invalid character(s) found in build meta data {quoted(text)}")
     return text
 
 

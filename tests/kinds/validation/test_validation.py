@@ -9,6 +9,7 @@ from tests.kinds.validation import documents
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.quoting import quoted
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.kinds.validation import (
     TOO_COMPLEX,
@@ -19,7 +20,7 @@ from dryrack.kinds.validation import (
     validate,
     warnings,
 )
-from dryrack.kinds.validation.problems import Token, invalid, quoted, shown_value
+from dryrack.kinds.validation.problems import Token, invalid, shown_value
 
 
 def slice_with(**device: Any) -> ResourceSlice:

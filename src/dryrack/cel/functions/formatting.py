@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from dryrack.cel.ast import Uint
-from dryrack.cel.functions import gotext
 from dryrack.cel.functions.conversions import duration_text, timestamp_text, to_text
 from dryrack.cel.values import (
     Duration,
@@ -17,6 +16,7 @@ from dryrack.cel.values import (
     decode_key,
     type_name,
 )
+from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,15 +130,15 @@ def _key(key: Value) -> str:
 def _element(value: Value) -> str:
     kind = type(value)
     if kind is str:
-        return gotext.quote(value)
+        return quoted(value)
     if kind is bytes:
-        return "b" + gotext.quote(_string(value))
+        return "b" + quoted(_string(value))
     if kind is Timestamp:
-        return f"timestamp({gotext.quote(timestamp_text(value))})"
+        return f"timestamp({quoted(timestamp_text(value))})"
     if kind is Duration:
-        return f"duration({gotext.quote(duration_text(value))})"
+        return f"duration({quoted(duration_text(value))})"
     if kind is float:
-        return f"{value:.6f}" if math.isfinite(value) else gotext.quote(_special(value))
+        return f"{value:.6f}" if math.isfinite(value) else quoted(_special(value))
     if isinstance(value, (list, dict)) or kind in (bool, int, Uint, type(None), TypeValue):
         return _string(value)
     raise _FormatError(f"no formatting function for {type_name(value)}")

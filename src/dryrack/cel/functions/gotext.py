@@ -211,32 +211,3 @@ def _plain(digits: str, exponent: int) -> str:
     if len(digits) <= exponent + 1:
         return digits + "0" * (exponent + 1 - len(digits))
     return f"{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
-
-
-_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
-def quote(text: str) -> str:
-    """Quote as Go's %q does."""
-    return '"' + "".join(_quoted(character) for character in text) + '"'
-
-
-def _quoted(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    code = ord(character)
-    if character == " " or (character.isprintable() and character != "\u00a0"):
-        return character
-    if code < 0x20 or code == 0x7F:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

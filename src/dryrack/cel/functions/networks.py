@@ -6,8 +6,8 @@ from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
-from dryrack.cel.functions.gotext import quote
 from dryrack.cel.values import CIDR, IP, Err, Value
+from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +33,8 @@ def parse_address(text: str) -> tuple[IPv4Address | IPv6Address, str]:
 
 
 def _wrong(text: str, problem: str, at: str = "") -> AddressError:
-    where = f" (at {quote(at)})" if at else ""
-    return AddressError(f"ParseAddr({quote(text)}): {problem}{where}")
+    where = f" (at {quoted(at)})" if at else ""
+    return AddressError(f"ParseAddr({quoted(text)}): {problem}{where}")
 
 
 def _ipv4(text: str, fields: str) -> int:
@@ -145,18 +145,18 @@ def string_to_ip(text: str) -> Value:
     try:
         address, zone = parse_address(text)
     except AddressError as error:
-        return Err(f"IP Address {quote(text)} parse error during conversion from string: {error}")
+        return Err(f"IP Address {quoted(text)} parse error during conversion from string: {error}")
     if zone:
-        return Err(f"IP address {quote(text)} with zone value is not allowed")
+        return Err(f"IP address {quoted(text)} with zone value is not allowed")
     if _is_mapped(address):
-        return Err(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+        return Err(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return IP(address)
 
 
 def _parse_prefix(text: str) -> CIDR | str:
     """Read a prefix, or give the problem in Go's words."""
     left, slash, bits = text.rpartition("/")
-    start = f"netip.ParsePrefix({quote(text)}): "
+    start = f"netip.ParsePrefix({quoted(text)}): "
     if not slash:
         return start + "no '/'"
     try:
@@ -166,7 +166,7 @@ def _parse_prefix(text: str) -> CIDR | str:
     if zone:
         return start + "IPv6 zones cannot be present in a prefix"
     if not bits.isascii() or not bits.isdigit() or (len(bits) > 1 and bits[0] == "0"):
-        return f"{start}bad bits after slash: {quote(bits)}"
+        return f"{start}bad bits after slash: {quoted(bits)}"
     if len(bits) > 18 or int(bits) > address.max_prefixlen:
         return start + "prefix length out of range"
     return CIDR(address, int(bits))
@@ -178,7 +178,7 @@ def string_to_cidr(text: str) -> Value:
     if isinstance(prefix, str):
         return Err(wrong + wrong + prefix)
     if _is_mapped(prefix.address):
-        return Err(f"{wrong}IPv4-mapped IPv6 address {quote(text)} is not allowed")
+        return Err(f"{wrong}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return prefix
 
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dryrack.cel.functions import gotext
 from dryrack.cel.values import Duration, Err, Timestamp, Value
+from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def _offset(seconds: int, zone: str) -> int | Err:
         return _named_offset(seconds, zone)
     for text in (hours, minutes):
         if not _NUMBER.fullmatch(text):
-            return Err(f"strconv.Atoi: parsing {gotext.quote(text)}: invalid syntax")
+            return Err(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
     sign = -1 if zone.startswith("-") else 1
     return (int(hours) * 60 + sign * int(minutes)) * 60
 
@@ -75,6 +76,8 @@ def _named_offset(seconds: int, zone: str) -> int | Err:
         return Err("time: invalid location name")
     try:
         info = ZoneInfo(zone)
+    except IsADirectoryError:
+        return Err("is a directory")
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return Err(f"unknown time zone {zone}")
     try:

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cel.functions.gotext import quote
 from dryrack.cel.functions.networks import AddressError, parse_address
 from dryrack.cel.values import URL, Err, Value
+from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def check_request(text: str) -> None:
     try:
         _parse(text, request=True)
     except UrlError as error:
-        raise UrlError(f"parse {quote(text)}: {error}") from None
+        raise UrlError(f"parse {quoted(text)}: {error}") from None
 
 
 def parse_url(text: str) -> URL:
@@ -56,11 +56,11 @@ def parse_url(text: str) -> URL:
     try:
         parts = _parse(before, request=False)
     except UrlError as error:
-        raise UrlError(f"parse {quote(before)}: {error}") from None
+        raise UrlError(f"parse {quoted(before)}: {error}") from None
     try:
         _check_escapes(fragment)
     except UrlError as error:
-        raise UrlError(f"parse {quote(text)}: {error}") from None
+        raise UrlError(f"parse {quoted(text)}: {error}") from None
     return URL(
         scheme=parts.scheme,
         host=parts.host,
@@ -131,7 +131,7 @@ def _host(scheme: str, host: str) -> str:
         first, last = host.find(":"), host.rfind(":")
         port = host[first if scheme in ("http", "https") else last :]
         if not _PORT.fullmatch(port):
-            raise UrlError(f"invalid port {quote(port)} after host")
+            raise UrlError(f"invalid port {quoted(port)} after host")
     return _unescape_host(host)
 
 
@@ -141,7 +141,7 @@ def _literal_host(host: str) -> str:
         raise UrlError("missing ']' in host")
     port = host[close + 1 :]
     if not _PORT.fullmatch(port):
-        raise UrlError(f"invalid port {quote(port)} after host")
+        raise UrlError(f"invalid port {quoted(port)} after host")
     name, zone, rest = host[1:close].partition("%25")
     inside = _unescape_host(name) + (f"%{_unescape(rest)}" if zone else "")
     try:
@@ -157,17 +157,17 @@ def _unescape_host(host: str) -> str:
     _check_escapes(host)
     for found in _ESCAPE.finditer(host.encode()):
         if int(found[1], 16) < 0x80 and found[0] != b"%25":
-            raise UrlError(f"invalid URL escape {quote(found[0].decode())}")
+            raise UrlError(f"invalid URL escape {quoted(found[0].decode())}")
     for character in host:
         if ord(character) < 0x80 and character != "%" and ord(character) not in _HOST_SAFE:
-            raise UrlError(f"invalid character {quote(character)} in host name")
+            raise UrlError(f"invalid character {quoted(character)} in host name")
     return _unescape(host)
 
 
 def _check_escapes(text: str) -> None:
     bad = _BAD_ESCAPE.search(text)
     if bad:
-        raise UrlError(f"invalid URL escape {quote(text[bad.start() : bad.start() + 3])}")
+        raise UrlError(f"invalid URL escape {quoted(text[bad.start() : bad.start() + 3])}")
 
 
 def _unescape(text: str) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dryrack.kinds.core import Pod
+from dryrack.kinds.quoting import quoted
 from dryrack.kinds.resource import ResourceSlice
 from dryrack.kinds.validation.emptiness import empty_lists
 from dryrack.kinds.validation.gates import ENABLED_IN_1_36, Dropped, drop_disabled
@@ -29,7 +30,7 @@ from dryrack.kinds.validation.parts import (
     Expressions,
 )
 from dryrack.kinds.validation.pods import pod_claims
-from dryrack.kinds.validation.problems import FieldProblem, Reason, quoted
+from dryrack.kinds.validation.problems import FieldProblem, Reason
 from dryrack.kinds.validation.times import malformed_times
 from dryrack.kinds.validation.writes import Given, Validated, created, updated
 

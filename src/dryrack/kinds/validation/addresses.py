@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
-from dryrack.kinds.validation.problems import FieldProblem, invalid, quoted
+from dryrack.kinds.quoting import quoted
+from dryrack.kinds.validation.problems import FieldProblem, invalid
 
 _is_number = re.compile("[0-9]+").fullmatch
 _LEADING_ZEROS = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")

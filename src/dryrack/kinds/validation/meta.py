@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from dryrack.kinds.meta import Condition, ObjectMeta, OwnerReference
+from dryrack.kinds.quoting import quoted
 from dryrack.kinds.validation.names import (
     Checker,
     checked,
@@ -38,7 +39,6 @@ from dryrack.kinds.validation.problems import (
     forbidden,
     invalid,
     not_supported,
-    quoted,
     required,
     too_long,
 )

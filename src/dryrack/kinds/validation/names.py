@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from dryrack.kinds.quoting import quoted
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     Token,
     byte_length,
     invalid,
-    quoted,
     required,
     too_long,
 )
