@@ -67,7 +67,9 @@ def _value(chance: Random, kind: str) -> Any:
 
 
 def _quantity(chance: Random) -> str:
-    # Only what can be decoded: an object with a bad quantity never reaches an expression.
+    # Only what can be decoded: an object with a bad quantity never reaches an expression. And
+    # nothing beyond 64 bits: upstream's `add` and `sub` change such a quantity itself, so that
+    # its answers depend on what was asked before.
     return chance.choice(
-        ("0", "1", "1Ki", "1Mi", "1Gi", "40Gi", "80Gi", "1500m", "-1", "12E", "1e3")
+        ("0", "1", "1Ki", "1Mi", "1Gi", "40Gi", "80Gi", "1500m", "-1", "1E", "1e3")
     )

@@ -41,7 +41,16 @@ from dryrack.cel.interpreter import (
     Variables,
 )
 from dryrack.cel.runtime_cost import Tracker
-from dryrack.cel.values import INT_MAX, UINT_MAX, Err, TypeValue, Value, encode_key, go_name
+from dryrack.cel.values import (
+    INT_MAX,
+    UINT_MAX,
+    Err,
+    Optional,
+    TypeValue,
+    Value,
+    encode_key,
+    go_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -254,13 +263,19 @@ def _compiled(function: str, args: Sequence[Step]) -> Callable[..., Value] | Non
     if function == "matches":
         return lambda text, _pattern: _match(pattern, text)
     search = search_first if function == "find" else search_all
-    return lambda text, _pattern, *limit: search(pattern, text, *limit)
+    return lambda text, _pattern, *limit: search(pattern, _plain(text), *map(_plain, limit))
 
 
 def _match(pattern: Any, text: Value) -> Value:
-    # A type is its name to this shortcut, as it is upstream.
-    plain = text.name if type(text) is TypeValue else text
+    plain = _plain(text)
     return pattern.search(plain) is not None if type(plain) is str else Err("no such overload")
+
+
+def _plain(value: Value) -> Value:
+    """What these shortcuts see: a type is its name, an optional what it holds, as upstream."""
+    while type(value) is Optional and value.present:
+        value = value.value
+    return value.name if type(value) is TypeValue else value
 
 
 def _membership(node_id: int, arg: Step, values: list[Value]) -> Step | None:

@@ -163,8 +163,12 @@ def _pattern(args: Sequence[Value], _result: Value) -> int:
     return _scaled(1.0 + size_of(args[0])) * _scaled(size_of(args[1]), _PATTERN)
 
 
+def _pattern_deep(args: Sequence[Value], _result: Value) -> int:
+    return _scaled(1.0 + _deep_size(args[0])) * _scaled(_deep_size(args[1]), _PATTERN)
+
+
 def _search(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(size_of(args[0])) * _scaled(size_of(args[1]))
+    return _scaled(_deep_size(args[0])) * _scaled(_deep_size(args[1]))
 
 
 def _list_size(args: Sequence[Value], _result: Value) -> int:
@@ -315,7 +319,7 @@ _BY_STANDARD_OVERLOAD: dict[str, CallCost] = {
     "not_equals": _smaller,
     "add_string": _both,
     "add_bytes": _both,
-    "matches_string": _pattern,
+    "matches_string": _pattern_deep,
     "contains_string": _search,
 }
 
