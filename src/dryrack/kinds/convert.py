@@ -85,10 +85,8 @@ def _each(items: list[Any], change: Callable[[Raw], Raw]) -> list[Any]:
 
 def _nested_request(request: Raw) -> Raw:
     fields = {key: request[key] for key in _EXACT_FIELDS if _is_set(request.get(key))}
-    if not fields:
-        return request
     kept = {key: value for key, value in request.items() if key not in _EXACT_FIELDS}
-    return {**kept, "exactly": fields}
+    return {**kept, "exactly": fields} if fields else kept
 
 
 def _is_set(value: Any) -> bool:

@@ -50,6 +50,7 @@ class DeviceStrategy(PlainStrategy):
         self._counts_generations = not namespaced
         if kind == "ResourceSlice":
             self.selectable_fields = ("spec.nodeName", "spec.driver")
+            self.field_refusal = "field label not supported for {gvk}: {label}"
         self.updates_unconditionally = kind != "DeviceTaintRule"
 
     def default(self, obj: Raw, write: Write) -> Raw:
