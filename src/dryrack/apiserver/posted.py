@@ -1,8 +1,7 @@
 """
 Objects that are posted to be answered, not to be stored: reviews, and requests for tokens.
 
-They are read under the rules of every create: the same refusals, the same warnings, the same
-managedFields.
+They are read under the rules of every create: the same refusals, the same warnings.
 """
 
 from dataclasses import replace
@@ -39,13 +38,15 @@ def spoken(target: Target) -> Resource:
 
 
 def completed(call: Call, obj: Raw, status: Raw) -> Raw:
-    """The object with its status, and with who sent what."""
-    resource = spoken(call.target)
-    options = write_options(call.parameters, "CreateOptions")
-    agent = call.request.headers.get("user-agent", "")
-    name = manager_name(options.field_manager, agent)
-    now = timestamp(call.server.clock.now())
+    """The object with its status and, if it was posted to a resource of its own, its managers."""
     bare = {**obj, "metadata": obj.get("metadata") or {}}
-    manager = Manager(name, "Update", call.target.subresource, now)
-    managed = call.server.seams.management.record(resource, bare, None, manager)
-    return {**managed, "status": status}
+    if not call.target.subresource:
+        bare = _managed(call, bare)
+    return {**bare, "status": status}
+
+
+def _managed(call: Call, obj: Raw) -> Raw:
+    options = write_options(call.parameters, "CreateOptions")
+    name = manager_name(options.field_manager, call.request.headers.get("user-agent", ""))
+    manager = Manager(name, "Update", "", timestamp(call.server.clock.now()))
+    return call.server.seams.management.record(call.target.resource, obj, None, manager)

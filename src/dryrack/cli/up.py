@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.cli.files import ContentError, UsageError, read_sources
 from dryrack.cli.output import say
 from dryrack.cluster import kubeconfig, launching
-from dryrack.cluster.engines import UnknownEngineError, chosen
+from dryrack.cluster.engines import UnknownEngineError, families, wanted
 from dryrack.cluster.launching import Launch
 from dryrack.cluster.plane import AuthorizationMode
 from dryrack.cluster.serving import Address
@@ -73,7 +73,7 @@ def _launch(wish: Wish) -> Launch:
     try:
         state = state_of(wish.name)
         without = _names(wish.without)
-        chosen(without)
+        wanted(without, families())
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
     data = Path(wish.data_directory).absolute() if wish.data_directory else None

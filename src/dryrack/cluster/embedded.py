@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cluster.engines import ENGINES, Surroundings, chosen, running
+from dryrack.cluster.engines import Surroundings, families, running, wanted
 from dryrack.cluster.plane import Plane, PlaneOptions, build
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dryrack.client.client import Client
     from dryrack.client.transport import Transport
-    from dryrack.cluster.engines import Engine
+    from dryrack.cluster.engines import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,15 @@ async def embedded(
     options: PlaneOptions | None = None,
     *,
     without: Collection[str] = (),
-    engines: Sequence[Engine] = ENGINES,
+    engines: Sequence[Family] | None = None,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """A fresh cluster for the length of a block; `without` leaves engines out by name."""
+    """
+    A fresh cluster for the length of a block.
+
+    `without` leaves engines out by name; `engines` are all there are, if not the usual ones.
+    """
+    chosen = wanted(without, families() if engines is None else engines)
     plane = build(options or PlaneOptions())
     clock, chance = plane.options.clock, plane.options.chance
-    around = running(
-        chosen(without, engines),
-        lambda name: Surroundings(plane.client(name), clock, chance),
-    )
-    async with around:
+    async with running(chosen, lambda name: Surroundings(plane.client(name), clock, chance)):
         yield EmbeddedCluster(plane, plane.client())

@@ -2,9 +2,9 @@
 The engines that run beside the API server, by name.
 
 An engine is whatever keeps the cluster going: the scheduler, the claims controller, the virtual
-kubelet. Each is a coroutine on the client and can be left out (`--without`), so that somebody
-else's can take its place. An engine that ends or fails takes the cluster down: a control plane
-that has quietly lost its scheduler is worse than none.
+kubelet. Each can be left out (`--without`), so that somebody else's can take its place. Engines
+come in families that share their informers. A family that ends or fails takes the cluster down: a
+control plane that has quietly lost its scheduler is worse than none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class UnknownEngineError(DryrackError):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an engine gets: a client of its own, time and chance."""
+    """What a family of engines gets: a client of its own, time and chance."""
 
     client: Client
     clock: Timekeeper
@@ -38,44 +38,73 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """`run` goes on until it is cancelled; whatever it needs it imports when it is called."""
+class Family:
+    """
+    Engines that run together, by name, in the order in which they start.
+
+    `run` is called with those that are wanted and goes on until it is cancelled; whatever it
+    needs it imports then.
+    """
 
     name: str
-    run: Callable[[Surroundings], Awaitable[None]]
+    engines: tuple[str, ...]
+    run: Callable[[Collection[str], Surroundings], Awaitable[None]]
 
 
-# In the order in which they start.
-ENGINES: tuple[Engine, ...] = ()
+async def _run_controllers(names: Collection[str], around: Surroundings) -> None:
+    from dryrack.controllers import engines
+
+    wanted = [engine for engine in engines.ENGINES if engine.name in names]
+    await engines.run(wanted, client=around.client, clock=around.clock, chance=around.chance)
 
 
-def chosen(without: Collection[str], engines: Sequence[Engine] = ENGINES) -> tuple[Engine, ...]:
-    """All engines but those; each name must be one."""
-    names = [engine.name for engine in engines]
+def families() -> tuple[Family, ...]:
+    """All engines of a whole cluster."""
+    from dryrack.controllers.engines import ENGINES
+
+    controllers = tuple(engine.name for engine in ENGINES)
+    return (Family("controllers", controllers, _run_controllers),)
+
+
+def wanted(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:
+    """The families with what is left of them; each name must be an engine."""
+    names = [name for family in available for name in family.engines]
     for name in without:
         if name not in names:
             known = ", ".join(names) or "none"
             raise UnknownEngineError(f"no engine {name!r} to leave out; there are: {known}")
-    return tuple(engine for engine in engines if engine.name not in without)
+    left = (
+        Family(each.name, tuple(name for name in each.engines if name not in without), each.run)
+        for each in available
+    )
+    return tuple(family for family in left if family.engines)
 
 
 @asynccontextmanager
 async def running(
-    engines: Sequence[Engine], surroundings: Callable[[str], Surroundings]
+    chosen: Sequence[Family], surroundings: Callable[[str], Surroundings]
 ) -> AsyncIterator[None]:
     """Runs the engines for the length of a block; the first that fails ends the block."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_kept(engine, surroundings(engine.name)), name=engine.name)
-            for engine in engines
-        ]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
+    raised: Exception | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_kept(family, surroundings(family.name)), name=family.name)
+                for family in chosen
+            ]
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - raised below, as it was and not in a group
+                raised = error
+            finally:
+                for task in tasks:
+                    task.cancel()
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    if raised is not None:
+        raise raised
 
 
-async def _kept(engine: Engine, surroundings: Surroundings) -> None:
-    await engine.run(surroundings)
-    raise DryrackError(f"engine {engine.name}: ended by itself; see the log")
+async def _kept(family: Family, surroundings: Surroundings) -> None:
+    await family.run(family.engines, surroundings)
+    raise DryrackError(f"the {family.name} ended by themselves; see the log")

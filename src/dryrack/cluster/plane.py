@@ -16,6 +16,7 @@ from dryrack.apiserver.authentication.tokens import Tokens
 from dryrack.apiserver.authorization import AlwaysAllow, Authorization, Rbac, authorizer
 from dryrack.apiserver.authorization import reviews as access_reviews
 from dryrack.apiserver.discovery import DiscoveryPages
+from dryrack.apiserver.openapi import OpenApiPages
 from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.seams import Seams
@@ -128,6 +129,7 @@ def _seams(registry: Registry, store: Store, authorization: Authorization) -> Se
             pages.HealthPages(),
             access_reviews.PathGuard(authorization),
             DiscoveryPages(registry),
+            OpenApiPages(registry),
             pages.version_page,
             metrics,
             pages.IndexPage(registry),

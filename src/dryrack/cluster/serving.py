@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver.authentication import Authentication
 from dryrack.apiserver.flow import Flow
 from dryrack.base.errors import DryrackError
-from dryrack.cluster.engines import Surroundings, chosen, running
+from dryrack.cluster.engines import Surroundings, families, running, wanted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
@@ -87,7 +87,7 @@ async def served(
         stack.push_async_callback(http.stop)
         await stack.enter_async_context(
             running(
-                chosen(without),
+                wanted(without, families()),
                 lambda name: Surroundings(plane.client(name), options.clock, options.chance),
             )
         )

@@ -80,7 +80,9 @@ class TokenQuestions:
         obj = posted(call)
         account = _account(call, obj)
         spec = dict(obj.get("spec") or {})
-        seconds = spec.setdefault("expirationSeconds", _SECONDS_DEFAULT)
+        if spec.get("expirationSeconds") is None:
+            spec["expirationSeconds"] = _SECONDS_DEFAULT
+        seconds = spec["expirationSeconds"]
         spec["audiences"] = spec.get("audiences") or [ISSUER]
         _check_seconds(seconds)
         now = call.server.clock.now()
