@@ -23,7 +23,8 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE
 _TOKEN_VOLUME = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
 # Revisions inside sentences.
 _SPOKEN_REVISION = re.compile(
-    r"(?<=precondition \()\d+|(?<=in record \()\d+|(?<=current: )\d+|(?<=Resource Version:)\s+\d+"
+    r"(?<=precondition \()\d+|(?<=in record \()\d+|(?<=current: )\d+|"
+    r'(?<=resourceVersion\\":\\")\d+|(?<=Resource Version:)\s+\d+'
 )
 _TOO_OLD = re.compile(r"(?<=too old resource version: )\d+ \(\d+\)")
 _SCRATCH = re.compile(r"/tmp/(LIVE|MERGED)-\d+")
@@ -39,6 +40,16 @@ _BLANKS = (
     (_TIME, "<time>"),
 )
 _SHORT_AGE = re.compile(r"^(?:\d+m)?\d+s$")
+
+
+def _steady(key: str, items: list[Any]) -> list[Any]:
+    """Owners of fields in an order that does not depend on the second in which they wrote."""
+    return sorted(items, key=_owner) if key == "managedFields" else items
+
+
+def _owner(entry: dict[str, Any]) -> tuple[str, ...]:
+    parts = ("operation", "manager", "apiVersion", "subresource")
+    return tuple(entry.get(name, "") for name in parts)
 
 
 @dataclass(slots=True)
@@ -61,7 +72,7 @@ class Normaliser:
         if isinstance(value, dict):
             return self._object(value)
         if isinstance(value, list):
-            return [self._value(key, inner) for inner in value]
+            return [self._value(key, inner) for inner in _steady(key, value)]
         if isinstance(value, str):
             return self._keyed(key, value)
         return value

@@ -7,7 +7,7 @@ request is strict, for fields that are unknown or said twice.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from dryrack.apiserver.status import StatusError, bad_request, too_large
 from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
 from dryrack.client.transport import Request
 from dryrack.kinds import yaml_text
-from dryrack.kinds.validation.problems import quoted
+from dryrack.kinds.quoting import quoted
 
 Raw = dict[str, Any]
 
@@ -90,10 +90,7 @@ class Bodies:
             return value
         if value is None:
             return {}
-        what = (
-            f"json: cannot unmarshal {gojson.type_name(value)} into Go value of type {_TYPE_META}"
-        )
-        raise _unrecognized(resource, body, f"json parse error: {what}")
+        raise _unrecognized(resource, body, _no_map(value))
 
     def check_kind(self, obj: Raw, resource: Resource) -> None:
         """Completes or refuses apiVersion and kind."""
@@ -143,18 +140,30 @@ class Bodies:
         *,
         again: tuple[str, ...] = (),
         warnings: list[str],
+        refusal: Callable[[str], StatusError] | None = None,
     ) -> Raw:
         """The object with the fields of its kind; complaints become warnings or a refusal."""
         found = self._shapes.conform(resource, obj)
+        refused = refusal or (lambda detail: _mishandled_as(resource, detail))
         if found.mismatch:
-            raise _mishandled(resource.kind, resource.version, resource, found.mismatch)
+            raise refused(found.mismatch)
         strict = (*again, *found.strict)
         if strict and validation == "Strict":
             detail = f"strict decoding error: {', '.join(strict)}"
-            raise _mishandled(resource.kind, resource.version, resource, detail)
+            raise refused(detail)
         if strict and validation == "Warn":
             warnings.extend(strict)
         return found.object
+
+
+def no_object(value: Any) -> str:
+    """What is said of JSON that is no object."""
+    return f"couldn't get version/kind; {_no_map(value)}"
+
+
+def _no_map(value: Any) -> str:
+    what = f"cannot unmarshal {gojson.type_name(value)} into Go value of type {_TYPE_META}"
+    return f"json parse error: json: {what}"
 
 
 def _unrecognized(resource: Resource, body: bytes, detail: str) -> StatusError:
@@ -162,6 +171,10 @@ def _unrecognized(resource: Resource, body: bytes, detail: str) -> StatusError:
         f"the object provided is unrecognized (must be of type {resource.kind}): "
         f"couldn't get version/kind; {detail} ({_summary(body)})"
     )
+
+
+def _mishandled_as(resource: Resource, detail: str) -> StatusError:
+    return _mishandled(resource.kind, resource.version, resource, detail)
 
 
 def _mishandled(kind: str, version: str, resource: Resource, detail: str) -> StatusError:

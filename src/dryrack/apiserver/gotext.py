@@ -54,6 +54,17 @@ def type_name(value: Json) -> str:
             assert_never(value)
 
 
+def kind_name(value: Json) -> str:
+    """What Go's reflection calls the kind of the value."""
+    match value:
+        case dict():
+            return "map"
+        case list():
+            return "slice"
+        case _:
+            return type_name(value)
+
+
 def literal(value: Json) -> str:
     """`%#v`."""
     match value:

@@ -5,7 +5,7 @@ Owners of fields and patches, plugged into the pipeline.
 are given the schema, and their refusals become those of the server.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,12 @@ from dryrack.apiserver.patching import (
     PatchProblem,
     patched,
 )
+from dryrack.apiserver.patching.refusals import invalid_patch, shown_object, shown_patch
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.schemas import Schema
 from dryrack.apiserver.seams import Manager, Patch, Patched
 from dryrack.apiserver.status import Status, StatusError, bad_request
+from dryrack.apiserver.strictness import conversion_problem
 
 Raw = dict[str, Any]
 
@@ -132,9 +134,14 @@ class AllPatches:
         made = patched(current, patch.body, content_type=patch.media_type, schema=schema)
         if isinstance(made, PatchProblem):
             raise StatusError(Status(made.code, made.reason, made.message, made.details))
+        shown = _shown(made.object, current, patch)
         if not isinstance(made.object, dict):
-            raise bad_request(f"patch made a {gojson.type_name(made.object)} of the object")
-        return Patched(made.object, made.strict)
+            raise invalid_patch(shown(), bodies.no_object(made.object))
+        if patch.media_type == STRATEGIC_MERGE_PATCH and schema is not None:
+            problem = conversion_problem(schema, made.object)
+            if problem:
+                raise invalid_patch(shown(), problem)
+        return Patched(made.object, made.strict, shown)
 
     def _applied(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
         configuration = _configuration(patch.body)
@@ -154,6 +161,12 @@ class AllPatches:
                 raise _conflict(made)
             case _:
                 return Patched(made)
+
+
+def _shown(made: Any, current: Raw, patch: Patch) -> Callable[[], str]:
+    if patch.media_type == STRATEGIC_MERGE_PATCH:
+        return lambda: shown_patch(bodies.read_json(patch.body))
+    return lambda: shown_object(made, current)
 
 
 def _configuration(body: bytes) -> Raw:

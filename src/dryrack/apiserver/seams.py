@@ -5,7 +5,7 @@ Each seam is a `Protocol` with few methods and a plain stand-in: what the server
 is there to do better. `Seams` carries them all, so that the pipeline takes one argument.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -85,10 +85,16 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """The object with a patch applied; `strict` are complaints about the patch itself."""
+    """
+    The object with a patch applied; `strict` are complaints about the patch itself.
+
+    `shown` is what a refusal shows of it if a strict request is refused; None for an apply, which
+    is refused as an object is.
+    """
 
     object: Raw
     strict: tuple[str, ...] = ()
+    shown: Callable[[], str] | None = None
 
 
 class Patching(Protocol):

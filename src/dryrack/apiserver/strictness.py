@@ -13,12 +13,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver import scalars, schemas
+from dryrack.apiserver import gotext, scalars, schemas
 from dryrack.apiserver.gojson import type_name
 from dryrack.apiserver.schemas.shape import skeleton
 from dryrack.apiserver.schemas.structs import UNSET
 from dryrack.apiserver.seams import Conformed
-from dryrack.kinds.validation.problems import quoted
+from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +41,18 @@ class GoShapes:
         return Conformed(obj) if schema is None else conform(schema, obj)
 
 
+def conversion_problem(schema: Schema, obj: Raw) -> str:
+    """What is said of a value of the wrong type that was never text, as after a patch of maps."""
+    try:
+        _Converting().struct(schema, obj, "")
+    except scalars.MismatchError as error:
+        return str(error)
+    return ""
+
+
 def conform(schema: Schema, obj: Raw) -> Conformed:
     """The object as Go would read it and write it again."""
-    reading = _Reading(schema)
+    reading = _Reading()
     try:
         made = reading.struct(schema, obj, "")
     except scalars.MismatchError as error:
@@ -55,7 +64,6 @@ def conform(schema: Schema, obj: Raw) -> Conformed:
 class _Reading:
     """One object being read; `fields` leads to where the reader is, `owners` are the structs."""
 
-    root: Schema
     strict: list[str] = field(default_factory=list)
     fields: list[str] = field(default_factory=list)
     owners: list[str] = field(default_factory=list)
@@ -98,14 +106,11 @@ class _Reading:
             return scalars.binary(value, self._place(go_type))
         if schema.type == "" or scalars.fits(value, schema.type, schema.format):
             return value
-        shown = type_name(value)
-        if shown == "number" and schema.type == "integer":
-            shown += f" {json.dumps(value)}"
-        raise self._mismatch(shown, go_type)
+        raise self._mismatch(value, schema, go_type)
 
     def _list(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
         if not isinstance(value, list):
-            raise self._mismatch(type_name(value), go_type)
+            raise self._mismatch(value, schema, go_type)
         items = schema.items
         if items is None:
             return value
@@ -119,25 +124,45 @@ class _Reading:
 
     def _object(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
         if not isinstance(value, dict):
-            raise self._mismatch(type_name(value), go_type)
+            raise self._mismatch(value, schema, go_type)
         if schema.struct is not None:
             return self.struct(schema, value, path)
         values = schema.values
         if values is None:
             return value
         inner = _element(go_type, values)
-        return {
+        read = {
             key: self._value(
                 values, _zero(values, inner) if each is None else each, _joined(path, key), inner
             )
             for key, each in value.items()
         }
+        return dict(sorted(read.items()))
 
     def _place(self, go_type: str) -> str:
         return f"Go struct field {self.owners[-1]}.{'.'.join(self.fields)} of type {go_type}"
 
-    def _mismatch(self, shown: str, go_type: str) -> scalars.MismatchError:
+    def _mismatch(self, value: Any, schema: Schema, go_type: str) -> scalars.MismatchError:
+        shown = type_name(value)
+        if shown == "number" and schema.type == "integer":
+            shown += f" {json.dumps(value)}"
         return scalars.MismatchError(f"json: cannot unmarshal {shown} into {self._place(go_type)}")
+
+
+class _Converting(_Reading):
+    """Reads maps that were never text; complains as the converter of maps does."""
+
+    def _mismatch(self, value: Any, schema: Schema, go_type: str) -> scalars.MismatchError:
+        kind = gotext.kind_name(value)
+        if schema.type == "array":
+            return scalars.MismatchError(f"cannot restore slice from {kind}")
+        if schema.struct is not None:
+            return scalars.MismatchError(f"cannot restore struct from: {kind}")
+        if schema.type == "object":
+            return scalars.MismatchError(f"cannot restore map from {kind}")
+        if isinstance(value, dict | list | bool) or go_type == "bool":
+            return scalars.MismatchError(f"unrecognized type: {go_type}")
+        return scalars.MismatchError(f"cannot convert {kind} to {go_type}")
 
 
 def _joined(path: str, name: str) -> str:

@@ -12,6 +12,7 @@ from dryrack.apiserver.calls import Call
 from dryrack.apiserver.deletion import Deleter, read_options
 from dryrack.apiserver.lists import Page, listed
 from dryrack.apiserver.managing import manager_name
+from dryrack.apiserver.patching.refusals import invalid_patch
 from dryrack.apiserver.queries import (
     RevisionError,
     WriteOptions,
@@ -21,9 +22,10 @@ from dryrack.apiserver.queries import (
 )
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.rendering import Form, Renderer, form_of
-from dryrack.apiserver.seams import Manager, Patch, Seams
+from dryrack.apiserver.seams import Manager, Patch, Patched, Seams
 from dryrack.apiserver.selection import selection_of
 from dryrack.apiserver.status import (
+    StatusError,
     bad_request,
     method_not_allowed,
     not_acceptable,
@@ -167,6 +169,7 @@ class Verbs:
             options.field_validation,
             again=made.strict,
             warnings=call.warnings,
+            refusal=_patch_refusal(made),
         )
         obj = metadata.for_update(obj, target.resource, target.namespace)
         metadata.check_name(obj["metadata"], target.name)
@@ -196,6 +199,11 @@ class Verbs:
         options = read_options(call.request, {} if call.request.body else call.parameters)
         self.deleter.delete_all(_order(call), options, found.items)
         return self._renderer.page(call.target.resource, found, form)
+
+
+def _patch_refusal(made: Patched) -> "Callable[[str], StatusError] | None":
+    shown = made.shown
+    return None if shown is None else lambda detail: invalid_patch(shown(), detail)
 
 
 def _order(call: Call, options: WriteOptions | None = None) -> Order:

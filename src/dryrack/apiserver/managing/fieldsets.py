@@ -37,7 +37,13 @@ def element_json(value: Any) -> str:
     """A value inside a path element, in the one way in which it is written."""
     if isinstance(value, float) and value == int(value):
         value = int(value)
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+    return escaped_html(
+        json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+    )
+
+
+def escaped_html(text: str) -> str:
+    """JSON with what Go escapes in it."""
     for character, escaped in _HTML:
         text = text.replace(character, escaped)
     return text
