@@ -26,6 +26,7 @@ Raw = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _SHOWN_BYTES = 30
+_NO_KIND = "couldn't get version/kind; "
 # How Go names the part of an object that every kind has; users see it when a body is no object.
 _TYPE_META = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
@@ -63,6 +64,10 @@ def checked_size(request: Request) -> bytes:
     return request.body
 
 
+class YamlError(gojson.GoSyntaxError):
+    """YAML that is none; said without looking for JSON in it."""
+
+
 class Bodies:
     """Reads objects of the kinds of a registry."""
 
@@ -76,6 +81,7 @@ class Bodies:
         """The object in the body of a create or an update."""
         body, media_type = checked_size(request), media.body_type(request.headers)
         obj = self._parsed(body, media_type, resource)
+        _check_type_meta(obj, resource, body)
         self.check_kind(obj, resource)
         is_asked = validation != "Ignore" and media_type == media.JSON
         again = repeated_fields(body, obj) if is_asked else ()
@@ -84,33 +90,38 @@ class Bodies:
     def _parsed(self, body: bytes, media_type: str, resource: Resource) -> Raw:
         try:
             value = read_yaml(body) if media_type == media.YAML else read_json(body)
+        except YamlError as error:
+            raise _unrecognized(resource, body, str(error)) from None
         except gojson.GoSyntaxError as error:
-            raise _unrecognized(resource, body, f"json parse error: {error}") from None
+            raise _unrecognized(resource, body, f"{_NO_KIND}json parse error: {error}") from None
         if isinstance(value, dict):
             return value
         if value is None:
             return {}
-        raise _unrecognized(resource, body, _no_map(value))
+        raise _unrecognized(resource, body, no_object(value))
 
-    def check_kind(self, obj: Raw, resource: Resource) -> None:
+    def check_kind(
+        self,
+        obj: Raw,
+        resource: Resource,
+        refusal: Callable[[str], StatusError] | None = None,
+    ) -> None:
         """Completes or refuses apiVersion and kind."""
         kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
         if kind == resource.kind and api_version == resource.api_version:
             return
-        for name, value in (("kind", kind), ("apiVersion", api_version)):
-            if not isinstance(value, str):
-                what = f"cannot unmarshal {gojson.type_name(value)} into Go struct field "
-                raise bad_request(
-                    f"the object provided is unrecognized (must be of type {resource.kind}): "
-                    f"couldn't get version/kind; json parse error: json: {what}.{name} of type "
-                    "string"
-                )
         obj["kind"] = kind or resource.kind
         obj["apiVersion"] = api_version or resource.api_version
         if obj["kind"] != resource.kind or obj["apiVersion"] != resource.api_version:
-            raise self._other_kind(obj["kind"], obj["apiVersion"], resource)
+            raise self._other_kind(resource, (obj["kind"], obj["apiVersion"]), refusal)
 
-    def _other_kind(self, kind: str, api_version: str, resource: Resource) -> StatusError:
+    def _other_kind(
+        self,
+        resource: Resource,
+        given: tuple[str, str],
+        refusal: Callable[[str], StatusError] | None,
+    ) -> StatusError:
+        kind, api_version = given
         group, _, version = api_version.rpartition("/")
         is_known = self._registry.by_kind(api_version, kind) is not None
         is_sibling = kind == resource.kind and group == resource.group and is_known
@@ -125,12 +136,8 @@ class Bodies:
                 f"converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion"
             )
         else:
-            scheme = '"pkg/api/legacyscheme/scheme.go:30"'
-            detail = (
-                f"no kind {quoted(kind)} is registered for version {quoted(api_version)} "
-                f"in scheme {scheme}"
-            )
-        return _mishandled(kind, version, resource, detail)
+            detail = not_registered(kind, api_version)
+        return refusal(detail) if refusal else _mishandled(kind, version, resource, detail)
 
     def conformed(
         self,
@@ -158,18 +165,31 @@ class Bodies:
 
 def no_object(value: Any) -> str:
     """What is said of JSON that is no object."""
-    return f"couldn't get version/kind; {_no_map(value)}"
-
-
-def _no_map(value: Any) -> str:
     what = f"cannot unmarshal {gojson.type_name(value)} into Go value of type {_TYPE_META}"
-    return f"json parse error: json: {what}"
+    return f"{_NO_KIND}json parse error: json: {what}"
+
+
+def not_registered(kind: str, api_version: str) -> str:
+    """What is said of a kind that is not there."""
+    return (
+        f"no kind {quoted(kind)} is registered for version {quoted(api_version)} "
+        'in scheme "pkg/runtime/scheme.go:111"'
+    )
+
+
+def _check_type_meta(obj: Raw, resource: Resource, body: bytes) -> None:
+    for name in ("kind", "apiVersion"):
+        value = obj.get(name)
+        if value is not None and not isinstance(value, str):
+            what = f"cannot unmarshal {gojson.type_name(value)} into Go struct field .{name}"
+            detail = f"{_NO_KIND}json parse error: json: {what} of type string"
+            raise _unrecognized(resource, body, detail)
 
 
 def _unrecognized(resource: Resource, body: bytes, detail: str) -> StatusError:
     return bad_request(
         f"the object provided is unrecognized (must be of type {resource.kind}): "
-        f"couldn't get version/kind; {detail} ({_summary(body)})"
+        f"{detail} ({_summary(body)})"
     )
 
 
@@ -194,7 +214,8 @@ def read_yaml(body: bytes) -> Any:
     """The first document; whatever is wrong with it is told as of JSON."""
     for found in yaml_text.documents(body.decode("utf-8", "replace")):
         if isinstance(found, yaml_text.Fault):
-            raise gojson.GoSyntaxError(f"yaml: line {found.place.line}: {found.message}")
+            line = max(1, found.place.line - 1)
+            raise YamlError(f"yaml: line {line}: {found.message.rpartition(': ')[2]}")
         return found.value
     return None
 

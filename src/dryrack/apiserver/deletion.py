@@ -85,11 +85,10 @@ def _from_body(request: Request) -> Raw:
         except GoSyntaxError as error:
             raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     if not isinstance(given, dict):
-        raise bad_request(
-            f"json: cannot unmarshal {type_name(given)} into Go value of type v1.DeleteOptions"
-        )
-    if given.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise bad_request("decoded object cannot be converted to DeleteOptions")
+        raise bad_request(bodies.no_object(given))
+    kind = given.get("kind") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        raise bad_request(bodies.not_registered(str(kind), str(given.get("apiVersion") or "")))
     _check_types(given)
     return given
 

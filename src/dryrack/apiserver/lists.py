@@ -8,6 +8,7 @@ that revision the client is told so, with a token that goes on from the present.
 
 import base64
 import binascii
+import string
 from bisect import bisect_left
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from dryrack.apiserver.status import (
 from dryrack.store import Gone, Store, Stored
 
 _TOKEN_VERSION = "meta.k8s.io/v1"
+_BASE64 = frozenset(string.ascii_letters + string.digits + "-_")
 # In a token: the list has lost its revision and goes on from whatever there is.
 _PRESENT = -1
 _TOO_OLD = "The resourceVersion for the provided list is too old."
@@ -157,12 +159,14 @@ def _decoded(token: str) -> tuple[int, str]:
 
 
 def _unpacked(token: str) -> dict[str, object]:
+    position = next((at for at, char in enumerate(token) if char not in _BASE64), None)
+    if position is not None:
+        raise _invalid(f"illegal base64 data at input byte {position}")
     try:
         padded = token + "=" * (-len(token) % 4)
         data = base64.b64decode(padded, altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        position = next((i for i, c in enumerate(token) if not (c.isalnum() or c in "-_")), 0)
-        raise _invalid(f"illegal base64 data at input byte {position}") from None
+        raise _invalid(f"illegal base64 data at input byte {len(token)}") from None
     try:
         raw = bodies.read_json(data)
     except gojson.GoSyntaxError as error:

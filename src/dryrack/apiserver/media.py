@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from dryrack.apiserver.status import not_acceptable, unsupported_media_type
+from dryrack.apiserver.status import no_representation, not_acceptable, unsupported_media_type
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -60,7 +60,9 @@ def wanted(headers: Mapping[str, str]) -> Wanted:
         return PLAIN
     found = _negotiated(accept)
     if found is None:
-        raise not_acceptable(SERVED)
+        # The real server's router looks at the media type alone, what is behind it at the rest.
+        is_served = any(_clause(each)[0] in _ENCODINGS for each in accept.split(","))
+        raise not_acceptable(SERVED) if is_served else no_representation(SERVED)
     return found
 
 

@@ -14,7 +14,13 @@ from dryrack.apiserver.status import Status, StatusError, bad_request
 
 Raw = dict[str, Any]
 
-_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_SYSTEM = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
 # No grace is a grace; and who sends no managers wants the old ones forgotten.
 _KEPT_EMPTY = ("deletionGracePeriodSeconds", "managedFields")
 _WRONG_NAMESPACE = (
@@ -108,7 +114,7 @@ def revision_of(meta: Raw) -> int:
 
 
 def without_repeated_owners(obj: Raw, warn: Callable[[str], None]) -> Raw:
-    """An owner counts once, by its uid."""
+    """What is said twice of an owner counts once."""
     owners = obj["metadata"].get("ownerReferences")
     if not owners or len(owners) == 1 or not all(isinstance(each, dict) for each in owners):
         return obj
@@ -125,15 +131,14 @@ def without_repeated_owners(obj: Raw, warn: Callable[[str], None]) -> Raw:
 
 
 def _unique(owners: list[Raw]) -> tuple[list[Raw], list[str]]:
-    kept: dict[str, Raw] = {}
+    kept: list[Raw] = []
     repeated = []
     for each in owners:
-        uid = each.get("uid") or ""
-        if uid in kept:
-            repeated.append(uid)
+        if each in kept:
+            repeated.append(each.get("uid") or "")
         else:
-            kept[uid] = each
-    return list(kept.values()), repeated
+            kept.append(each)
+    return kept, repeated
 
 
 def registry_path(resource: Resource, namespace: str, name: str) -> str:

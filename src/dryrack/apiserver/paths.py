@@ -63,7 +63,7 @@ def _target(registry: Registry, of: tuple[str, str], parts: list[str]) -> Target
         namespace, parts = parts[1], parts[2:]
     resource = registry.find(*of, parts[0])
     if resource is None:
-        if registry.serves(*of):
+        if registry.serves(of[0]):
             raise page_not_found()
         return None
     name = parts[1] if len(parts) > 1 else ""
@@ -80,6 +80,8 @@ def _check(target: Target) -> None:
     if target.name and resource.namespaced and not target.namespace:
         raise page_not_found()
     if target.subresource and target.subresource not in resource.subresources:
+        raise page_not_found()
+    if target.rest:
         raise page_not_found()
 
 

@@ -127,7 +127,7 @@ class Registry:
     def __init__(self, resources: Iterable[Resource] = ()) -> None:
         self.generation = 0
         self._by_path: dict[tuple[str, str, str], Resource] = {}
-        self._built_in: set[tuple[str, str]] = set()
+        self._built_in: set[str] = set()
         self.add(*resources)
 
     def add(self, *resources: Resource) -> None:
@@ -135,16 +135,16 @@ class Registry:
         for each in resources:
             self._by_path[each.group, each.version, each.plural] = each
             if not each.is_custom:
-                self._built_in.add((each.group, each.version))
+                self._built_in.add(each.group)
         self.generation += 1
 
     def remove(self, group: str, version: str, plural: str) -> None:
         self._by_path.pop((group, version, plural), None)
         self.generation += 1
 
-    def serves(self, group: str, version: str) -> bool:
-        """Whether the server itself (no definition) has anything in a version of a group."""
-        return (group, version) in self._built_in
+    def serves(self, group: str) -> bool:
+        """Whether the server itself (no definition) has anything in a group."""
+        return group in self._built_in
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_path.get((group, version, plural))

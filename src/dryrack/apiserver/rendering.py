@@ -17,11 +17,11 @@ from dryrack.apiserver.media import JSON, PLAIN, YAML, Shape, Wanted
 from dryrack.apiserver.queries import Query, text_of
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.seams import Tables
-from dryrack.apiserver.status import Status, Success, bad_request
+from dryrack.apiserver.status import Status, Success, bad_request, not_convertible
 from dryrack.apiserver.writing import served
 from dryrack.base.ports import Clock
 from dryrack.client.transport import Response
-from dryrack.kinds.validation.problems import not_supported
+from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.store import Stored
 
 Raw = dict[str, Any]
@@ -102,8 +102,9 @@ class Renderer:
             case Shape.PARTIAL:
                 return _partial(obj, form.wanted.meta_version)
             case Shape.PARTIAL_LIST:
-                raise bad_request(
-                    "you may not request PartialObjectMetadataList for a single object"
+                raise not_convertible(
+                    "you requested PartialObjectMetadataList, but the requested object is not a "
+                    f"list ({_go_type(resource, resource.kind)})"
                 )
 
     def success(self, success: Success, form: "Form") -> Response:
@@ -126,7 +127,10 @@ class Renderer:
                 items = [_partial(each, version) for each in objects]
                 return _document("PartialObjectMetadataList", version, metadata=meta, items=items)
             case Shape.PARTIAL:
-                raise bad_request("you may not request PartialObjectMetadata for a list")
+                raise not_convertible(
+                    "you requested PartialObjectMetadata, but the requested object is a list "
+                    f"({_go_type(resource, resource.listed_as)})"
+                )
             case Shape.OBJECT:
                 items = [_item(resource, each) for each in objects]
                 head = {"kind": resource.listed_as, "apiVersion": resource.api_version}
@@ -169,9 +173,17 @@ def form_of(wanted: Wanted, query: Query, warnings: Sequence[str]) -> Form:
     if wanted.shape is Shape.TABLE:
         include = text_of(query, "includeObject") or "Metadata"
         if include not in _INCLUDED:
-            problem = not_supported("includeObject", include, ("Metadata", "None", "Object", ""))
+            detail = "must be 'Metadata', 'Object', 'None', or empty"
+            problem = invalid_value("includeObject", include, detail)
             raise bad_request(f"Unable to convert to Table as requested: {problem}")
     return Form(wanted, 200, warnings, include)
+
+
+def _go_type(resource: Resource, kind: str) -> str:
+    """What the real server calls its object: it says so when it cannot show it."""
+    if resource.is_custom:
+        return "*unstructured.Unstructured" + ("List" if kind == resource.listed_as else "")
+    return f"*{(resource.group or 'core').partition('.')[0]}.{kind}"
 
 
 def _document(kind: str, version: str, **parts: Any) -> Raw:

@@ -7,6 +7,7 @@ the end; anything else that is raised is a bug, and is not caught here.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dryrack.apiserver import media, paths, queries
@@ -58,7 +59,9 @@ class ApiServer:
                 return await self._page(request)
             return await self._answer(request, route)
         except StatusError as error:
-            return status_response(error.status, _wanted_or_plain(request))
+            refused = status_response(error.status, _wanted_or_plain(request))
+            # A response to HEAD has no body, whatever it would have been.
+            return replace(refused, body=b"") if request.method == "HEAD" else refused
 
     async def _page(self, request: Request) -> Response:
         for page in self.seams.pages:
@@ -70,8 +73,8 @@ class ApiServer:
     async def _answer(self, request: Request, route: paths.Route) -> Response:
         query = queries.parse(request.query)
         verb = route.verb
-        if verb in ("list", "get") and queries.truth_of(query, "watch"):
-            verb = "watch" if not route.target.subresource else verb
+        if verb == "list" and queries.truth_of(query, "watch"):
+            verb = "watch"
         call = Call(self, request, verb, route.target, query)
         if route.target.resource.deprecation:
             call.warnings.append(route.target.resource.deprecation)

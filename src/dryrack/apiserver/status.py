@@ -179,6 +179,17 @@ def not_acceptable(accepted: Sequence[str]) -> StatusError:
     return StatusError(Status(406, "NotAcceptable", message))
 
 
+def no_representation(served: Sequence[str]) -> StatusError:
+    """No media type that the client accepts is served at all."""
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(served)}"
+    return StatusError(Status(406, "NotAcceptable", message, {}))
+
+
+def not_convertible(message: str) -> StatusError:
+    """An object that cannot be told in the form that the client accepts."""
+    return StatusError(Status(406, "NotAcceptable", message))
+
+
 def too_large(bytes_max: int) -> StatusError:
     message = f"Request entity too large: limit is {bytes_max}"
     return StatusError(Status(413, "RequestEntityTooLarge", message))

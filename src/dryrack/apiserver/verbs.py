@@ -25,8 +25,8 @@ from dryrack.apiserver.rendering import Form, Renderer, form_of
 from dryrack.apiserver.seams import Manager, Patch, Patched, Seams
 from dryrack.apiserver.selection import selection_of
 from dryrack.apiserver.status import (
+    Status,
     StatusError,
-    bad_request,
     method_not_allowed,
     not_acceptable,
     not_found,
@@ -95,7 +95,7 @@ class Verbs:
         try:
             revision = parse_revision(text)
         except RevisionError as error:
-            raise bad_request(f"invalid resource version: {error.field_message}") from None
+            raise StatusError(Status(500, "", error.field_message)) from None
         if revision > self._store.revision:
             raise too_large_resource_version(revision, self._store.revision)
 
@@ -162,7 +162,7 @@ class Verbs:
         if old is None and not creates:
             raise not_found(target.resource.as_resource, target.name)
         made = self._seams.patching.apply_patch(target.resource, old, patch)
-        self._bodies.check_kind(made.object, target.resource)
+        self._bodies.check_kind(made.object, target.resource, _patch_refusal(made))
         obj = self._bodies.conformed(
             made.object,
             target.resource,
@@ -173,7 +173,7 @@ class Verbs:
         )
         obj = metadata.for_update(obj, target.resource, target.namespace)
         metadata.check_name(obj["metadata"], target.name)
-        return Proposal(obj, creates, is_managed=is_apply)
+        return Proposal(obj, creates, is_managed=is_apply, is_patch=True)
 
     def _written(self, written: Written, resource: Resource, form: Form) -> Response:
         if written.is_new:

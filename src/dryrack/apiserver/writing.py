@@ -82,6 +82,8 @@ class Proposal:
     object: Raw
     creates: bool = False
     is_managed: bool = False
+    is_patch: bool = False
+    """A patch of the uid is a bad change; an update with another uid is of another object."""
 
 
 Change = Callable[[Raw | None], Proposal]
@@ -201,13 +203,13 @@ class Writer:
             return self.create(order, proposal.object, is_managed=proposal.is_managed)
         old = served(resource, stored)
         proposal = change(old)
-        self._check_preconditions(order, proposal.object, stored)
+        self._check_preconditions(order, proposal, stored)
         return self._replace(order, proposal, stored)
 
-    def _check_preconditions(self, order: Order, obj: Raw, stored: Stored) -> None:
-        meta = obj.get("metadata") or {}
+    def _check_preconditions(self, order: Order, proposal: Proposal, stored: Stored) -> None:
+        meta = proposal.object.get("metadata") or {}
         uid, stored_uid = meta.get("uid"), stored.object["metadata"].get("uid")
-        if uid and uid != stored_uid:
+        if uid and uid != stored_uid and not proposal.is_patch:
             path = metadata.registry_path(order.resource, order.namespace, order.name)
             detail = (
                 f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
