@@ -34,6 +34,8 @@ class Options:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     runtime_config: Mapping[str, bool] = field(default_factory=dict)
     with_scheduler: bool = True
+    # Controllers of kube-controller-manager that are left out, by name.
+    without_controllers: tuple[str, ...] = ()
     # Whether a kubelet or KWOK keeps nodes alive. If nobody does, nodes are taken as they are
     # written: neither tainted when they are made nor lost when no lease is renewed.
     nodes_live: bool = False
@@ -158,7 +160,8 @@ class _Starter:
 
     def _controller_manager(self, authority: Authority, tokens: Identity) -> None:
         user = authority.client("system:kube-controller-manager")
-        off = () if self.options.nodes_live else ("-node-lifecycle-controller",)
+        off = [f"-{name}" for name in self.options.without_controllers]
+        off += [] if self.options.nodes_live else ["-node-lifecycle-controller"]
         flags = {
             "kubeconfig": str(self._kubeconfig(authority, user, "controller-manager")),
             "service-account-private-key-file": str(tokens.key),
