@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
+from dryrack.kinds.quoting import quoted
+
 _EXPONENT_MIN, _EXPONENT_MAX = -4, 21
 Json = dict[str, Any] | list[Any] | str | int | float | bool | None
 
@@ -94,24 +96,3 @@ def number(value: float) -> str:
     if _EXPONENT_MIN <= power < _EXPONENT_MAX:
         return f"{value:f}".rstrip("0").rstrip(".")
     return f"{mantissa.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
-
-
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a": "\\a"}
-_ESCAPES |= {"\b": "\\b", "\f": "\\f", "\v": "\\v"}
-
-
-def quoted(text: str) -> str:
-    """`%q`."""
-    return f'"{"".join(_escaped(character) for character in text)}"'
-
-
-def _escaped(character: str) -> str:
-    known = _ESCAPES.get(character)
-    if known is not None:
-        return known
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

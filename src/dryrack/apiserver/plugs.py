@@ -29,7 +29,7 @@ from dryrack.apiserver.patching.refusals import invalid_patch, shown_object, sho
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.schemas import Schema
 from dryrack.apiserver.seams import Manager, Patch, Patched
-from dryrack.apiserver.status import Status, StatusError, bad_request
+from dryrack.apiserver.status import Status, StatusError, bad_request, conflict
 from dryrack.apiserver.strictness import conversion_problem
 
 Raw = dict[str, Any]
@@ -146,6 +146,8 @@ class AllPatches:
     def _applied(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
         configuration = _configuration(patch.body)
         manager = patch.manager
+        if current is None:
+            _check_new(resource, configuration)
         made = applied(
             current,
             configuration,
@@ -177,8 +179,21 @@ def _configuration(body: bytes) -> Raw:
     if value is not None and not isinstance(value, dict):
         name = gojson.type_name(value)
         what = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
-        raise bad_request(f"error decoding YAML: error unmarshaling JSON: {what}")
+        prefix = "error decoding YAML: error unmarshaling JSON: while decoding JSON"
+        raise bad_request(f"{prefix}: {what}")
     return value or {}
+
+
+def _check_new(resource: Resource, configuration: Raw) -> None:
+    """Refuses to make an object that is said to be a certain one."""
+    metadata = configuration.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    if named.get("uid"):
+        detail = (
+            f"the provided object specified uid {named['uid']}, and no existing object was found"
+        )
+        name = str(named.get("name") or "")
+        raise conflict(resource.as_resource, name, f"uid mismatch: {detail}")
 
 
 def _conflict(conflicts: ApplyConflicts) -> StatusError:

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver import gotext
 from dryrack.apiserver.managing import fieldsets
+from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,9 +51,9 @@ class Author:
         return json.dumps(given, separators=(",", ":"), ensure_ascii=False)
 
     def __str__(self) -> str:
-        shown = gotext.quoted(self.manager)
+        shown = quoted(self.manager)
         if self.subresource:
-            shown += f" with subresource {gotext.quoted(self.subresource)}"
+            shown += f" with subresource {quoted(self.subresource)}"
         if self.operation == UPDATE:
             shown += f" using {self.api_version}"
         return shown

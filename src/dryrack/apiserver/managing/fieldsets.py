@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver import gotext
+from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -247,7 +248,7 @@ def element_text(element: str) -> str:
 def _shown(value: Any) -> str:
     if value is None:
         return "null"
-    return gotext.quoted(value) if isinstance(value, str) else gotext.plain(value)
+    return quoted(value) if isinstance(value, str) else gotext.plain(value)
 
 
 def decoded(raw: Any) -> FieldSet:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver import gotext
 from dryrack.apiserver.managing import fieldsets
+from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ def _item_keys(atom: ListAtom, item: Any) -> dict[str, Any]:
         if name in item or value is not None:
             keys[name] = value
     if not keys:
-        names = " ".join(gotext.quoted(name) for name in atom.keys)
+        names = " ".join(quoted(name) for name in atom.keys)
         raise ItemError(
             f"associative list with keys has an element that omits all key fields [{names}]"
             " (and doesn't have default values for any key fields)"
