@@ -1,0 +1,377 @@
+"""
+The HTTP server: what it lets in, what it refuses, and how it ends.
+
+The API server behind it is a fake that answers what a test tells it to; connections are real,
+over loopback, without TLS except where that is the point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dryrack.apiserver import http
+from dryrack.apiserver.flow import Flow, FlowLimits
+from dryrack.apiserver.http import HttpServer
+from dryrack.apiserver.status import unauthorized
+from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
+from dryrack.client.transport import ADMIN, Request, Response, User
+from dryrack.cluster.serving import Address, listen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from multidict import CIMultiDict
+
+OK = Response(200, (("content-type", "application/json"),), b"{}")
+
+
+class EndlessStream:
+    """Chunks without end, as fast as they are read; tells how many and whether it was closed."""
+
+    def __init__(self, chunk: bytes = b"x" * 65536) -> None:
+        self.chunk = chunk
+        self.read = 0
+        self.closed = asyncio.Event()
+
+    def __aiter__(self) -> EndlessStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        await asyncio.sleep(0)
+        self.read += 1
+        return self.chunk
+
+    async def aclose(self) -> None:
+        self.closed.set()
+
+
+class SilentStream(EndlessStream):
+    """One chunk, and then nothing ever."""
+
+    async def __anext__(self) -> bytes:
+        if self.read:
+            await asyncio.Event().wait()
+        self.read += 1
+        return b"first\n"
+
+
+@dataclass
+class FakeServer:
+    """Remembers what it was asked."""
+
+    answer: Callable[[Request], Awaitable[Response]] | None = None
+    asked: list[Request] = field(default_factory=list)
+
+    async def send(self, request: Request) -> Response:
+        self.asked.append(request)
+        return await self.answer(request) if self.answer else OK
+
+
+class OpenDoor:
+    """Lets everybody in as the administrator, but those who send `x-stranger`."""
+
+    def user_of(
+        self, path: str, headers: CIMultiDict[str], certificate: Mapping[str, object]
+    ) -> User:
+        if "x-stranger" in headers:
+            raise unauthorized()
+        return ADMIN
+
+
+@asynccontextmanager
+async def serving(fake: FakeServer, limits: FlowLimits | None = None) -> AsyncIterator[int]:
+    listening = listen(Address())
+    server = HttpServer(fake, OpenDoor(), Flow(limits))
+    await server.start(listening, None)
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        await server.stop()
+
+
+async def exchange(port: int, content: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Sends bytes and reads one answer, until the server closes or the answer is whole."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(content)
+        await writer.drain()
+        return await answer(reader)
+    finally:
+        writer.close()
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    status, headers = await head(reader)
+    return status, headers, await reader.readexactly(int(headers.get("content-length", "0")))
+
+
+async def head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    lines = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
+    headers = dict(line.lower().split(": ", 1) for line in lines[1:] if line)
+    return int(lines[0].split()[1]), headers
+
+
+def get(path: str, *headers: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
+def post(path: str, body: bytes, *headers: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def reason(body: bytes) -> Any:
+    return json.loads(body)["reason"]
+
+
+def test_a_request_arrives_as_it_was_sent() -> None:
+    """Path and query stay encoded, header names are lower case, repeated ones are joined."""
+    fake = FakeServer()
+
+    async def scenario() -> None:
+        async with serving(fake) as port:
+            sent = post("/api/v1/a%2Fb?x=%20&x=2", b"{}", "Accept: a", "accept: b")
+            status, _, body = await exchange(port, sent)
+            assert (status, body) == (200, b"{}")
+
+    asyncio.run(scenario())
+    (asked,) = fake.asked
+    assert (asked.method, asked.path, asked.query) == ("POST", "/api/v1/a%2Fb", "x=%20&x=2")
+    assert (asked.headers["accept"], asked.body, asked.user) == ("a,b", b"{}", ADMIN)
+
+
+def test_strangers_get_a_status_and_nothing_reaches_the_server() -> None:
+    """Who is not known is told so in the words of the real server."""
+    fake = FakeServer()
+
+    async def scenario() -> None:
+        async with serving(fake) as port:
+            status, _, body = await exchange(port, get("/api", "X-Stranger: yes"))
+            assert (status, reason(body)) == (401, "Unauthorized")
+
+    asyncio.run(scenario())
+    assert fake.asked == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"rubbish\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32),
+        get("/", "X-Long: " + "x" * 70_000),
+        get("/" + "x" * 70_000),
+        get("/", *(f"X-{number}: y" for number in range(200))),
+        get("/", "Content-Length: many"),
+        get("/", "Content-Length: 1", "Content-Length: 2"),
+        get("/", "Bad Header: x"),
+        b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=[
+        *("rubbish", "no path", "no such version", "tls", "long header", "long path"),
+        *(
+            "many headers",
+            "length is no number",
+            "two lengths",
+            "space in a name",
+            "no path at all",
+        ),
+    ],
+)
+def test_bad_http_is_a_bad_request(content: bytes) -> None:
+    """Whatever is no HTTP, or too much of it, is answered with 400 and harms nobody."""
+    fake = FakeServer()
+
+    async def scenario() -> None:
+        async with serving(fake) as port:
+            status, _, _ = await exchange(port, content)
+            assert status == 400
+            status, _, _ = await exchange(port, get("/healthz"))
+            assert status == 200
+
+    asyncio.run(scenario())
+    assert [asked.path for asked in fake.asked] == ["/healthz"]
+
+
+def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
+    """413 comes before the body does, and the connection ends."""
+
+    async def scenario() -> None:
+        async with serving(FakeServer()) as port:
+            lines = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {REQUEST_BODY_BYTES_MAX + 1}"
+            status, headers, body = await exchange(port, f"{lines}\r\n\r\n".encode())
+            assert (status, reason(body)) == (413, "RequestEntityTooLarge")
+            assert headers["connection"] == "close"
+
+    asyncio.run(scenario())
+
+
+def test_a_body_that_turns_out_too_large_is_refused() -> None:
+    """A chunked body has no length to refuse it by; it is refused when it has grown too large."""
+
+    async def scenario() -> None:
+        async with serving(FakeServer()) as port:
+            chunk = b"%x\r\n" % 65536 + b"x" * 65536 + b"\r\n"
+            lines = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            sent = lines + chunk * (REQUEST_BODY_BYTES_MAX // 65536 + 1) + b"0\r\n\r\n"
+            status, _, body = await exchange(port, sent)
+            assert (status, reason(body)) == (413, "RequestEntityTooLarge")
+
+    asyncio.run(scenario())
+
+
+def test_a_bug_of_the_server_is_one_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """An exception becomes 500 with a Status, is logged, and the next request is served."""
+
+    async def broken(request: Request) -> Response:
+        if request.path == "/broken":
+            raise KeyError("a bug")
+        return OK
+
+    async def scenario() -> None:
+        async with serving(FakeServer(broken)) as port:
+            status, _, body = await exchange(port, get("/broken"))
+            assert (status, reason(body)) == (500, "InternalError")
+            assert (await exchange(port, get("/whole")))[0] == 200
+
+    asyncio.run(scenario())
+    assert "no answer to GET /broken" in caplog.text
+
+
+def test_a_flood_waits_and_then_is_told_to_come_later() -> None:
+    """So many at work, so many in line; the others get 429 with Retry-After at once."""
+    gate, both = asyncio.Event(), asyncio.Barrier(3)
+
+    async def held(request: Request) -> Response:
+        if not gate.is_set():
+            await both.wait()
+        await gate.wait()
+        return OK
+
+    async def scenario() -> None:
+        fake = FakeServer(held)
+        async with serving(fake, FlowLimits(2, 3, 30.0)) as port:
+            waiting = [asyncio.create_task(exchange(port, get("/"))) for _ in range(5)]
+            await both.wait()
+            status, headers, body = await _refused(port)
+            assert (status, reason(body), headers["retry-after"]) == (429, "TooManyRequests", "1")
+            assert len(fake.asked) == 2
+            gate.set()
+            assert [status for status, _, _ in await asyncio.gather(*waiting)] == [200] * 5
+
+    asyncio.run(scenario())
+
+
+async def _refused(port: int) -> tuple[int, dict[str, str], bytes]:
+    """The first answer that comes while all places are taken."""
+    asking = [asyncio.create_task(exchange(port, get("/"))) for _ in range(4)]
+    done, rest = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    return done.pop().result()
+
+
+def test_who_waits_too_long_is_told_to_come_later() -> None:
+    """A place that does not come free in time is a 429, too."""
+
+    async def held(request: Request) -> Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def scenario() -> None:
+        async with serving(FakeServer(held), FlowLimits(1, 1, 0.01)) as port:
+            first = asyncio.create_task(exchange(port, get("/")))
+            status, _, _ = await _refused(port)
+            assert status == 429
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+
+    asyncio.run(scenario())
+
+
+def test_streams_go_out_chunk_by_chunk_and_hold_no_place() -> None:
+    """The first event is there while the stream goes on, and others are served meanwhile."""
+
+    async def watch(request: Request) -> Response:
+        if request.path == "/watch":
+            return Response(200, (("content-type", "application/json"),), SilentStream())
+        return OK
+
+    async def scenario() -> None:
+        async with serving(FakeServer(watch), FlowLimits(1, 1, 1.0)) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(get("/watch"))
+            assert (await head(reader))[1]["transfer-encoding"] == "chunked"
+            assert await reader.readuntil(b"first\n\r\n") == b"6\r\nfirst\n\r\n"
+            assert (await exchange(port, get("/")))[0] == 200
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_stream_ends_with_its_reader() -> None:
+    """When the client goes away, the stream is closed, also one on which nothing happens."""
+    stream = SilentStream()
+
+    async def watch(request: Request) -> Response:
+        return Response(200, (), stream)
+
+    async def scenario() -> None:
+        async with serving(FakeServer(watch)) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(get("/"))
+            await reader.readuntil(b"first\n")
+            writer.close()
+            await asyncio.wait_for(stream.closed.wait(), 5)
+
+    asyncio.run(scenario())
+
+
+def test_who_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that stops gets no more than the buffers hold, and then no connection."""
+    monkeypatch.setattr(http, "CHUNK_SECONDS_MAX", 0.05)
+    stream = EndlessStream()
+
+    async def watch(request: Request) -> Response:
+        return Response(200, (), stream)
+
+    async def scenario() -> None:
+        async with serving(FakeServer(watch)) as port:
+            # Nobody takes anything from the reader, so it stops when it holds twice its limit.
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            writer.write(get("/"))
+            await asyncio.wait_for(stream.closed.wait(), 10)
+            writer.close()
+
+    asyncio.run(scenario())
+    assert stream.read * len(stream.chunk) < 32 * 1024 * 1024
+
+
+def test_stopping_ends_watches_with_an_end() -> None:
+    """A watch that the stop of the server cuts is ended as HTTP ends a stream."""
+    stream = SilentStream()
+
+    async def watch(request: Request) -> Response:
+        return Response(200, (), stream)
+
+    async def scenario() -> None:
+        listening = listen(Address())
+        server = HttpServer(FakeServer(watch), OpenDoor(), Flow())
+        await server.start(listening, None)
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        writer.write(get("/"))
+        await reader.readuntil(b"first\n\r\n")
+        await server.stop()
+        assert await reader.read() == b"0\r\n\r\n"
+        writer.close()
+
+    asyncio.run(scenario())
+    assert stream.closed.is_set()
