@@ -15,9 +15,12 @@ from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.controllers.claims.creation import ClaimCreation
 from dryrack.controllers.claims.release import ClaimRelease
+from dryrack.controllers.deployments.rollout import Rollout
+from dryrack.controllers.jobs.completion import Completion
 from dryrack.controllers.loop import Controller
 from dryrack.controllers.nodes.heartbeat import Heartbeat
 from dryrack.controllers.pods.running import VirtualKubelet
+from dryrack.controllers.replicasets.replication import Replication
 from dryrack.controllers.writes import Surroundings
 
 
@@ -34,6 +37,9 @@ class Engine:
 ENGINES = (
     Engine("kubelet", (Heartbeat, VirtualKubelet)),
     Engine("claims", (ClaimCreation, ClaimRelease)),
+    Engine("deployments", (Rollout,)),
+    Engine("replicasets", (Replication,)),
+    Engine("jobs", (Completion,)),
 )
 
 

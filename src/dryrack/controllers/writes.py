@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, assert_never
 
 from dryrack.base.ports import Chance
-from dryrack.client.client import MERGE_PATCH, Client
+from dryrack.client.client import MERGE_PATCH, Client, Selection
 from dryrack.client.endpoints import EVENTS, Endpoint
 from dryrack.client.errors import ApiError, NotFoundError
 from dryrack.client.informer import Informers, Name, name_of
@@ -33,11 +33,17 @@ CATCH_UP_SECONDS_MAX = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A new object; `refused` is reported, with the server's words, if it is not accepted."""
+    """
+    A new object.
+
+    What came of it is reported, with "{}" in the message replaced: in `accepted` by the name that
+    the object got, in `refused` by the server's words.
+    """
 
     endpoint: Endpoint
     object: Raw
     refused: "Report | None" = None
+    accepted: "Report | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,14 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteAll:
+    """The end of everything of a kind in a namespace."""
+
+    endpoint: Endpoint
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """An event for people; losing one is no failure."""
 
@@ -92,7 +106,7 @@ class Report:
     message: str
 
 
-Write = Create | Update | Patch | Apply | Delete | Report
+Write = Create | Update | Patch | Apply | Delete | DeleteAll | Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +128,8 @@ class Surroundings:
     informers: Informers
     clock: Timekeeper
     chance: Chance
+    authority: str = ""
+    """The certificates by which pods know the server, in PEM; "" where there are none."""
 
 
 Revisions = dict[tuple[Endpoint, Name], str]
@@ -161,6 +177,10 @@ class Hands:
             return None
         if isinstance(write, Delete):
             return await self._delete(write)
+        if isinstance(write, DeleteAll):
+            selection = Selection(namespace=write.namespace)
+            await self._around.client.delete_collection(write.endpoint, selection)
+            return None
         stored = await self._store(write, revisions)
         revision = stored["metadata"]["resourceVersion"]
         revisions[write.endpoint, name_of(stored)] = revision
@@ -193,12 +213,16 @@ class Hands:
 
     async def _create(self, write: Create) -> Raw:
         try:
-            return await self._around.client.create(write.endpoint, write.object)
+            created = await self._around.client.create(write.endpoint, write.object)
         except ApiError as error:
-            if write.refused is not None:
-                message = f"{write.refused.message}{error}"
-                await self._report(replace(write.refused, message=message))
+            await self._report_on(write.refused, str(error))
             raise
+        await self._report_on(write.accepted, created["metadata"]["name"])
+        return created
+
+    async def _report_on(self, report: Report | None, what: str) -> None:
+        if report is not None:
+            await self._report(replace(report, message=report.message.replace("{}", what)))
 
     async def _delete(self, write: Delete) -> Sight | None:
         with suppress(NotFoundError):

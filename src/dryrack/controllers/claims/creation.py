@@ -7,6 +7,7 @@ no scheduler that reserves its claims for it; that is done here as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dryrack.client.endpoints import CLAIMS, PODS, TEMPLATES
@@ -64,8 +65,9 @@ def _make(pod: Raw, entry: Reference, templates: Mapping[Name, Raw]) -> Write:
             f'resource claim template "{entry.template}": '
             f'resourceclaimtemplate.resource.k8s.io "{entry.template}" not found'
         )
-        return Report(pod, failure.type, failure.reason, failure.message + reason)
-    return Create(CLAIMS, claim_object(pod, entry.name, template), failure)
+        return replace(failure, message=failure.message + reason)
+    refused = replace(failure, message=f"{failure.message}create ResourceClaim : {{}}")
+    return Create(CLAIMS, claim_object(pod, entry.name, template), refused)
 
 
 def claim_object(pod: Raw, entry: str, template: Raw) -> Raw:

@@ -1,0 +1,128 @@
+"""The status of a deployment: counts, and whether its rollout gets on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.deployments.scaling import limits_of, replicas_of
+from dryrack.controllers.objects import condition_of, spec_of, status_of, with_condition
+
+Raw = dict[str, Any]
+
+DEADLINE_SECONDS_DEFAULT = 600
+
+
+def progress(
+    deployment: Raw, every: Sequence[Raw], new: Raw | None, now: float
+) -> tuple[Raw, float | None]:
+    """The status, and in how many seconds patience ends."""
+    counts = _counts(deployment, every, new)
+    conditions: Sequence[Raw] = status_of(deployment).get("conditions") or ()
+    conditions = _set(conditions, "Available", _availability(deployment, counts), now)
+    told, again_seconds = _progressing(deployment, counts, new, now)
+    if told is not None:
+        conditions = _set(conditions, "Progressing", told, now)
+    status = {key: value for key, value in counts.items() if value}
+    status["terminatingReplicas"] = counts["terminatingReplicas"]
+    old = status_of(deployment)
+    if old.get("collisionCount"):
+        status["collisionCount"] = old["collisionCount"]
+    return status | {"conditions": conditions}, again_seconds
+
+
+def _counts(deployment: Raw, every: Sequence[Raw], new: Raw | None) -> Raw:
+    def total(field: str) -> int:
+        return sum(int(status_of(each).get(field) or 0) for each in every)
+
+    available = total("availableReplicas")
+    wanted = sum(replicas_of(each) for each in every)
+    return {
+        "observedGeneration": deployment["metadata"].get("generation"),
+        "replicas": total("replicas"),
+        "updatedReplicas": int(status_of(new).get("replicas") or 0) if new else 0,
+        "readyReplicas": total("readyReplicas"),
+        "availableReplicas": available,
+        "unavailableReplicas": max(0, wanted - available),
+        "terminatingReplicas": total("terminatingReplicas"),
+    }
+
+
+_Told = tuple[str, str, str]
+
+
+def _availability(deployment: Raw, counts: Raw) -> _Told:
+    if counts["availableReplicas"] >= limits_of(deployment).available_min:
+        return "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
+    message = "Deployment does not have minimum availability."
+    return "False", "MinimumReplicasUnavailable", message
+
+
+def is_complete(deployment: Raw, counts: Raw) -> bool:
+    """Whether all pods are new and available, and no others are there."""
+    wanted = replicas_of(deployment)
+    same = all(
+        counts[key] == wanted for key in ("updatedReplicas", "replicas", "availableReplicas")
+    )
+    return same and counts["observedGeneration"] is not None
+
+
+def _progressing(
+    deployment: Raw, counts: Raw, new: Raw | None, now: float
+) -> tuple[_Told | None, float | None]:
+    if spec_of(deployment).get("paused"):
+        return ("Unknown", "DeploymentPaused", "Deployment is paused"), None
+    name = new["metadata"]["name"] if new else ""
+    subject = f'ReplicaSet "{name}"' if new else f'Deployment "{deployment["metadata"]["name"]}"'
+    if new and is_complete(deployment, counts):
+        return ("True", "NewReplicaSetAvailable", f"{subject} has successfully progressed."), None
+    old = condition_of(deployment, "Progressing")
+    if new and old is None:
+        message = f'Created new replica set "{name}"'
+        return ("True", "NewReplicaSetCreated", message), _deadline(deployment)
+    if new and _has_moved(deployment, counts):
+        message = f"{subject} is progressing."
+        return ("True", "ReplicaSetUpdated", message), _deadline(deployment)
+    if old is None or old["reason"] == "NewReplicaSetAvailable":
+        return None, None
+    left = _left(deployment, old, now)
+    if left > 0:
+        return None, left
+    return ("False", "ProgressDeadlineExceeded", f"{subject} has timed out progressing."), None
+
+
+def _deadline(deployment: Raw) -> float:
+    found = spec_of(deployment).get("progressDeadlineSeconds")
+    return float(DEADLINE_SECONDS_DEFAULT if found is None else found)
+
+
+def _left(deployment: Raw, condition: Raw, now: float) -> float:
+    since = condition.get("lastUpdateTime") or condition.get("lastTransitionTime")
+    return seconds_of(since) + _deadline(deployment) - now if since else _deadline(deployment)
+
+
+def _has_moved(deployment: Raw, counts: Raw) -> bool:
+    """Whether more of the new or fewer of the old are there than the status tells."""
+    old = status_of(deployment)
+
+    def before(key: str) -> int:
+        return int(old.get(key) or 0)
+
+    outdated = counts["replicas"] - counts["updatedReplicas"]
+    return bool(
+        counts["updatedReplicas"] > before("updatedReplicas")
+        or outdated < before("replicas") - before("updatedReplicas")
+        or counts["readyReplicas"] > before("readyReplicas")
+        or counts["availableReplicas"] > before("availableReplicas")
+    )
+
+
+def _set(conditions: Sequence[Raw], kind: str, told: _Told, now: float) -> list[Raw]:
+    status, reason, message = told
+    old = next((each for each in conditions if each["type"] == kind), None)
+    # A rollout that moves on renews its patience; nothing else is worth a write.
+    is_same = old is not None and (old["status"], old["reason"]) == (status, reason)
+    if is_same and reason != "ReplicaSetUpdated":
+        return list(conditions)
+    when = timestamp(now)
+    new = {"type": kind, "status": status, "lastUpdateTime": when, "lastTransitionTime": when}
+    return with_condition(conditions, new | {"reason": reason, "message": message})

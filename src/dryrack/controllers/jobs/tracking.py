@@ -1,0 +1,142 @@
+"""
+Which pods of a job have ended, each counted once.
+
+A pod of a job carries a finalizer, so that it cannot vanish before it is counted. Counting goes
+through three states, each of which is in the API: a pod that has ended is written down as
+uncounted; then its finalizer is taken away; then it moves from the uncounted to the number. A
+controller that dies in between goes on from what is written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.client.endpoints import PODS
+from dryrack.client.informer import name_of
+from dryrack.controllers.objects import (
+    annotations_of,
+    finalizers_of,
+    status_of,
+    uid_of,
+)
+from dryrack.controllers.writes import Patch, Write
+
+Raw = dict[str, Any]
+
+FINALIZER = "batch.kubernetes.io/job-tracking"
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What is known about the ended pods of a job."""
+
+    succeeded: int
+    failed: int
+    uncounted_succeeded: tuple[str, ...]
+    uncounted_failed: tuple[str, ...]
+    indexes: frozenset[int]
+    """Those that have succeeded, where they matter."""
+
+    @property
+    def all_succeeded(self) -> int:
+        return self.succeeded + len(self.uncounted_succeeded)
+
+    @property
+    def all_failed(self) -> int:
+        return self.failed + len(self.uncounted_failed)
+
+    def to_status(self) -> Raw:
+        uncounted: Raw = {}
+        if self.uncounted_succeeded:
+            uncounted["succeeded"] = list(self.uncounted_succeeded)
+        if self.uncounted_failed:
+            uncounted["failed"] = list(self.uncounted_failed)
+        found: Raw = {"uncountedTerminatedPods": uncounted}
+        if self.succeeded:
+            found["succeeded"] = self.succeeded
+        if self.failed:
+            found["failed"] = self.failed
+        if self.indexes:
+            found["completedIndexes"] = index_text(self.indexes)
+        return found
+
+
+def count(job: Raw, pods: Sequence[Raw]) -> Count:
+    """The next state of the counting."""
+    status = status_of(job)
+    told = status.get("uncountedTerminatedPods") or {}
+    held = {uid_of(pod) for pod in pods if FINALIZER in finalizers_of(pod)}
+    good, bad = (list(told.get(key) or ()) for key in ("succeeded", "failed"))
+    # Without its finalizer a pod can only be counted by what was written down.
+    succeeded = int(status.get("succeeded") or 0) + sum(uid not in held for uid in good)
+    failed = int(status.get("failed") or 0) + sum(uid not in held for uid in bad)
+    ended = [pod for pod in pods if uid_of(pod) in held]
+    return Count(
+        succeeded,
+        failed,
+        _merged([uid for uid in good if uid in held], ended, "Succeeded"),
+        _merged([uid for uid in bad if uid in held], ended, "Failed"),
+        indexes_of(job, pods),
+    )
+
+
+def _merged(known: Sequence[str], pods: Sequence[Raw], phase: str) -> tuple[str, ...]:
+    found = [uid_of(pod) for pod in pods if status_of(pod).get("phase") == phase]
+    return tuple(sorted({*known, *found}))
+
+
+def set_free(job: Raw, pods: Sequence[Raw]) -> list[Write]:
+    """Takes the finalizer from pods that are written down."""
+    told = status_of(job).get("uncountedTerminatedPods") or {}
+    written = {*(told.get("succeeded") or ()), *(told.get("failed") or ())}
+    return [
+        without_finalizer(pod)
+        for pod in pods
+        if uid_of(pod) in written and FINALIZER in finalizers_of(pod)
+    ]
+
+
+def without_finalizer(pod: Raw) -> Write:
+    metadata = pod["metadata"]
+    left = [each for each in finalizers_of(pod) if each != FINALIZER]
+    patch = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    return Patch(PODS, name_of(pod), {"metadata": patch | {"finalizers": left or None}})
+
+
+def is_indexed(job: Raw) -> bool:
+    return (job.get("spec") or {}).get("completionMode") == "Indexed"
+
+
+def index_of(pod: Raw) -> int | None:
+    text = annotations_of(pod).get(INDEX, "")
+    return int(text) if text.isdigit() else None
+
+
+def indexes_of(job: Raw, pods: Sequence[Raw]) -> frozenset[int]:
+    """The completed indexes: those written down, and those of pods that have just succeeded."""
+    if not is_indexed(job):
+        return frozenset()
+    ended = (index_of(pod) for pod in pods if status_of(pod).get("phase") == "Succeeded")
+    written = parsed_indexes(status_of(job).get("completedIndexes") or "")
+    return written | {each for each in ended if each is not None}
+
+
+def parsed_indexes(text: str) -> frozenset[int]:
+    """ "0,2-4" in numbers."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def index_text(indexes: frozenset[int]) -> str:
+    """Numbers as "0,2-4"."""
+    runs: list[list[int]] = []
+    for index in sorted(indexes):
+        if runs and runs[-1][1] == index - 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ",".join(f"{a}" if a == b else f"{a},{b}" if b == a + 1 else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,187 @@
+"""As many pods as a replica set wants, and its status."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from dryrack.client.endpoints import PODS, REPLICA_SETS
+from dryrack.client.informer import Name, name_of
+from dryrack.client.timekeeping import seconds_of
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    annotations_of,
+    condition_of,
+    is_deleted,
+    is_ready,
+    is_terminal,
+    labels_of,
+    spec_of,
+    status_of,
+    uid_of,
+)
+from dryrack.controllers.workloads import (
+    Candidates,
+    family_of,
+    is_active,
+    is_available,
+    owner_key,
+    pod_from,
+    waits_for_availability,
+)
+from dryrack.controllers.writes import (
+    NOTHING,
+    Create,
+    Delete,
+    Plan,
+    Report,
+    Surroundings,
+    Update,
+    Write,
+)
+
+Raw = dict[str, Any]
+
+# The most pods that one look at a replica set makes or deletes.
+BURST = 500
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def plan(replica_set: Raw, candidates: Sequence[Raw], now: float) -> Plan:
+    """The pods that are missing or too many, and the status as it is."""
+    family = family_of(replica_set, REPLICA_SETS, candidates)
+    if family.writes:
+        return Plan(family.writes)
+    writes = [*_scaled(replica_set, family.members), *_status(replica_set, family.members, now)]
+    min_ready = spec_of(replica_set).get("minReadySeconds") or 0
+    return Plan(tuple(writes), waits_for_availability(family.members, min_ready, now))
+
+
+def _scaled(replica_set: Raw, pods: Sequence[Raw]) -> list[Write]:
+    if is_deleted(replica_set):
+        return []
+    active = [pod for pod in pods if is_active(pod)]
+    missing = _replicas(replica_set) - len(active)
+    if missing > 0:
+        return [_creation(replica_set) for _ in range(min(missing, BURST))]
+    doomed = least_wanted(active)[: min(-missing, BURST)]
+    return [write for pod in doomed for write in _deletion(replica_set, pod)]
+
+
+def _creation(replica_set: Raw) -> Write:
+    template = spec_of(replica_set).get("template") or {}
+    return Create(
+        PODS,
+        pod_from(template, replica_set, REPLICA_SETS),
+        refused=Report(replica_set, "Warning", "FailedCreate", "Error creating: {}"),
+        accepted=Report(replica_set, "Normal", "SuccessfulCreate", "Created pod: {}"),
+    )
+
+
+def _deletion(replica_set: Raw, pod: Raw) -> tuple[Write, Write]:
+    message = f"Deleted pod: {pod['metadata']['name']}"
+    return (
+        Delete(PODS, name_of(pod), uid_of(pod)),
+        Report(replica_set, "Normal", "SuccessfulDelete", message),
+    )
+
+
+def least_wanted(pods: Sequence[Raw]) -> list[Raw]:
+    """
+    The pods in the order in which they are given up.
+
+    Those that run least go first: not bound, not running, not ready; then the cheap ones, those
+    that share a node with many others, the recently ready, the often restarted, the young.
+    """
+    crowd = Counter(spec_of(pod).get("nodeName", "") for pod in pods if is_ready(pod))
+
+    def rank(pod: Raw) -> tuple[Any, ...]:
+        return (
+            bool(spec_of(pod).get("nodeName")),
+            ("Pending", "Unknown", "Running").index(status_of(pod).get("phase") or "Pending"),
+            is_ready(pod),
+            _cost(pod),
+            -crowd[spec_of(pod).get("nodeName", "")],
+            -_ready_since(pod),
+            -_restarts(pod),
+            -seconds_of(pod["metadata"]["creationTimestamp"]),
+            name_of(pod),
+        )
+
+    return sorted(pods, key=rank)
+
+
+def _cost(pod: Raw) -> int:
+    try:
+        return int(annotations_of(pod).get(DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def _ready_since(pod: Raw) -> float:
+    condition = condition_of(pod, "Ready")
+    since = condition.get("lastTransitionTime") if condition and is_ready(pod) else None
+    return seconds_of(since) if since else 0.0
+
+
+def _restarts(pod: Raw) -> int:
+    statuses = status_of(pod).get("containerStatuses") or ()
+    return max((each.get("restartCount", 0) for each in statuses), default=0)
+
+
+def _replicas(replica_set: Raw) -> int:
+    found = spec_of(replica_set).get("replicas")
+    return 1 if found is None else int(found)
+
+
+def _status(replica_set: Raw, pods: Sequence[Raw], now: float) -> list[Write]:
+    living = [pod for pod in pods if not is_terminal(pod)]
+    active = [pod for pod in living if not is_deleted(pod)]
+    template = (spec_of(replica_set).get("template") or {}).get("metadata") or {}
+    labels = (template.get("labels") or {}).items()
+    min_ready = spec_of(replica_set).get("minReadySeconds") or 0
+    counted = {
+        "replicas": len(active),
+        "fullyLabeledReplicas": sum(labels <= labels_of(pod).items() for pod in active),
+        "readyReplicas": sum(is_ready(pod) for pod in active),
+        "availableReplicas": sum(is_available(pod, min_ready, now) for pod in active),
+        "terminatingReplicas": len(living) - len(active),
+        "observedGeneration": replica_set["metadata"].get("generation"),
+    }
+    old = status_of(replica_set)
+    status = {key: value for key, value in (old | counted).items() if value}
+    status |= {"replicas": len(active), "terminatingReplicas": counted["terminatingReplicas"]}
+    return [Update(REPLICA_SETS, replica_set | {"status": status}, "status")] * (status != old)
+
+
+class Replication:
+    """Watches replica sets and pods."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._clock = around.clock
+        self._sets = around.informers.of(REPLICA_SETS)
+        self._pods = around.informers.of(PODS)
+        self._candidates = Candidates(self._pods)
+        self._loop: Loop[Name] = Loop(
+            around, "replicaset-controller", self._decide, reads=(self._sets, self._pods)
+        )
+        self._sets.listen(self._on_set)
+        self._pods.listen(self._on_pod)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_set(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(name_of(new))
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        for pod in (old, new):
+            if pod is not None and (key := owner_key(pod, REPLICA_SETS)):
+                self._loop.queue.add(key)
+
+    async def _decide(self, name: Name) -> Plan:
+        replica_set = self._sets.objects.get(name)
+        if replica_set is None:
+            return NOTHING
+        return plan(replica_set, self._candidates.of(replica_set), self._clock.now())

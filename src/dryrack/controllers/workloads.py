@@ -1,0 +1,181 @@
+"""
+What all kinds that make pods share: whose pod is it, is it available, how does a new one look.
+"""
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any
+
+import msgspec
+
+from dryrack.client.endpoints import PODS, Endpoint
+from dryrack.client.informer import Index, Informer, Name, name_of
+from dryrack.client.timekeeping import seconds_of
+from dryrack.controllers.objects import (
+    condition_of,
+    controller_of,
+    controller_reference,
+    controller_uids,
+    is_controlled_by,
+    is_deleted,
+    is_ready,
+    is_terminal,
+    labels_of,
+    owners_of,
+    spec_of,
+    uid_of,
+)
+from dryrack.controllers.writes import Patch, Write
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.selectors import matches_labels
+
+Raw = dict[str, Any]
+
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+# Characters of which no bad word can be made: neither vowels nor what looks like them.
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def template_hash(template: Raw, collisions: int = 0) -> str:
+    """A short name for a pod template: equal templates have equal ones."""
+    number = zlib.crc32(_canonical(template))
+    if collisions:
+        number = zlib.crc32(str(collisions).encode(), number)
+    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(number))
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The objects that somebody controls, and what is needed to set the others right."""
+
+    members: tuple[Raw, ...]
+    writes: tuple[Write, ...] = ()
+
+
+def family_of(
+    owner: Raw, endpoint: Endpoint, candidates: Iterable[Raw], *, of: Endpoint = PODS
+) -> Family:
+    """
+    Which candidates belong to an owner by its selector.
+
+    A matching orphan is adopted, a member that no longer matches is released. While such writes
+    are due, the members are not complete.
+    """
+    selector = decode(spec_of(owner).get("selector") or {}, LabelSelector)
+    members, writes = [], []
+    for candidate in candidates:
+        matches = matches_labels(selector, labels_of(candidate))
+        if is_controlled_by(candidate, owner):
+            if matches:
+                members.append(candidate)
+            elif not is_deleted(owner):
+                writes.append(_released(candidate, owner, of))
+        elif matches and _is_free(candidate) and not is_deleted(owner):
+            writes.append(_adopted(candidate, owner, endpoint, of=of))
+    return Family(tuple(members), tuple(writes))
+
+
+def _is_free(candidate: Raw) -> bool:
+    over = is_deleted(candidate) or is_terminal(candidate)
+    return controller_of(candidate) is None and not over
+
+
+def _adopted(candidate: Raw, owner: Raw, endpoint: Endpoint, *, of: Endpoint) -> Write:
+    owners = [*owners_of(candidate), controller_reference(owner, endpoint)]
+    return _with_owners(candidate, owners, of)
+
+
+def _released(candidate: Raw, owner: Raw, of: Endpoint) -> Write:
+    owners = [each for each in owners_of(candidate) if each["uid"] != uid_of(owner)]
+    return _with_owners(candidate, owners, of)
+
+
+def _with_owners(candidate: Raw, owners: list[Raw], of: Endpoint) -> Write:
+    metadata = candidate["metadata"]
+    identity = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    patch = {"metadata": identity | {"ownerReferences": owners or None}}
+    return Patch(of, name_of(candidate), patch)
+
+
+class Candidates:
+    """Finds what may belong to an owner: what it controls, and orphans of its namespace."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._controlled: Index = informer.index("controller", controller_uids)
+        self._orphans: Index = informer.index("orphans", _orphan_keys)
+
+    def of(self, owner: Raw) -> tuple[Raw, ...]:
+        return self.controlled(owner) + self._orphans.get(owner["metadata"]["namespace"])
+
+    def controlled(self, owner: Raw) -> tuple[Raw, ...]:
+        return self._controlled.get(uid_of(owner))
+
+
+def _orphan_keys(obj: Raw) -> Sequence[str]:
+    return (obj["metadata"].get("namespace", ""),) if controller_of(obj) is None else ()
+
+
+def owner_key(obj: Raw, endpoint: Endpoint) -> Name | None:
+    """The name of the controller of that kind, if it has one."""
+    owner = controller_of(obj)
+    if owner is None or owner["kind"] != endpoint.kind:
+        return None
+    if owner["apiVersion"].rpartition("/")[0] != endpoint.group:
+        return None
+    return Name(obj["metadata"].get("namespace", ""), owner["name"])
+
+
+def pod_from(template: Raw, owner: Raw, endpoint: Endpoint) -> Raw:
+    """A new pod, as its owner's template has it."""
+    given = template.get("metadata") or {}
+    metadata: Raw = {
+        "namespace": owner["metadata"]["namespace"],
+        "generateName": f"{owner['metadata']['name']}-",
+        "ownerReferences": [controller_reference(owner, endpoint)],
+    }
+    for key in ("labels", "annotations", "finalizers"):
+        if given.get(key):
+            metadata[key] = given[key]
+    return {"metadata": metadata, "spec": template.get("spec") or {}}
+
+
+def is_active(pod: Raw) -> bool:
+    """Whether a pod counts as one of the wanted."""
+    return not is_terminal(pod) and not is_deleted(pod)
+
+
+def is_available(pod: Raw, min_ready_seconds: float, now: float) -> bool:
+    """Whether a pod has been ready for long enough."""
+    return is_ready(pod) and available_in(pod, min_ready_seconds, now) <= 0
+
+
+def available_in(pod: Raw, min_ready_seconds: float, now: float) -> float:
+    """In how many seconds a ready pod becomes available."""
+    condition = condition_of(pod, "Ready")
+    if condition is None or not min_ready_seconds:
+        return 0.0
+    since = condition.get("lastTransitionTime")
+    return seconds_of(since) + min_ready_seconds - now if since else 0.0
+
+
+def waits_for_availability(
+    pods: Iterable[Raw], min_ready_seconds: float, now: float
+) -> float | None:
+    """When to look again because time alone makes a pod available."""
+    waits = (available_in(pod, min_ready_seconds, now) for pod in pods if is_ready(pod))
+    return min((each for each in waits if each > 0), default=None)
+
+
+def scaled_value(
+    value: int | str | None, total: int, *, default: int | str, rounds_up: bool
+) -> int:
+    """An absolute number, or a percentage of a total."""
+    value = default if value is None else value
+    if isinstance(value, int):
+        return value
+    share = int(value.rstrip("%")) * total / 100
+    return ceil(share) if rounds_up else floor(share)
