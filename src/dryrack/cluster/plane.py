@@ -15,6 +15,7 @@ from dryrack.apiserver.authentication import reviews as user_reviews
 from dryrack.apiserver.authentication.tokens import Tokens
 from dryrack.apiserver.authorization import AlwaysAllow, Authorization, Rbac, authorizer
 from dryrack.apiserver.authorization import reviews as access_reviews
+from dryrack.apiserver.custom.serving import CustomKinds
 from dryrack.apiserver.discovery import DiscoveryPages
 from dryrack.apiserver.openapi import OpenApiPages
 from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
@@ -95,13 +96,15 @@ def build(options: PlaneOptions) -> Plane:
     )
     handlers = {**user_reviews.handlers(tokens), **access_reviews.handlers(authorization)}
     registry = Registry(builtin.resources(_Behaviours(handlers)))
+    custom = CustomKinds()
     server = ApiServer(
         store,
         registry,
         clock=options.clock,
         chance=options.chance,
-        seams=_seams(registry, store, authorization),
+        seams=_seams(registry, store, authorization, custom),
     )
+    custom.attach(server)
     bootstrap = Bootstrap(store, options.clock, options.chance)
     bootstrap.essentials()
     if options.authorization is AuthorizationMode.RBAC:
@@ -115,7 +118,9 @@ def _store(journal: SqliteJournal | None) -> Store:
     return Store.restore(journal.records(), journal, revision=journal.revision())
 
 
-def _seams(registry: Registry, store: Store, authorization: Authorization) -> Seams:
+def _seams(
+    registry: Registry, store: Store, authorization: Authorization, custom: CustomKinds
+) -> Seams:
     metrics = pages.MetricsPage(
         lambda: {resource: store.count(resource) for resource in store.resources()}
     )
@@ -124,7 +129,7 @@ def _seams(registry: Registry, store: Store, authorization: Authorization) -> Se
         shapes=GoShapes(),
         management=Management(source),
         patching=AllPatches(source),
-        tables=PrintedTables(),
+        tables=PrintedTables(custom.shape),
         pages=(
             pages.HealthPages(),
             access_reviews.PathGuard(authorization),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.apiserver.custom.definition import DefinitionStrategy
 from dryrack.apiserver.strategies.devices import MODELS, DeviceStrategy
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.convert import GROUP
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 def strategy_of(kind: Builtin) -> Strategy:
     """The strategy of a built-in kind; a plain one for those that need no other."""
+    if kind.kind == "CustomResourceDefinition":
+        return DefinitionStrategy()
     has_status = any(part.name == "status" for part in kind.parts)
     if kind.group == GROUP and kind.kind in MODELS:
         return DeviceStrategy(

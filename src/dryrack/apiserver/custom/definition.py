@@ -1,0 +1,171 @@
+"""
+How definitions themselves are completed, checked and deleted.
+
+A definition names the kind it defines; what becomes of the names is written into its status by
+the server. It is never gone at once: its objects go first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.custom.definition_problems import definition_problems, name_problem
+from dryrack.apiserver.strategy import PlainStrategy, Write, keep_status, object_meta, status_only
+from dryrack.kinds.validation.meta import (
+    Naming,
+    common_metadata,
+    common_metadata_change,
+    metadata,
+    metadata_change,
+)
+from dryrack.kinds.validation.names import path_segment
+from dryrack.kinds.validation.problems import FieldProblem, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Raw = dict[str, Any]
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+# The name follows from the contents, and is judged together with them.
+_NAMING = Naming(path_segment, None)
+
+
+class DefinitionStrategy(PlainStrategy):
+    """The strategy of CustomResourceDefinitions."""
+
+    updates_unconditionally = False
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False, naming=_NAMING, has_status=True)
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        spec = obj.get("spec") or {}
+        filled = {
+            **spec,
+            "names": _names(spec.get("names") or {}),
+            "conversion": spec.get("conversion") or {"strategy": "None"},
+        }
+        return {**obj, "spec": filled, "status": _status(obj, filled)}
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        stored = obj["status"].get("storedVersions")
+        names = {"plural": "", "kind": ""}
+        status = {"conditions": None, "acceptedNames": names, "storedVersions": stored}
+        meta = {**obj["metadata"], "generation": 1}
+        return {**obj, "metadata": meta, "status": status}
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        if write.subresource == "status":
+            return status_only(obj, old)
+        kept = keep_status(obj, old)
+        kept["status"] = _with_stored_version(kept)
+        if kept.get("spec") == old.get("spec"):
+            return kept
+        generation = (old["metadata"].get("generation") or 0) + 1
+        return {**kept, "metadata": {**kept["metadata"], "generation": generation}}
+
+    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        meta = object_meta(obj)
+        named = name_problem(obj)
+        found = [
+            *metadata(meta, self.naming, namespaced=False),
+            *((invalid("metadata.name", meta.name, named),) if named else ()),
+            *definition_problems(obj),
+        ]
+        return found or tuple(common_metadata(meta, namespaced=False))
+
+    def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        meta, before = object_meta(obj), object_meta(old)
+        found = [
+            *common_metadata_change(meta, before, namespaced=False),
+            *metadata_change(meta, before),
+        ]
+        if write.subresource == "status":
+            return found
+        return [*found, *definition_problems(obj), *_unchangeable(obj, old)]
+
+    def prepare_delete(self, obj: Raw, write: Write) -> Raw:
+        meta = obj["metadata"]
+        finalizers = meta.get("finalizers") or []
+        if CLEANUP not in finalizers:
+            finalizers = [*finalizers, CLEANUP]
+        condition = {
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": write.now,
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; "
+            "CustomResource deletion will begin soon",
+        }
+        status = with_condition(obj.get("status") or {}, condition)
+        return {**obj, "metadata": {**meta, "finalizers": finalizers}, "status": status}
+
+    def is_held(self, obj: Raw) -> bool:
+        return "deletionTimestamp" not in obj["metadata"]
+
+
+def _names(names: Raw) -> Raw:
+    kind = names.get("kind") or ""
+    filled = dict(names)
+    if not names.get("singular") and kind:
+        filled["singular"] = kind.lower()
+    if not names.get("listKind") and kind:
+        filled["listKind"] = f"{kind}List"
+    return filled
+
+
+def _status(obj: Raw, spec: Raw) -> Raw:
+    status: Raw = dict(obj.get("status") or {})
+    if not status.get("storedVersions"):
+        stored = [v.get("name") for v in spec.get("versions") or () if v.get("storage")][:1]
+        if stored:
+            status["storedVersions"] = stored
+    return status
+
+
+def _with_stored_version(obj: Raw) -> Raw:
+    """A version that becomes the stored one is noted, since objects may be left in the others."""
+    status: Raw = dict(obj.get("status") or {})
+    stored = list(status.get("storedVersions") or ())
+    for version in (obj.get("spec") or {}).get("versions") or ():
+        if version.get("storage") and version.get("name") not in stored:
+            stored.append(version["name"])
+    return {**status, "storedVersions": stored}
+
+
+def _unchangeable(obj: Raw, old: Raw) -> list[FieldProblem]:
+    new, before = obj.get("spec") or {}, old.get("spec") or {}
+    paths: list[tuple[str, ...]] = [("group",), ("names", "plural")]
+    if condition_of(old, "Established").get("status") == "True":
+        paths = [("scope",), ("names", "kind"), *paths]
+    found = []
+    for path in paths:
+        now, then = _at(new, path), _at(before, path)
+        if now != then:
+            found.append(invalid(f"spec.{'.'.join(path)}", now, "field is immutable"))
+    return found
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = (value or {}).get(key)
+    return value or ""
+
+
+def condition_of(definition: Raw, kind: str) -> Raw:
+    """A condition by its type; nothing if it is not there."""
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == kind), {})
+
+
+def with_condition(status: Raw, condition: Raw) -> Raw:
+    """A status with a condition; if nothing about it changes, since when it holds stays."""
+    conditions = list(status.get("conditions") or ())
+    for index, each in enumerate(conditions):
+        if each.get("type") == condition["type"]:
+            same = each.get("status") == condition["status"]
+            since = each["lastTransitionTime"] if same else condition["lastTransitionTime"]
+            conditions[index] = {**condition, "lastTransitionTime": since}
+            return {**status, "conditions": conditions}
+    return {**status, "conditions": [*conditions, condition]}

@@ -1,0 +1,74 @@
+"""
+Defaults of custom kinds, and the removal of what their schema does not know.
+
+Both answer with a new object where anything changes; what comes in is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = Mapping[str, Any]
+_META = ("apiVersion", "kind", "metadata")
+
+
+def with_defaults(schema: Schema, value: Any) -> Any:
+    """A value with the defaults of everything that is missing, or null where it must not be."""
+    if isinstance(value, dict):
+        return _object(schema, value)
+    items = schema.get("items")
+    if isinstance(value, list) and isinstance(items, dict):
+        return [with_defaults(items, _replaced_null(items, item)) for item in value]
+    return value
+
+
+def _object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    filled = {}
+    for name, inner in value.items():
+        place = properties.get(name, additional)
+        if not isinstance(place, dict):
+            filled[name] = inner
+        elif not _is_wrong_null(place, inner) or name not in properties:
+            filled[name] = with_defaults(place, _replaced_null(place, inner))
+        elif "default" in place:
+            filled[name] = with_defaults(place, place["default"])
+    for name, place in properties.items():
+        if name not in value and place.get("default") is not None:
+            filled[name] = with_defaults(place, place["default"])
+    return filled
+
+
+def _is_wrong_null(schema: Schema, value: Any) -> bool:
+    return value is None and not schema.get("nullable")
+
+
+def _replaced_null(schema: Schema, value: Any) -> Any:
+    return schema.get("default") if _is_wrong_null(schema, value) else value
+
+
+def pruned(schema: Schema, value: Any, *, is_root: bool = True) -> Any:
+    """A value without the fields that its schema does not know."""
+    if isinstance(value, list):
+        items = schema.get("items")
+        return [pruned(items, item, is_root=False) for item in value] if items else value
+    if not isinstance(value, dict):
+        return value
+    keeps = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    has_meta = is_root or bool(schema.get("x-kubernetes-embedded-resource"))
+    kept = {}
+    for name, inner in value.items():
+        place = _place(schema, name)
+        if has_meta and name in _META:
+            kept[name] = inner
+        elif place is not None:
+            kept[name] = pruned(place, inner, is_root=False)
+        elif keeps or schema.get("additionalProperties") is True:
+            kept[name] = inner
+    return kept
+
+
+def _place(schema: Schema, name: str) -> Schema | None:
+    place = (schema.get("properties") or {}).get(name, schema.get("additionalProperties"))
+    return place if isinstance(place, dict) else None

@@ -1,0 +1,64 @@
+"""Whether lists that are sets or maps hold nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from dryrack.kinds.validation.problems import FieldProblem, duplicate, invalid
+
+Schema = Mapping[str, Any]
+
+
+def duplicates(schema: Schema, value: Any, path: str = "") -> Iterator[FieldProblem]:
+    """Every item that is there twice, in all lists at and below a value."""
+    if isinstance(value, list):
+        yield from _in_list(schema, value, path)
+    elif isinstance(value, dict):
+        yield from _in_object(schema, value, path)
+
+
+def _in_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[FieldProblem]:
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    for name in sorted(value):
+        if name in properties:
+            yield from duplicates(properties[name], value[name], f"{path}.{name}" if path else name)
+        elif isinstance(additional, dict):
+            yield from duplicates(additional, value[name], f"{path}[{name}]")
+
+
+def _in_list(schema: Schema, value: list[Any], path: str) -> Iterator[FieldProblem]:
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            for index in _repeated(value):
+                yield duplicate(f"{path}[{index}]", value[index])
+        case "map":
+            yield from _in_map(schema, value, path)
+    items = schema.get("items")
+    if isinstance(items, dict):
+        for index, item in enumerate(value):
+            yield from duplicates(items, item, f"{path}[{index}]")
+
+
+def _in_map(schema: Schema, value: list[Any], path: str) -> Iterator[FieldProblem]:
+    for index, item in enumerate(value):
+        if item is not None and not isinstance(item, dict):
+            detail = "must be an object for an array of list-type map"
+            yield invalid(f"{path}[{index}]", item, detail)
+            return
+    names = schema.get("x-kubernetes-list-map-keys") or ()
+    keys = [{name: (item or {})[name] for name in names if name in (item or {})} for item in value]
+    for index in _repeated(keys):
+        yield duplicate(f"{path}[{index}]", keys[index])
+
+
+def _repeated(values: list[Any]) -> Iterator[int]:
+    """Where each value is found for the second time."""
+    seen: dict[bytes, int] = {}
+    for index, value in enumerate(values):
+        text = msgspec.json.encode(value, order="sorted")
+        seen[text] = seen.get(text, 0) + 1
+        if seen[text] == 2:
+            yield index

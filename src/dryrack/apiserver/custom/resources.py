@@ -1,0 +1,111 @@
+"""The resources that a definition defines: one for each version that is served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.custom.columns import shape_of_columns
+from dryrack.apiserver.custom.definition_problems import schema_of
+from dryrack.apiserver.custom.jsonpath import JsonPath, JsonPathError, parse
+from dryrack.apiserver.custom.rules import compiled
+from dryrack.apiserver.custom.scale import ScalePaths
+from dryrack.apiserver.custom.scaling import scale_subresource
+from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
+from dryrack.apiserver.registry import STATUS, Resource, Subresource
+from dryrack.apiserver.versions import version_order
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.tables.columns import Shape
+
+Raw = dict[str, Any]
+
+# In the order in which the real server tells them.
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+
+
+def resources_of(definition: Raw) -> list[tuple[Resource, Shape]]:
+    """Each served version, with the table of its objects."""
+    spec = definition["spec"]
+    versions = spec["versions"]
+    kept = next(version for version in versions if version.get("storage"))
+    return [
+        (_resource(spec, version, kept), shape_of_columns(version.get("additionalPrinterColumns")))
+        for version in versions
+        if version.get("served")
+    ]
+
+
+def _resource(spec: Raw, version: Raw, kept: Raw) -> Resource:
+    names = spec["names"]
+    return Resource(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        strategy=_strategy(spec, version, kept),
+        singular=names["singular"],
+        list_kind=names["listKind"],
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        verbs=_VERBS,
+        subresources=_subresources(version),
+        storage_version=kept["name"],
+        schema=schema_of(version) or {"type": "object"},
+        deprecation=_deprecation(spec, version),
+    )
+
+
+def _strategy(spec: Raw, version: Raw, kept: Raw) -> CustomStrategy:
+    schema = schema_of(version) or {"type": "object"}
+    subresources = version.get("subresources") or {}
+    return CustomStrategy(
+        api_version=f"{spec['group']}/{version['name']}",
+        kind=spec["names"]["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        schema=schema,
+        kept=Kept(f"{spec['group']}/{kept['name']}", schema_of(kept) or {"type": "object"}),
+        rules=compiled(schema),
+        has_status="status" in subresources,
+        scale=ScalePaths.of(subresources.get("scale")),
+        selectable=_selectable(version),
+    )
+
+
+def _subresources(version: Raw) -> dict[str, Subresource]:
+    raw = version.get("subresources") or {}
+    found: dict[str, Subresource] = {}
+    paths = ScalePaths.of(raw.get("scale"))
+    if paths is not None:
+        found["scale"] = scale_subresource(paths)
+    if "status" in raw:
+        found["status"] = STATUS
+    return found
+
+
+def _selectable(version: Raw) -> dict[str, JsonPath]:
+    found: dict[str, JsonPath] = {}
+    for entry in version.get("selectableFields") or ():
+        try:
+            found[entry["jsonPath"].removeprefix(".")] = parse(entry["jsonPath"])
+        except JsonPathError:
+            continue
+    return found
+
+
+def _deprecation(spec: Raw, version: Raw) -> str:
+    if not version.get("deprecated"):
+        return ""
+    if warning := version.get("deprecationWarning"):
+        return str(warning)
+    group, kind = spec["group"], spec["names"]["kind"]
+    told = f"{group}/{version['name']} {kind} is deprecated"
+    better = _better(spec, version["name"])
+    return f"{told}; use {group}/{better} {kind}" if better else told
+
+
+def _better(spec: Raw, name: str) -> str:
+    """The best version that is served, is not deprecated, and is better than the one asked for."""
+    usable = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
+    best = min(usable, key=version_order, default="")
+    return best if best and version_order(best) < version_order(name) else ""

@@ -1,0 +1,165 @@
+"""
+From definitions to resources that are served.
+
+Whoever writes a definition finds its kind served by the time of the next request: the registry
+follows the store within the write itself. What the server has to say about a definition, whether
+its names were free and that its objects are being deleted, it writes right after, when the write
+that led to it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.custom.acceptance import settled
+from dryrack.apiserver.custom.definition import CLEANUP, condition_of
+from dryrack.apiserver.custom.resources import resources_of
+from dryrack.apiserver.deletion import DeleteOptions
+from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.writing import Order, Proposal
+from dryrack.client.transport import User
+from dryrack.store import EventType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.server import ApiServer
+    from dryrack.apiserver.tables.columns import Shape
+    from dryrack.store import Event
+
+Raw = dict[str, Any]
+
+STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
+_APISERVER = User("system:apiserver", ("system:masters",))
+
+
+class CustomKinds:
+    """Serves what the definitions in a store define."""
+
+    def __init__(self) -> None:
+        self._server: ApiServer | None = None
+        self._served: dict[str, tuple[Resource, ...]] = {}
+        self._shapes: dict[tuple[str, str], Shape] = {}
+        self._watched: dict[str, Callable[[], None]] = {}
+        self._is_due = False
+
+    def shape(self, resource: Resource) -> Shape | None:
+        """The table of a custom kind; None for all others."""
+        return self._shapes.get((resource.storage, resource.version))
+
+    def attach(self, server: ApiServer) -> None:
+        """Follows the store of a server from now on, beginning with what is there."""
+        assert self._server is None, "one registry follows one store"
+        self._server = server
+        server.store.subscribe(STORAGE, self._on_definition)
+        for stored in server.store.list(STORAGE, None)[0]:
+            self._serve(stored.object)
+
+    def _on_definition(self, event: Event) -> None:
+        name = event.stored.key.name
+        if event.type is EventType.DELETED:
+            self._withdraw(name)
+        else:
+            self._serve(event.stored.object)
+        self._come_back()
+
+    def _come_back(self) -> None:
+        """Settles what is open once the write that is under way is done."""
+        if self._is_due:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            # Nobody is serving yet; what is open is settled by the first write that is served.
+            return
+        self._is_due = True
+        loop.call_soon(self._settle)
+
+    def _serve(self, definition: Raw) -> None:
+        registry = self._attached.registry
+        name = definition["metadata"]["name"]
+        self._withdraw(name)
+        others = [each for each in self._definitions() if each["metadata"]["name"] != name]
+        status = settled(definition, others, "")
+        if condition_of({"status": status}, "Established").get("status") != "True":
+            return
+        made = resources_of(definition)
+        self._served[name] = tuple(resource for resource, _ in made)
+        for resource, shape in made:
+            self._shapes[resource.storage, resource.version] = shape
+        registry.add(*self._served[name])
+
+    def _withdraw(self, name: str) -> None:
+        for resource in self._served.pop(name, ()):
+            self._attached.registry.remove(resource.group, resource.version, resource.plural)
+            self._shapes.pop((resource.storage, resource.version), None)
+
+    @property
+    def _attached(self) -> ApiServer:
+        assert self._server is not None, "attach comes first"
+        return self._server
+
+    def _definitions(self) -> list[Raw]:
+        return [stored.object for stored in self._attached.store.list(STORAGE, None)[0]]
+
+    def _settle(self) -> None:
+        self._is_due = False
+        for definition in self._definitions():
+            if "deletionTimestamp" in definition["metadata"]:
+                self._end(definition)
+            else:
+                self._settle_status(definition)
+
+    def _settle_status(self, definition: Raw) -> None:
+        name = definition["metadata"]["name"]
+        others = [each for each in self._definitions() if each["metadata"]["name"] != name]
+        status = settled(definition, others, timestamp(self._attached.clock.now()))
+        if status != definition.get("status"):
+            self._write(definition, {**definition, "status": status}, subresource="status")
+
+    def _end(self, definition: Raw) -> None:
+        """Deletes the objects of a kind, and when all are gone lets its definition go."""
+        finalizers = definition["metadata"].get("finalizers") or []
+        if CLEANUP not in finalizers:
+            return
+        name = definition["metadata"]["name"]
+        storage = f"{definition['spec']['names']['plural']}.{definition['spec']['group']}"
+        self._delete_all(storage)
+        store = self._attached.store
+        if store.list(storage, None)[0]:
+            # Somebody's finalizers hold the rest.
+            if name not in self._watched:
+                self._watched[name] = store.subscribe(storage, lambda _: self._come_back())
+            return
+        self._watched.pop(name, lambda: None)()
+        kept = [each for each in finalizers if each != CLEANUP]
+        meta = {**definition["metadata"], "finalizers": kept}
+        self._write(definition, {**definition, "metadata": meta})
+
+    def _delete_all(self, storage: str) -> None:
+        server = self._attached
+        resource = server.registry.stored_as(storage)
+        found = server.store.list(storage, None)[0]
+        waiting = tuple(s for s in found if "deletionTimestamp" not in s.object["metadata"])
+        if resource is not None and waiting:
+            order = Order(resource, "", "", _APISERVER, manager="kube-apiserver")
+            server.verbs.deleter.delete_all(order, DeleteOptions(), waiting)
+
+    def _write(self, old: Raw, new: Raw, *, subresource: str = "") -> None:
+        server = self._attached
+        resource = server.registry.stored_as(STORAGE)
+        assert resource is not None, "definitions are built in"
+        order = Order(
+            resource,
+            "",
+            old["metadata"]["name"],
+            _APISERVER,
+            subresource=subresource,
+            manager="kube-apiserver",
+        )
+        stored = server.store.get(order.key)
+        assert stored is not None, "nobody writes in between"
+        meta = {**new["metadata"], "resourceVersion": str(stored.revision)}
+        server.verbs.writer.update(order, lambda _: Proposal({**new, "metadata": meta}, False))

@@ -1,0 +1,188 @@
+"""
+How objects of a custom kind are completed, checked and kept.
+
+Everything comes from one version of a definition: the schema, the rules, and which subresources
+there are. Objects are stored in the version that the definition names; between versions nothing
+but the name of the version changes, and what the stored version's schema does not know is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.custom.embedded import nameless
+from dryrack.apiserver.custom.filling import pruned, with_defaults
+from dryrack.apiserver.custom.lists import duplicates
+from dryrack.apiserver.custom.rules import Ruled, broken
+from dryrack.apiserver.custom.scale import ScalePaths, scale_problems
+from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, problems
+from dryrack.apiserver.gotext import plain
+from dryrack.apiserver.strategy import (
+    PlainStrategy,
+    Write,
+    keep_status,
+    object_meta,
+    status_only,
+)
+from dryrack.kinds.validation.meta import (
+    SUBDOMAIN,
+    common_metadata,
+    common_metadata_change,
+    metadata,
+    metadata_change,
+)
+from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.custom.jsonpath import JsonPath
+
+Raw = dict[str, Any]
+Schema = Mapping[str, Any]
+
+# Rules are not tried on objects that a rule could not rely on.
+_BLOCKING = {
+    Reason.NOT_SUPPORTED,
+    Reason.REQUIRED,
+    Reason.TOO_LONG,
+    Reason.TOO_MANY,
+    Reason.TYPE_INVALID,
+}
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The version in which objects are stored."""
+
+    api_version: str
+    schema: Schema
+
+
+class CustomStrategy(PlainStrategy):
+    """The strategy of one version of a custom kind."""
+
+    updates_unconditionally = False
+
+    def __init__(
+        self,
+        *,
+        api_version: str,
+        kind: str,
+        namespaced: bool,
+        schema: Schema,
+        kept: Kept,
+        rules: Ruled | None = None,
+        has_status: bool = False,
+        scale: ScalePaths | None = None,
+        selectable: Mapping[str, JsonPath] | None = None,
+    ) -> None:
+        super().__init__(namespaced=namespaced, has_status=has_status)
+        self._api_version = api_version
+        self._kind = kind
+        self._schema = schema
+        self._kept = kept
+        self._rules = rules
+        self._scale = scale
+        self._selectable = dict(selectable or {})
+        self.selectable_fields = tuple(self._selectable)
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        filled: Raw = with_defaults(self._schema, obj)
+        return filled
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        made = super().prepare_create(obj, write)
+        return {**made, "metadata": {**made["metadata"], "generation": 1}}
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        if self.has_status and write.subresource == "status":
+            return status_only(obj, old)
+        kept = keep_status(obj, old) if self.has_status else obj
+        if _without_metadata(kept) == _without_metadata(old):
+            return kept
+        generation = (old["metadata"].get("generation") or 0) + 1
+        return {**kept, "metadata": {**kept["metadata"], "generation": generation}}
+
+    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        named = list(self._identity(obj))
+        if named:
+            return named
+        meta = object_meta(obj)
+        found = [
+            *metadata(meta, SUBDOMAIN, namespaced=self.namespaced),
+            *self._problems(obj, NO_OLD),
+        ]
+        return found or tuple(common_metadata(meta, namespaced=self.namespaced))
+
+    def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        named = list(self._identity(obj))
+        if named:
+            return named
+        meta, before = object_meta(obj), object_meta(old)
+        found = [
+            *common_metadata_change(meta, before, namespaced=self.namespaced),
+            *metadata_change(meta, before),
+        ]
+        if write.subresource == "status":
+            return [*found, *self._status_problems(obj, old)]
+        return [*found, *self._problems(obj, old)]
+
+    def _identity(self, obj: Raw) -> Iterator[FieldProblem]:
+        for name, wanted in (("kind", self._kind), ("apiVersion", self._api_version)):
+            if obj.get(name) != wanted:
+                yield invalid(name, obj.get(name) or "", f"must be {wanted}")
+
+    def _problems(self, obj: Raw, old: Any) -> list[FieldProblem]:
+        found = [
+            *problems(self._schema, obj, old=old),
+            *scale_problems(self._scale, obj),
+            *nameless(self._schema, obj),
+            *duplicates(self._schema, obj),
+        ]
+        return [*found, *self._ruled(found, obj, old)]
+
+    def _status_problems(self, obj: Raw, old: Raw) -> list[FieldProblem]:
+        status = (self._schema.get("properties") or {}).get("status")
+        if "status" not in obj or status is None:
+            return []
+        before = old.get("status", NO_OLD)
+        found = [
+            *problems(status, obj["status"], old=before, prefix="status"),
+            *scale_problems(self._scale, obj, status_alone=True),
+            *duplicates(status, obj["status"], "status"),
+        ]
+        return [*found, *self._ruled(found, obj, old)]
+
+    def _ruled(self, found: list[FieldProblem], obj: Raw, old: Any) -> Iterator[FieldProblem]:
+        if self._rules is None:
+            return
+        if any(problem.reason in _BLOCKING for problem in found):
+            yield invalid(NOWHERE, None, _UNCHECKED)
+        else:
+            yield from broken(self._rules, obj, old)
+
+    def to_storage(self, obj: Raw) -> Raw:
+        if self._kept.api_version == self._api_version:
+            return obj
+        kept = pruned(self._kept.schema, {**obj, "apiVersion": self._kept.api_version})
+        filled: Raw = with_defaults(self._kept.schema, kept)
+        return filled
+
+    def from_storage(self, obj: Raw) -> Raw:
+        if self._kept.api_version == self._api_version:
+            return obj
+        filled: Raw = with_defaults(self._schema, {**obj, "apiVersion": self._api_version})
+        return filled
+
+    def fields(self, obj: Raw) -> Mapping[str, str]:
+        found = {name: path.first(obj) for name, path in self._selectable.items()}
+        return {name: "" if value is None else plain(value[0]) for name, value in found.items()}
+
+
+def _without_metadata(obj: Raw) -> Raw:
+    return {key: value for key, value in obj.items() if key != "metadata"}

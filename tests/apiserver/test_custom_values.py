@@ -1,0 +1,217 @@
+"""Objects of custom kinds against what a real server was recorded to say of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.parity.recording import read
+from tests.parity.script import SCRIPTS, Step, load
+
+from dryrack.apiserver.custom.filling import pruned, with_defaults
+from dryrack.apiserver.custom.formats import has_format
+from dryrack.apiserver.custom.jsonpath import JsonPathError, parse
+from dryrack.apiserver.custom.rules import Uncompiled, broken, compile_rule, compiled
+from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
+from dryrack.apiserver.custom.values import problems
+from dryrack.apiserver.strategy import Write
+from dryrack.client.transport import ADMIN
+
+_SCRIPT = load(SCRIPTS / "custom-kinds.yaml")
+_ANSWERS = {answer["step"]: answer for answer in read(_SCRIPT)}
+_SCHEMA = _SCRIPT.steps[0].body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+_CREATED = [
+    step
+    for step in _SCRIPT.steps
+    if step.request.startswith("POST /apis/custom.example.com/v1/")
+    and isinstance(step.body, dict)
+    and step.body.get("apiVersion") == "custom.example.com/v1"
+]
+
+
+class _Lookup:
+    def get(self, resource: str, namespace: str, name: str) -> dict[str, Any] | None:
+        return None
+
+    def list(self, resource: str, namespace: str | None) -> tuple[dict[str, Any], ...]:
+        return ()
+
+
+class _Chance:
+    def uuid(self) -> str:
+        return "00000000-0000-4000-8000-000000000000"
+
+
+_WRITE = Write(
+    now="2026-01-01T00:00:00Z",
+    user=ADMIN,
+    namespace="parity-custom-kinds",
+    subresource="",
+    dry_run=False,
+    chance=_Chance(),
+    lookup=_Lookup(),
+    warn=lambda text: None,
+)
+
+
+def _strategy() -> CustomStrategy:
+    return CustomStrategy(
+        api_version="custom.example.com/v1",
+        kind="Box",
+        namespaced=True,
+        schema=_SCHEMA,
+        kept=Kept("custom.example.com/v1", _SCHEMA),
+        rules=compiled(_SCHEMA),
+        has_status=True,
+    )
+
+
+@pytest.mark.parametrize("step", _CREATED, ids=[step.name for step in _CREATED])
+def test_an_object_is_refused_for_the_recorded_reasons(step: Step) -> None:
+    """The causes of a refusal are the recorded ones in their order; what was taken has none."""
+    strategy, answer = _strategy(), _ANSWERS[step.name]
+    meta = {**step.body["metadata"], "namespace": "parity-custom-kinds"}
+    obj = strategy.default(pruned(_SCHEMA, {**step.body, "metadata": meta}), _WRITE)
+    found = strategy.validate_create(strategy.prepare_create(obj, _WRITE), _WRITE)
+    causes = answer["body"].get("details", {}).get("causes", [])
+
+    assert [(p.reason.value, p.field, p.message) for p in found] == [
+        (cause["reason"], cause["field"], cause["message"]) for cause in causes
+    ]
+
+
+def test_what_has_not_changed_is_not_checked_again() -> None:
+    """A schema that became stricter does not lock objects, except where they change."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "maxLength": 1}, "b": {"type": "integer"}},
+    }
+    old = {"a": "long", "b": 1}
+
+    assert list(problems(schema, {"a": "long", "b": 2}, old=old)) == []
+    assert [p.field for p in problems(schema, {"a": "longer", "b": 2}, old=old)] == ["a"]
+
+
+def test_items_with_keys_are_compared_with_themselves() -> None:
+    """An item of a map list is found again by its keys, wherever it stands."""
+    item = {"type": "object", "properties": {"k": {"type": "string"}, "v": {"maximum": 1}}}
+    schema = {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+        "items": item,
+    }
+    old = [{"k": "a", "v": 5}, {"k": "b", "v": 6}]
+
+    assert list(problems(schema, [{"k": "b", "v": 6}], old=old)) == []
+    assert len(list(problems(schema, [{"k": "b", "v": 7}], old=old))) == 1
+
+
+def test_transition_rules_need_something_to_compare_with() -> None:
+    """A rule about `oldSelf` is tried on updates alone, an optional one always."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {
+                "type": "integer",
+                "x-kubernetes-validations": [{"rule": "self >= oldSelf"}],
+            },
+            "b": {
+                "type": "integer",
+                "x-kubernetes-validations": [
+                    {"rule": "oldSelf.hasValue() || self == 0", "optionalOldSelf": True}
+                ],
+            },
+        },
+    }
+    rules = compiled(schema)
+
+    assert list(broken(rules, {"a": 1, "b": 0})) == []
+    assert [p.field for p in broken(rules, {"a": 1, "b": 1})] == ["b"]
+    assert [p.field for p in broken(rules, {"a": 1, "b": 2}, {"a": 2, "b": 1})] == ["a"]
+
+
+def test_rules_know_the_types_of_fields() -> None:
+    """Formats and numbers have the types that CEL gives them; a wrong comparison is found."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "when": {"type": "string", "format": "date-time"},
+            "long": {"type": "string", "format": "duration"},
+            "share": {"type": "number"},
+            "some-name": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "either": {"x-kubernetes-int-or-string": True},
+        },
+    }
+    rule = (
+        "self.when > timestamp('2026-01-01T00:00:00Z') && self.long < duration('1h') "
+        "&& self.share == 1.0 && self.some__dash__name['x'] == 1 && self.either == 3"
+    )
+    ruled = compiled({**schema, "x-kubernetes-validations": [{"rule": rule}]}, is_root=False)
+    value = {
+        "when": "2026-01-02T00:00:00Z",
+        "long": "5m",
+        "share": 1,
+        "some-name": {"x": 1},
+        "either": 3,
+    }
+
+    assert list(broken(ruled, value)) == []
+    assert isinstance(compile_rule({"rule": "self.share == 'x'"}, schema), Uncompiled)
+
+
+def test_defaults_reach_as_deep_as_objects_do() -> None:
+    """A default is completed by the defaults inside it; what is null and must not be is filled."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {
+                "type": "object",
+                "default": {},
+                "properties": {"b": {"type": "integer", "default": 1}},
+            },
+            "c": {"type": "array", "items": {"type": "integer", "default": 2}},
+            "d": {"type": "string"},
+        },
+    }
+
+    assert with_defaults(schema, {"c": [None, 3], "d": None}) == {"a": {"b": 1}, "c": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("date", "2026-02-28", "2026-02-30"),
+        ("datetime", "2026-01-01t00:00:00.5+01:00", "2026-01-01"),
+        ("duration", "1h30m", "1 fortnight"),
+        ("duration", "22 ns", ""),
+        ("email", "a@b.c", "a"),
+        ("hostname", "a-b.example", "-a"),
+        ("ipv6", "::1", "1.2.3.4"),
+        ("mac", "00:11:22:33:44:55", "00:11"),
+        ("uri", "https://example.com/x", "x"),
+        ("isbn", "978-0321751041", "978-0321751042"),
+        ("creditcard", "4111 1111 1111 1111", "4111 1111 1111 1112"),
+        ("hexcolor", "#fff", "#ff"),
+        ("rgbcolor", "rgb(0,10,255)", "rgb(0,10,256)"),
+        ("uuid4", "00000000-0000-4000-8000-000000000000", "00000000-0000-3000-8000-000000000000"),
+        ("k8slongname", "a.b-c", "a..b"),
+    ],
+)
+def test_formats_tell_good_from_bad(name: str, good: str, bad: str) -> None:
+    """Each format takes an example of itself and refuses what is almost one."""
+    assert has_format(name, good)
+    assert not has_format(name, bad)
+
+
+def test_paths_lead_to_values() -> None:
+    """Quotes, escapes, indices from the end and comparisons lead to what they say."""
+    obj = {"a": {"b.c": [1, 2]}, "l": [{"t": "x", "v": 1}, {"t": "y", "v": 2}]}
+
+    assert parse(r".a.b\.c[-1]").first(obj) == (2,)
+    assert parse(".a['b.c'][0]").first(obj) == (1,)
+    assert parse(".l[?(@.t=='y')].v").first(obj) == (2,)
+    assert parse(".l[?(@.t!='x')].v").first(obj) == (2,)
+    assert parse(".l[5].v").first(obj) is None
+    with pytest.raises(JsonPathError):
+        parse(".l[?(")
