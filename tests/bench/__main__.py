@@ -41,7 +41,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
     parser.add_argument("--cases", type=int, default=CASES, metavar="N", help="cases to compare")
     count = parser.parse_args().cases
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = Console(width=None if sys.stdout.isatty() else 140)
     rows = [*_times(console)]
     missed = [row.name for row in rows if not row.met]
     console.print("Times are what the thread used of the processor, the best of several runs.")

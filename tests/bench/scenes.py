@@ -154,6 +154,9 @@ def _distinct() -> Iterator[Scene]:
     distinct = {"constraints": [{"distinctAttribute": ROOT}]}
     seven = [_gpu(n, root=n % 7) for n in range(28)]
     yield Scene("8 distinct of 7 values", _case(seven, requests, **distinct))
+    two = [_gpu(n, root=n % 2) for n in range(60)]
+    several = [_request(6, name="six"), _request(12, name="twelve")]
+    yield Scene("6 and 12 distinct of 2 values", _case(two, several, **distinct))
     hidden = [_gpu(n, root=0 if n < 20 else n - 19) for n in range(27)]
     yield Scene("8 distinct, just enough", _case(hidden, requests, **distinct))
 

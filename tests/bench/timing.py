@@ -9,12 +9,12 @@ does not decide; the fastest of several runs counts, because everything else onl
 
 from __future__ import annotations
 
-import signal
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tests.cel.compare import device_of
+from tests.oracle.patience import TooLongError, within
 from tests.oracle.verdicts import Prepared, our_verdict, real_verdict
 
 from dryrack.allocation import AllocationError
@@ -22,14 +22,11 @@ from dryrack.cel import CompileError, Environment, EvaluationError, compile_expr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import FrameType
 
     from tests.bench.scenes import Scene
     from tests.oracle.oracles import AllocatorAnswer, CelAnswer, Oracle
 
     from dryrack.cel import Device, Program
-
-Result = TypeVar("Result")
 
 STORED = Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=False)
 
@@ -46,10 +43,6 @@ ADVERSARIAL_FASTER_MIN = 100.0
 LONG_NANOS = 100_000_000
 HOSTILE_NANOS_MAX = 100_000_000
 TYPICAL_SLOWER_MAX = 3.0
-
-
-class TooLongError(Exception):
-    """Our side did not end in the time that the other has too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +93,7 @@ def _both(
     [(_, answer)] = oracle.ask([case])
     prepared = Prepared(case)
     try:
-        verdict = _within(lambda: our_verdict(case))
+        verdict = within(TIMEOUT_SECONDS, lambda: our_verdict(case))
         ours = _fastest(lambda: _allocate(prepared))
     except TooLongError:
         return None, None if answer.timeout else answer.nanos, True
@@ -161,23 +154,10 @@ def _fastest(work: Callable[[], object]) -> int:
     end = time.perf_counter() + MEASURE_SECONDS
     for _ in range(RUNS_MAX):
         start = time.thread_time_ns()
-        _within(work)
+        within(TIMEOUT_SECONDS, work)
         taken = time.thread_time_ns() - start
         best = taken if best is None else min(best, taken)
         if time.perf_counter() > end:
             break
     assert best is not None
     return best
-
-
-def _within(work: Callable[[], Result]) -> Result:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise TooLongError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, TIMEOUT_SECONDS)
-    try:
-        return work()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

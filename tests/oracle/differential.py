@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tests.allocation.generate import generate
 from tests.cases.layout import to_yaml
 from tests.oracle.oracles import AllocatorAnswer, Oracle, allocator_oracle
+from tests.oracle.patience import TooLongError, within
 from tests.oracle.shrink import shrink
 from tests.oracle.verdicts import Verdict, our_verdict, real_verdict
 
@@ -26,6 +27,10 @@ Json: TypeAlias = "dict[str, Any]"
 
 # Of two things in random order both are seen in so many runs, but for one time in 2**20.
 ASKED_AGAIN = 20
+
+# Kubernetes has 10 s for a pod, and ended on the case; so must we.
+OUR_SECONDS_MAX = 10.0
+ENDLESS = "dryrack did not end"
 
 # Without these a case is no longer one that the API server would take.
 KEPT = frozenset(
@@ -150,7 +155,9 @@ def report(oracle: Oracle[AllocatorAnswer], found: Difference) -> str:
 
 def _ours(case: Json) -> Verdict:
     try:
-        return our_verdict(case)
+        return within(OUR_SECONDS_MAX, lambda: our_verdict(case))
+    except TooLongError as error:
+        return Verdict(error=f"{ENDLESS}: {error}")
     except Exception as error:  # noqa: BLE001 - a crash is a difference to report, not the end
         return Verdict(error=f"{type(error).__name__}: {error}")
 

@@ -76,6 +76,18 @@ def test_a_crash_of_ours_is_a_difference() -> None:
     assert "TypeError" in found.ours.error
 
 
+def test_a_search_of_ours_that_has_no_end_is_a_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where Kubernetes ended and we did not, that is said, and not waited for."""
+    monkeypatch.setattr("tests.oracle.differential.OUR_SECONDS_MAX", 1e-6)
+    oracle = Scripted(agreeing)
+    monkeypatch.setattr("tests.oracle.differential.our_verdict", lambda case: list(iter(int, 1)))
+    [found] = compare(oracle, [{**QUESTION, "name": "7:14"}]).differences
+
+    assert "dryrack did not end: no end after" in report(oracle, found)
+
+
 @pytest.mark.parametrize("field", ["timeout", "panic"])
 def test_what_kubernetes_did_not_decide_is_left_out_and_counted(field: str) -> None:
     """A case without an answer proves nothing, and must not pass for one that agreed."""
