@@ -15,11 +15,12 @@ import msgspec
 from dryrack.apiserver import gojson, media
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.seams import Shapes
-from dryrack.apiserver.status import StatusError, bad_request, too_large
+from dryrack.apiserver.status import StatusError, Subject, bad_request, invalid, too_large
 from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
 from dryrack.client.transport import Request
 from dryrack.kinds import yaml_text
 from dryrack.kinds.quoting import quoted
+from dryrack.kinds.validation.problems import invalid as invalid_value
 
 Raw = dict[str, Any]
 
@@ -82,6 +83,8 @@ class Bodies:
         body, media_type = checked_size(request), media.body_type(request.headers)
         obj = self._parsed(body, media_type, resource)
         _check_type_meta(obj, resource, body)
+        if resource.is_custom:
+            _check_custom_kind(obj, resource, body)
         self.check_kind(obj, resource)
         is_asked = validation != "Ignore" and media_type == media.JSON
         again = repeated_fields(body, obj) if is_asked else ()
@@ -184,6 +187,21 @@ def _check_type_meta(obj: Raw, resource: Resource, body: bytes) -> None:
             what = f"cannot unmarshal {gojson.type_name(value)} into Go struct field .{name}"
             detail = f"{_NO_KIND}json parse error: json: {what} of type string"
             raise _unrecognized(resource, body, detail)
+
+
+def _check_custom_kind(obj: Raw, resource: Resource, body: bytes) -> None:
+    """Custom objects say what they are; nothing is assumed."""
+    shown = body.decode("utf-8", "replace")
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    if not kind:
+        raise _unrecognized(resource, body, f"Object 'Kind' is missing in '{shown}'")
+    if not version:
+        raise _unrecognized(resource, body, f"Object 'apiVersion' is missing in '{shown}'")
+    if kind != resource.kind and version == resource.api_version:
+        meta = obj.get("metadata")
+        name = meta.get("name") if isinstance(meta, dict) else ""
+        problem = invalid_value("kind", kind, f"must be {resource.kind}")
+        raise invalid(Subject(resource.group, kind), name or "", (problem,))
 
 
 def _unrecognized(resource: Resource, body: bytes, detail: str) -> StatusError:

@@ -76,7 +76,7 @@ class Verbs:
 
     def answer(self, call: Call) -> Response:
         wanted = media.wanted(call.request.headers)
-        if call.target.subresource and wanted.shape is media.Shape.TABLE:
+        if wanted.shape is media.Shape.TABLE and not _has_table(call):
             raise not_acceptable(media.SERVED)
         form = form_of(wanted, call.parameters, call.warnings)
         return self._by_verb[call.verb](call, form)
@@ -204,6 +204,20 @@ class Verbs:
 def _patch_refusal(made: Patched) -> "Callable[[str], StatusError] | None":
     shown = made.shown
     return None if shown is None else lambda detail: invalid_patch(shown(), detail)
+
+
+# Kinds whose status the real server does not show as a table.
+_NO_STATUS_TABLES = frozenset(
+    (
+        "devicetaintrules.resource.k8s.io",
+        "podgroups.scheduling.k8s.io",
+        "resourceclaims.resource.k8s.io",
+    )
+)
+
+
+def _has_table(call: Call) -> bool:
+    return not call.target.subresource or call.target.resource.storage not in _NO_STATUS_TABLES
 
 
 def _order(call: Call, options: WriteOptions | None = None) -> Order:

@@ -86,10 +86,12 @@ class DefinitionStrategy(PlainStrategy):
         return [*found, *definition_problems(obj), *_unchangeable(obj, old)]
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
-        meta = obj["metadata"]
+        meta = dict(obj["metadata"])
         finalizers = meta.get("finalizers") or []
         if CLEANUP not in finalizers:
             finalizers = [*finalizers, CLEANUP]
+            # Unlike others, a definition that is marked has not changed.
+            meta["generation"] = (meta.get("generation") or 2) - 1
         condition = {
             "type": "Terminating",
             "status": "True",

@@ -72,3 +72,20 @@ def pruned(schema: Schema, value: Any, *, is_root: bool = True) -> Any:
 def _place(schema: Schema, name: str) -> Schema | None:
     place = (schema.get("properties") or {}).get(name, schema.get("additionalProperties"))
     return place if isinstance(place, dict) else None
+
+
+# Above this Go writes a whole number with an exponent, as Python does.
+_WRITTEN_WHOLE_MAX = 1e21
+
+
+def whole_numbers(value: Any) -> Any:
+    """A value in which numbers without a fraction are written without one, as Go writes them."""
+    match value:
+        case float() if value.is_integer() and abs(value) < _WRITTEN_WHOLE_MAX:
+            return int(value)
+        case dict():
+            return {key: whole_numbers(inner) for key, inner in value.items()}
+        case list():
+            return [whole_numbers(inner) for inner in value]
+        case _:
+            return value

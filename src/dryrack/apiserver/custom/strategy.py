@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.embedded import nameless
-from dryrack.apiserver.custom.filling import pruned, with_defaults
+from dryrack.apiserver.custom.filling import pruned, whole_numbers, with_defaults
 from dryrack.apiserver.custom.lists import duplicates
 from dryrack.apiserver.custom.rules import Ruled, broken
 from dryrack.apiserver.custom.scale import ScalePaths, scale_problems
@@ -167,9 +167,10 @@ class CustomStrategy(PlainStrategy):
             yield from broken(self._rules, obj, old)
 
     def to_storage(self, obj: Raw) -> Raw:
+        whole: Raw = whole_numbers(obj)
         if self._kept.api_version == self._api_version:
-            return obj
-        kept = pruned(self._kept.schema, {**obj, "apiVersion": self._kept.api_version})
+            return whole
+        kept = pruned(self._kept.schema, {**whole, "apiVersion": self._kept.api_version})
         filled: Raw = with_defaults(self._kept.schema, kept)
         return filled
 
