@@ -165,7 +165,10 @@ class PlainStrategy:
             *metadata(meta, self.naming, namespaced=self.namespaced),
             *self.problems(obj, write),
         ]
-        return found or tuple(common_metadata(meta, namespaced=self.namespaced))
+        if found or self.naming is SUBDOMAIN:
+            # A subdomain is more than what is asked of any name.
+            return found
+        return tuple(common_metadata(meta, namespaced=self.namespaced))
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         """The status subresource writes the status alone, and nothing else does."""

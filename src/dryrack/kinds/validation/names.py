@@ -8,6 +8,7 @@ down apply the checkers to a field and answer with problems. Lengths are in byte
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TypeAlias
 
 from dryrack.kinds.quoting import quoted
@@ -141,6 +142,11 @@ def c_identifier(text: str) -> tuple[str, ...]:
     return () if _is_identifier(text) else (_IDENTIFIER_SYNTAX,)
 
 
+# The same few keys and values are on every object of a cluster.
+_KNOWN_MAX = 4096
+
+
+@lru_cache(maxsize=_KNOWN_MAX)
 def label_key(text: str) -> tuple[str, ...]:
     """A label key: a name, with an optional DNS subdomain before a slash."""
     parts = text.split("/")
@@ -166,6 +172,7 @@ def _key_name(name: str) -> Iterator[str]:
         yield f"name part {_KEY_SYNTAX}"
 
 
+@lru_cache(maxsize=_KNOWN_MAX)
 def label_value(text: str) -> tuple[str, ...]:
     complaints = [*_length(text, LABEL_BYTES_MAX, "bytes")]
     if not _is_label_value(text):

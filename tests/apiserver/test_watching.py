@@ -1,0 +1,236 @@
+"""Watches: without a gap, in the words of the watcher's selector, and never without bound."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.apiserver.asking import CONFIG_MAPS, TASKS, Asked, Watching, WatchIsOverError, run
+
+from dryrack.apiserver import watching
+from dryrack.store import Store
+
+
+async def watch(asked: Asked, query: str, path: str = CONFIG_MAPS) -> Watching:
+    return Watching(await asked.ask(f"GET {path}?watch=1&{query}"))
+
+
+def test_a_watch_begins_with_what_is_there_and_goes_on() -> None:
+    """Without a revision a watch tells the state as additions and then every change."""
+
+    async def scene() -> None:
+        asked = Asked()
+        await asked.make("a")
+        reader = await watch(asked, "")
+        await asked.make("b")
+        await asked.ask(f"PUT {CONFIG_MAPS}/a", {"metadata": {"name": "a"}, "data": {"x": "y"}})
+        await asked.ask(f"DELETE {CONFIG_MAPS}/b")
+
+        assert await reader.names() == [
+            ("ADDED", "a"),
+            ("ADDED", "b"),
+            ("MODIFIED", "a"),
+            ("DELETED", "b"),
+        ]
+        assert await reader.names() == []
+
+    run(scene())
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz-")), max_size=12))
+def test_a_watcher_with_a_selector_knows_what_a_list_with_it_says(
+    script: list[tuple[str, str]],
+) -> None:
+    """Whatever labels come and go, replaying the events gives the selected list."""
+
+    async def scene() -> None:
+        asked, known = Asked(), dict[str, str]()
+        reader = await watch(asked, "labelSelector=tier+in+(x,y)")
+        for name, tier in script:
+            meta = {"name": name, "labels": {"tier": tier}} if tier != "-" else {"name": name}
+            if (await asked.ask(f"PUT {CONFIG_MAPS}/{name}", {"metadata": meta})).status == 404:
+                await asked.ask(f"POST {CONFIG_MAPS}", {"metadata": meta})
+        for event in await reader.events():
+            meta = event["object"]["metadata"]
+            if event["type"] == "DELETED":
+                assert known.pop(meta["name"]) != meta["resourceVersion"]
+            else:
+                assert (meta["name"] in known) is (event["type"] == "MODIFIED")
+                known[meta["name"]] = meta["resourceVersion"]
+        listed = await asked.told(f"GET {CONFIG_MAPS}?labelSelector=tier+in+(x,y)")
+
+        assert known == {
+            each["metadata"]["name"]: each["metadata"]["resourceVersion"]
+            for each in listed["items"]
+        }
+
+    run(scene())
+
+
+def test_an_object_that_leaves_the_selection_is_told_as_it_was() -> None:
+    """The deletion that a watcher sees has the old labels and the new revision."""
+
+    async def scene() -> None:
+        asked = Asked()
+        await asked.make("a", metadata={"labels": {"t": "1"}})
+        reader = await watch(asked, "labelSelector=t%3D1")
+        await reader.events()
+        changed = await asked.told(f"PUT {CONFIG_MAPS}/a", {"metadata": {"name": "a"}})
+        (event,) = await reader.events()
+
+        assert event["type"] == "DELETED"
+        assert event["object"]["metadata"]["labels"] == {"t": "1"}
+        assert (
+            event["object"]["metadata"]["resourceVersion"] == changed["metadata"]["resourceVersion"]
+        )
+
+    run(scene())
+
+
+def test_fields_select_events_too() -> None:
+    """A watch by a selectable field tells of the objects that have the value."""
+
+    async def scene() -> None:
+        asked = Asked()
+        reader = await watch(asked, "fieldSelector=spec.where%3Dhere", TASKS)
+        await asked.make("a", TASKS, spec={"where": "here"})
+        await asked.make("b", TASKS, spec={"where": "there"})
+
+        assert await reader.names() == [("ADDED", "a")]
+
+    run(scene())
+
+
+def test_the_end_of_the_initial_events_is_marked_and_bookmarks_follow() -> None:
+    """A watch that asks for them gets the state, a mark, and a bookmark every minute."""
+
+    async def scene() -> None:
+        asked = Asked()
+        made = await asked.make("a")
+        reader = await watch(
+            asked,
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+        )
+        first, mark = await reader.events()
+        other = await asked.make("t", TASKS)
+        await asked.clock.advance(watching.BOOKMARK_SECONDS)
+        (bookmark,) = await reader.events()
+        await asked.clock.advance(watching.BOOKMARK_SECONDS)
+        again = await reader.events()
+
+        assert first["object"]["metadata"]["name"] == "a"
+        assert mark["object"]["metadata"] == {
+            "resourceVersion": made["metadata"]["resourceVersion"],
+            "annotations": {"k8s.io/initial-events-end": "true"},
+        }
+        assert (bookmark["type"], bookmark["object"]["kind"]) == ("BOOKMARK", "ConfigMap")
+        assert bookmark["object"]["metadata"] == {
+            "resourceVersion": other["metadata"]["resourceVersion"]
+        }
+        assert len(again) == 1
+
+    run(scene())
+
+
+def test_a_watch_ends_when_its_time_is_over() -> None:
+    """`timeoutSeconds` ends the stream by the cluster's clock, with a last bookmark before."""
+
+    async def scene() -> None:
+        asked = Asked()
+        reader = await watch(asked, "timeoutSeconds=10&allowWatchBookmarks=true")
+        await asked.clock.advance(9)
+        (bookmark,) = await reader.events()
+        await asked.clock.advance(1)
+
+        assert bookmark["type"] == "BOOKMARK"
+        with pytest.raises(WatchIsOverError):
+            await reader.events()
+
+    run(scene())
+
+
+def test_a_revision_that_is_forgotten_is_told_as_an_error_event() -> None:
+    """A watch from before the log is a 200 with one ERROR of 410 Expired, and ends."""
+
+    async def scene() -> None:
+        asked = Asked(Store(events_max=2))
+        first = await asked.make("a")
+        for name in "bcd":
+            await asked.make(name)
+        revision = first["metadata"]["resourceVersion"]
+        reader = await watch(asked, f"resourceVersion={revision}")
+        (event,) = await reader.events()
+
+        assert event["type"] == "ERROR"
+        assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+        with pytest.raises(WatchIsOverError):
+            await reader.events()
+
+    run(scene())
+
+
+def test_a_watch_from_a_revision_tells_only_what_came_later() -> None:
+    """The change of that revision itself is not repeated, even if it lies in the future."""
+
+    async def scene() -> None:
+        asked = Asked()
+        made = await asked.make("a")
+        revision = int(made["metadata"]["resourceVersion"])
+        now = await watch(asked, f"resourceVersion={revision}")
+        later = await watch(asked, f"resourceVersion={revision + 1}")
+        await asked.make("b")
+        await asked.make("c")
+
+        assert await now.names() == [("ADDED", "b"), ("ADDED", "c")]
+        assert await later.names() == [("ADDED", "c")]
+
+    run(scene())
+
+
+def test_a_reader_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound nothing more is kept for a slow reader; its watch is over."""
+    monkeypatch.setattr(watching, "WATCH_BACKLOG_EVENTS_MAX", 3)
+
+    async def scene() -> None:
+        asked = Asked()
+        slow, quick = await watch(asked, ""), await watch(asked, "")
+        for name in "abcdef":
+            await asked.make(name)
+            await quick.events()
+
+        with pytest.raises(WatchIsOverError):
+            await slow.events()
+        await asked.make("g")
+        assert await quick.names() == [("ADDED", "g")]
+
+    run(scene())
+
+
+def test_what_is_asked_for_at_once_is_no_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large state is told whole to a watcher, however small the bound on its backlog."""
+    monkeypatch.setattr(watching, "WATCH_BACKLOG_EVENTS_MAX", 3)
+
+    async def scene() -> None:
+        asked = Asked()
+        for name in "abcdef":
+            await asked.make(name)
+        reader = await watch(asked, "")
+
+        assert len(await reader.events()) == 6
+
+    run(scene())
+
+
+def test_a_closed_watch_leaves_nothing_behind() -> None:
+    """After the reader has gone no event is kept for it."""
+
+    async def scene() -> None:
+        asked = Asked()
+        reader = await watch(asked, "")
+        await reader.close()
+        await asked.make("a")
+
+        with pytest.raises(WatchIsOverError):
+            await reader.events()
+
+    run(scene())
