@@ -1,0 +1,137 @@
+"""Clusters in one process: whole, apart from each other, and quick."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from dryrack.base.errors import DryrackError
+from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.embedded import embedded
+from dryrack.cluster.engines import Family, Surroundings, UnknownEngineError, running
+from dryrack.cluster.plane import PlaneOptions
+
+FRESH_SECONDS_MAX = 0.025
+
+
+def test_a_cluster_has_what_every_cluster_has() -> None:
+    """The namespaces of Kubernetes are there from the start."""
+
+    async def scenario() -> list[str]:
+        async with embedded(engines=()) as cluster:
+            listed = await cluster.client.list(NAMESPACES)
+            return [each["metadata"]["name"] for each in listed.items]
+
+    assert asyncio.run(scenario()) == ["default", "kube-node-lease", "kube-public", "kube-system"]
+
+
+def test_two_clusters_never_meet() -> None:
+    """What is written into one is not in the other, and their revisions are their own."""
+
+    async def scenario() -> None:
+        async with embedded(engines=()) as one, embedded(engines=()) as other:
+            before = other.plane.store.revision
+            meta = {"name": "a", "namespace": "default"}
+            await one.client.create(CONFIG_MAPS, {"metadata": meta})
+            assert (await other.client.list(CONFIG_MAPS)).items == ()
+            assert other.plane.store.revision == before
+
+    asyncio.run(scenario())
+
+
+def test_time_is_what_the_clock_says() -> None:
+    """With a clock of one's own, objects are born when that says so."""
+    clock = VirtualClock(start=946_684_800.0)
+
+    async def scenario() -> str:
+        async with embedded(PlaneOptions(clock=clock), engines=()) as cluster:
+            meta = {"name": "a", "namespace": "default"}
+            made = await cluster.client.create(CONFIG_MAPS, {"metadata": meta})
+            return str(made["metadata"]["creationTimestamp"])
+
+    assert asyncio.run(scenario()) == "2000-01-01T00:00:00Z"
+
+
+def test_a_fresh_cluster_takes_no_time() -> None:
+    """With all engines, in less than 25 ms: tests can have one each."""
+
+    async def once() -> float:
+        began = time.thread_time()
+        async with embedded() as cluster:
+            await cluster.client.get(NAMESPACES, "default")
+            return time.thread_time() - began
+
+    # The first one imports; of the others the best counts, for the machine may be busy.
+    asyncio.run(once())
+    assert min(asyncio.run(once()) for _ in range(5)) < FRESH_SECONDS_MAX
+
+
+def test_an_engine_can_be_left_out_by_name() -> None:
+    """Those that are left run; one that there is not is a mistake, and told with the names."""
+    ran: list[tuple[str, ...]] = []
+
+    async def run(names: object, around: Surroundings) -> None:
+        assert isinstance(names, tuple)
+        ran.append(names)
+        await asyncio.Event().wait()
+
+    family = Family("all", ("claims", "jobs"), run)
+
+    async def scenario() -> None:
+        async with embedded(engines=(family,), without=("jobs",)):
+            await asyncio.sleep(0)
+        with pytest.raises(UnknownEngineError, match=r"'x' to leave out; there are: claims, jobs"):
+            async with embedded(engines=(family,), without=("x",)):
+                raise AssertionError
+
+    asyncio.run(scenario())
+    assert ran == [("claims",)]
+
+
+def test_what_a_block_raises_comes_out_as_it_was() -> None:
+    """A failing assertion in a test is that assertion, not a group around it."""
+
+    async def idle(names: object, around: Surroundings) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        async with embedded(engines=(Family("idle", ("idle",), idle),)):
+            raise LookupError("as it was")
+
+    with pytest.raises(LookupError, match="as it was"):
+        asyncio.run(scenario())
+
+
+def test_an_engine_that_fails_ends_the_cluster() -> None:
+    """The block is cancelled, and the engine's error is what comes out."""
+
+    async def broken(names: object, around: Surroundings) -> None:
+        raise DryrackError("no disk")
+
+    async def scenario() -> None:
+        async with embedded(engines=(Family("broken", ("broken",), broken),)):
+            await asyncio.Event().wait()
+
+    with pytest.raises(DryrackError, match="no disk"):
+        asyncio.run(scenario())
+
+
+def test_an_engine_that_ends_by_itself_is_missed() -> None:
+    """Engines run for as long as the cluster does; one that just stops is an error."""
+
+    async def brief(names: object, around: Surroundings) -> None:
+        return
+
+    async def scenario() -> None:
+        async with running((Family("brief ones", ("a",), brief),), _nobody):
+            await asyncio.Event().wait()
+
+    with pytest.raises(DryrackError, match="brief ones ended by themselves"):
+        asyncio.run(scenario())
+
+
+def _nobody(name: str) -> Surroundings:
+    return Surroundings(None, None, None)  # type: ignore[arg-type] # nobody looks at it
