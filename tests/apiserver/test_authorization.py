@@ -1,0 +1,359 @@
+"""Roles and bindings decide as in Kubernetes; reviews tell it; headers can borrow a name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from multidict import CIMultiDict
+
+from dryrack.apiserver.authentication import ANONYMOUS, Authentication
+from dryrack.apiserver.authentication.impersonation import impersonated
+from dryrack.apiserver.authentication.tokens import Tokens
+from dryrack.apiserver.authorization.attributes import Attributes, denial
+from dryrack.apiserver.authorization.rbac import Policy, Sources
+from dryrack.apiserver.authorization.roles import default_roles
+from dryrack.apiserver.status import StatusError
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.client.transport import ADMIN, Request, User
+from dryrack.cluster.embedded import EmbeddedCluster, embedded
+from dryrack.cluster.plane import AuthorizationMode, PlaneOptions
+from dryrack.cluster.ports import SystemChance
+from dryrack.cluster.signing import EllipticKey
+
+Raw = dict[str, Any]
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+JOE = User("joe", ("system:authenticated",))
+ROBOT = User("system:serviceaccount:factory:robot", ("system:serviceaccounts",))
+
+
+def role(name: str, *rules: Raw, namespace: str = "", labels: dict[str, str] | None = None) -> Raw:
+    meta: Raw = {"name": name, "labels": labels or {}}
+    return {"metadata": meta | ({"namespace": namespace} if namespace else {}), "rules": rules}
+
+
+def binding(role_name: str, subject: Raw, *, kind: str = "ClusterRole", namespace: str = "") -> Raw:
+    meta: Raw = {"name": f"{role_name}-binding"}
+    return {
+        "metadata": meta | ({"namespace": namespace} if namespace else {}),
+        "roleRef": {"kind": kind, "name": role_name},
+        "subjects": [subject],
+    }
+
+
+def pods(*verbs: str, **more: Any) -> Raw:
+    return {"apiGroups": [""], "resources": ["pods"], "verbs": list(verbs), **more}
+
+
+def asks(user: User, verb: str, **more: str) -> Attributes:
+    return Attributes(user, verb, **{"resource": "pods", "namespace": "factory", **more})
+
+
+USER_JOE = {"kind": "User", "name": "joe"}
+
+
+def test_a_cluster_binding_holds_everywhere_and_a_binding_in_its_namespace() -> None:
+    """A role that is bound in a namespace says nothing about the others, nor about all."""
+    reader = role("reader", pods("list"))
+    whole = Policy.of(
+        Sources(cluster_roles=[reader], cluster_bindings=[binding("reader", USER_JOE)])
+    )
+    assert whole.allows(asks(JOE, "list"))
+    assert whole.allows(asks(JOE, "list", namespace=""))
+    assert not whole.allows(asks(JOE, "delete"))
+    here = [binding("reader", USER_JOE, namespace="factory")]
+    part = Policy.of(Sources(cluster_roles=[reader], bindings=here))
+    assert part.allows(asks(JOE, "list"))
+    assert not part.allows(asks(JOE, "list", namespace="office"))
+    assert not part.allows(asks(JOE, "list", namespace=""))
+
+
+def test_a_role_is_looked_up_where_it_is_bound() -> None:
+    """A Role of the same name in another namespace, or a ClusterRole, is another role."""
+    sources = Sources(
+        roles=[
+            role("r", pods("get"), namespace="factory"),
+            role("r", pods("*"), namespace="office"),
+        ],
+        cluster_roles=[role("r", pods("*"))],
+        bindings=[binding("r", USER_JOE, kind="Role", namespace="factory")],
+    )
+    policy = Policy.of(sources)
+    assert policy.allows(asks(JOE, "get"))
+    assert not policy.allows(asks(JOE, "list"))
+
+
+@pytest.mark.parametrize(
+    ("subject", "user"),
+    [
+        ({"kind": "Group", "name": "system:authenticated"}, JOE),
+        ({"kind": "ServiceAccount", "name": "robot", "namespace": "factory"}, ROBOT),
+        ({"kind": "User", "name": ROBOT.name}, ROBOT),
+    ],
+)
+def test_subjects_are_users_groups_and_accounts(subject: Raw, user: User) -> None:
+    """Each kind of subject finds its user, and nobody else."""
+    sources = Sources(
+        cluster_roles=[role("r", pods("get"))], cluster_bindings=[binding("r", subject)]
+    )
+    policy = Policy.of(sources)
+    assert policy.allows(asks(user, "get"))
+    assert not policy.allows(asks(User("somebody"), "get"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "allowed", "refused"),
+    [
+        (pods("get", resourceNames=["a"]), {"name": "a"}, {"name": "b"}),
+        (pods("get", resources=["pods/log"]), {"subresource": "log"}, {"subresource": ""}),
+        (pods("get", resources=["pods"]), {"subresource": ""}, {"subresource": "log"}),
+        (pods("get", resources=["*/status"]), {"subresource": "status"}, {"subresource": "log"}),
+        (pods("get", resources=["*"]), {"subresource": "log"}, {"group": "apps"}),
+        (pods("get", apiGroups=["*"]), {"group": "apps"}, {"resource": "nodes"}),
+    ],
+)
+def test_rules_match_as_in_kubernetes(rule: Raw, allowed: Raw, refused: Raw) -> None:
+    """Names, subresources and wildcards, each with what it does not mean."""
+    sources = Sources(cluster_roles=[role("r", rule)], cluster_bindings=[binding("r", USER_JOE)])
+    policy = Policy.of(sources)
+    assert policy.allows(asks(JOE, "get", **allowed))
+    assert not policy.allows(asks(JOE, "get", **refused))
+
+
+def test_paths_match_by_their_beginning() -> None:
+    """A star at the end covers what follows; without one the path is exact."""
+    rule = {"nonResourceURLs": ["/openapi/*", "/version"], "verbs": ["get"]}
+    sources = Sources(cluster_roles=[role("r", rule)], cluster_bindings=[binding("r", USER_JOE)])
+    policy = Policy.of(sources)
+    assert policy.allows(Attributes(JOE, "get", path="/openapi/v3/api"))
+    assert policy.allows(Attributes(JOE, "get", path="/version"))
+    assert not policy.allows(Attributes(JOE, "get", path="/version/x"))
+    assert not policy.allows(Attributes(JOE, "post", path="/version"))
+
+
+def test_aggregated_roles_have_the_rules_of_others() -> None:
+    """By labels, through other aggregated roles, and around a circle without getting lost."""
+    sub = {"clusterRoleSelectors": [{"matchLabels": {"to": "view"}}]}
+    up = {"clusterRoleSelectors": [{"matchLabels": {"to": "edit"}}]}
+    roles = [
+        role("view", labels={"to": "edit"}) | {"aggregationRule": sub},
+        role("edit", labels={"to": "view"}) | {"aggregationRule": up},
+        role("part", pods("get"), labels={"to": "view"}),
+    ]
+    policy = Policy.of(Sources(cluster_roles=roles, cluster_bindings=[binding("edit", USER_JOE)]))
+    assert policy.allows(asks(JOE, "get"))
+    assert not policy.allows(asks(JOE, "list"))
+
+
+def test_masters_may_do_anything() -> None:
+    """Whatever is stored: the way back in for whoever locked the door."""
+    assert Policy.of(Sources()).allows(asks(ADMIN, "delete"))
+    assert not Policy.of(Sources()).allows(asks(JOE, "get"))
+
+
+def test_the_default_roles_are_those_of_kubernetes() -> None:
+    """People find admin, edit, view, and what discovery needs."""
+    names = {each["metadata"]["name"] for each in default_roles()}
+    assert {"cluster-admin", "admin", "edit", "view", "system:discovery"} <= names
+
+
+def test_denials_are_told_as_kubernetes_tells_them() -> None:
+    """The sentence that people search for."""
+    asked = Attributes(JOE, "list", group="apps", resource="deployments", namespace="default")
+    assert denial(asked) == (
+        'User "joe" cannot list resource "deployments" in API group "apps" in the namespace '
+        '"default"'
+    )
+    path = Attributes(JOE, "get", path="/metrics<")
+    assert denial(path) == 'User "joe" cannot get path "/metrics&lt;"'
+
+
+class Rbac:
+    """A cluster that decides by roles, asked by several people."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+
+    async def ask(self, method: str, path: str, body: Raw | None = None, *, user: User) -> Raw:
+        content = json.dumps(body).encode() if body is not None else b""
+        headers = {"accept": "application/json", "content-type": "application/json"}
+        request = Request(method, path, headers=headers, body=content, user=user)
+        answer = await self._cluster.transport.send(request)
+        assert isinstance(answer.body, bytes)
+        return {"code": answer.status, **json.loads(answer.body)}
+
+
+async def _grant_reading(cluster: Rbac) -> None:
+    name = {"metadata": {"name": "reader", "namespace": "default"}}
+    made = await cluster.ask(
+        "POST", f"{RBAC}/namespaces/default/roles", name | {"rules": [pods("list")]}, user=ADMIN
+    )
+    assert made["code"] == 201, made
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", **USER_JOE}
+    body = name | {"roleRef": reference, "subjects": [subject]}
+    made = await cluster.ask("POST", f"{RBAC}/namespaces/default/rolebindings", body, user=ADMIN)
+    assert made["code"] == 201, made
+
+
+def _rbac_scenario(scenario: Any) -> None:
+    async def run() -> None:
+        options = PlaneOptions(authorization=AuthorizationMode.RBAC)
+        async with embedded(options, engines=()) as cluster:
+            await scenario(Rbac(cluster))
+
+    asyncio.run(run())
+
+
+def test_a_cluster_enforces_its_roles_as_they_change() -> None:
+    """Nobody may anything before a role says so, and from then on that and no more."""
+
+    async def scenario(cluster: Rbac) -> None:
+        where = "/api/v1/namespaces/default/pods"
+        refused = await cluster.ask("GET", where, user=JOE)
+        assert (refused["code"], refused["reason"]) == (403, "Forbidden")
+        assert refused["message"] == (
+            'pods is forbidden: User "joe" cannot list resource "pods" in API group "" in the '
+            'namespace "default"'
+        )
+        await _grant_reading(cluster)
+        assert (await cluster.ask("GET", where, user=JOE))["code"] == 200
+        refused = await cluster.ask("POST", where, {"metadata": {"name": "x"}}, user=JOE)
+        assert refused["code"] == 403
+        assert (await cluster.ask("GET", "/api/v1/pods", user=JOE))["code"] == 403
+
+    _rbac_scenario(scenario)
+
+
+def test_paths_that_are_no_resources_are_guarded_too() -> None:
+    """Everybody who is known discovers; metrics are for those who may."""
+
+    async def scenario(cluster: Rbac) -> None:
+        assert (await cluster.ask("GET", "/api", user=JOE))["code"] == 200
+        refused = await cluster.ask("GET", "/metrics", user=JOE)
+        assert (refused["code"], refused["message"]) == (
+            403,
+            'forbidden: User "joe" cannot get path "/metrics"',
+        )
+
+    _rbac_scenario(scenario)
+
+
+def test_reviews_tell_what_would_be_decided() -> None:
+    """About oneself, about others, and everything one may do, with the binding that allows it."""
+
+    async def scenario(cluster: Rbac) -> None:
+        await _grant_reading(cluster)
+        group = "/apis/authorization.k8s.io/v1"
+        spec: Raw = {
+            "resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}
+        }
+        mine = await cluster.ask(
+            "POST", f"{group}/selfsubjectaccessreviews", {"spec": spec}, user=JOE
+        )
+        assert mine["status"] == {
+            "allowed": True,
+            "reason": "RBAC: allowed by "
+            'RoleBinding "reader/default" of Role "reader" to User "joe"',
+        }
+        theirs = {"spec": spec | {"user": "ann"}}
+        answer = await cluster.ask("POST", f"{group}/subjectaccessreviews", theirs, user=ADMIN)
+        assert answer["status"] == {"allowed": False}
+        rules = {"spec": {"namespace": "default"}}
+        answer = await cluster.ask("POST", f"{group}/selfsubjectrulesreviews", rules, user=JOE)
+        assert pods("list") in [
+            {key: rule[key] for key in ("apiGroups", "resources", "verbs")}
+            for rule in answer["status"]["resourceRules"]
+        ]
+
+    _rbac_scenario(scenario)
+
+
+def test_a_review_must_ask_one_thing() -> None:
+    """Neither both nor none of resource and path; and somebody to ask about."""
+
+    async def scenario(cluster: Rbac) -> None:
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        answer = await cluster.ask("POST", path, {"spec": {"user": "joe"}}, user=ADMIN)
+        assert (answer["code"], answer["details"]["causes"][0]["field"]) == (
+            422,
+            "spec.resourceAttributes",
+        )
+        spec = {"nonResourceAttributes": {"verb": "get", "path": "/"}}
+        answer = await cluster.ask("POST", path, {"spec": spec}, user=ADMIN)
+        assert [each["field"] for each in answer["details"]["causes"]] == ["spec.user"]
+
+    _rbac_scenario(scenario)
+
+
+def everything(asked: Attributes) -> bool:
+    return True
+
+
+def nothing(asked: Attributes) -> bool:
+    return False
+
+
+def test_a_borrowed_name_brings_its_groups() -> None:
+    """Accounts bring theirs; everybody but the anonymous is authenticated."""
+    headers = CIMultiDict({"Impersonate-User": ROBOT.name})
+    assert impersonated(ADMIN, headers, everything).groups == (
+        "system:serviceaccounts",
+        "system:serviceaccounts:factory",
+        "system:authenticated",
+    )
+    headers = CIMultiDict([("impersonate-user", "ann"), ("Impersonate-Group", "a")])
+    headers.add("impersonate-group", "b")
+    headers.add("Impersonate-Extra-Scopes%2Fx", "view")
+    ann = impersonated(ADMIN, headers, everything)
+    assert ann == User("ann", ("a", "b", "system:authenticated"), "", {"scopes/x": ("view",)})
+    assert impersonated(ADMIN, CIMultiDict(), nothing) is ADMIN
+
+
+def test_borrowing_needs_permission_for_each_part() -> None:
+    """Users, groups and accounts are asked about as resources; a group alone is a mistake."""
+    with pytest.raises(StatusError, match='cannot impersonate resource "users"') as refused:
+        impersonated(JOE, CIMultiDict({"Impersonate-User": "ann"}), nothing)
+    assert refused.value.status.code == 403
+    asked: list[Attributes] = []
+
+    def remember(each: Attributes) -> bool:
+        asked.append(each)
+        return True
+
+    headers = CIMultiDict([("Impersonate-User", ROBOT.name), ("Impersonate-Group", "g")])
+    impersonated(JOE, headers, remember)
+    assert [(each.resource, each.namespace, each.name) for each in asked] == [
+        ("serviceaccounts", "factory", "robot"),
+        ("groups", "", "g"),
+    ]
+    with pytest.raises(StatusError, match="without impersonating a user"):
+        impersonated(JOE, CIMultiDict({"Impersonate-Group": "g"}), everything)
+
+
+class Nowhere:
+    """A store with nothing in it."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Raw | None:
+        return None
+
+
+def test_certificates_tokens_and_strangers() -> None:
+    """A certificate names user and groups; a wrong token is refused even where none is needed."""
+    tokens = Tokens(EllipticKey.fresh(), Nowhere(), clock=VirtualClock(), chance=SystemChance())
+    door = Authentication(tokens, everything)
+    subject = ((("organizationName", "system:masters"),), (("commonName", "root"),))
+    known = door.user_of("/api", CIMultiDict(), {"subject": subject})
+    assert known == User("root", ("system:masters", "system:authenticated"))
+    assert door.user_of("/livez/ping", CIMultiDict(), {}) == ANONYMOUS
+    for path, headers in (
+        ("/api", {}),
+        ("/livezzz", {}),
+        ("/healthz", {"Authorization": "Bearer x.y.z"}),
+        ("/api", {"Authorization": "Basic cm9vdDpyb290"}),
+    ):
+        with pytest.raises(StatusError) as refused:
+            door.user_of(path, CIMultiDict(headers), {})
+        assert refused.value.status.code == 401
