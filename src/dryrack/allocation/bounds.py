@@ -54,6 +54,8 @@ class Group:
     demand: Demand
     need: int
     requests: int
+    # The latest of the demands.
+    last: Demand
     # How many devices of each sort would do, once that has been counted.
     supply: Mapping[int, int] = field(default_factory=dict)
 
@@ -114,9 +116,14 @@ class Bounds:
             key = self._group_key(demand)
             known = groups.get(key)
             groups[key] = (
-                Group(demand, demand.need, 1)
+                Group(demand, demand.need, 1, demand)
                 if known is None
-                else replace(known, need=known.need + demand.need, requests=known.requests + 1)
+                else replace(
+                    known,
+                    need=known.need + demand.need,
+                    requests=known.requests + 1,
+                    last=demand,
+                )
             )
         return tuple(groups.values())
 
@@ -124,7 +131,7 @@ class Bounds:
         """Whether what is demanded now, and then, cannot be met from what the walk has left."""
         free = self._free(walk)
         groups: list[Group] = []
-        for each in (*((Group(now, now.need, 1),) if now else ()), *plan):
+        for each in (*((Group(now, now.need, 1, now),) if now else ()), *plan):
             group = replace(each, supply=self._supply(walk, each.demand, free))
             if self._most(group) < group.need:
                 return True
@@ -348,7 +355,7 @@ class Bounds:
                     masks[column[self._sample[sort]]] |= 1 << index
             # Up to 1.36 only the last device of a request is compared with other requests'.
             last_only = isinstance(walk.states[constraint.number], LastDistinctState)
-            needs = [group.requests if last_only else group.need for group in covered]
+            needs = _last_needs(covered) if last_only else [group.need for group in covered]
             if _hall_violated(needs, Counter(masks.values())):
                 return True
         return False
@@ -455,6 +462,24 @@ class Bounds:
 
 def _covers(constraint: Constraint, demand: Demand) -> bool:
     return all(constraint in way.constraints for way in demand.ways)
+
+
+def _last_needs(covered: Sequence[Group]) -> list[int]:
+    """
+    How many values are needed at once where only the last device of a request is compared.
+
+    One for each request; and the latest, if it has not begun, must find a second one for its
+    second device while the last devices of all others stand, and its own first.
+    """
+    latest = max(group.last.request for group in covered)
+    return [
+        group.requests + (group.last.request == latest and _begins_with_two(group.last))
+        for group in covered
+    ]
+
+
+def _begins_with_two(demand: Demand) -> bool:
+    return demand.cursor is None and demand.need > 1
 
 
 def _hall_violated(needs: Sequence[int], by_mask: Mapping[int, int]) -> bool:
