@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from dryrack.apiserver.calls import Target
 from dryrack.apiserver.registry import Registry
-from dryrack.apiserver.status import method_not_allowed, page_not_found
+from dryrack.apiserver.status import method_not_allowed, not_found, page_not_found
 
 # `namespaces/NS/status` is a part of the namespace, not a resource in it.
 _OF_NAMESPACE = ("status", "finalize")
@@ -80,7 +80,8 @@ def _check(target: Target) -> None:
     if target.name and resource.namespaced and not target.namespace:
         raise page_not_found()
     if target.subresource and target.subresource not in resource.subresources:
-        raise page_not_found()
+        is_custom = resource.is_custom
+        raise not_found(resource.as_resource, target.name) if is_custom else page_not_found()
     if target.rest:
         raise page_not_found()
 

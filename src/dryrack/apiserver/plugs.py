@@ -41,6 +41,7 @@ _CUSTOM_MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 # What each endpoint never writes, so that nobody owns it by it.
 _NOT_STATUS = (("status",),)
 _NOT_SPEC = (("spec",),)
+_STATUS_ALONE = (("metadata",), ("spec",))
 
 
 class SchemaSource:
@@ -70,7 +71,7 @@ class SchemaSource:
     def tracked(self, resource: Resource, subresource: str) -> Tracked:
         reset: tuple[tuple[str, ...], ...] = ()
         if subresource == "status":
-            reset = _NOT_SPEC
+            reset = _STATUS_ALONE if resource.is_custom else _NOT_SPEC
         elif "status" in resource.subresources:
             reset = _NOT_STATUS
         versions = _Versions(self, resource)

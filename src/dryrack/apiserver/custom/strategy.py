@@ -67,6 +67,7 @@ class CustomStrategy(PlainStrategy):
     """The strategy of one version of a custom kind."""
 
     updates_unconditionally = False
+    field_refusal = "field label not supported: {label}"
 
     def __init__(
         self,
