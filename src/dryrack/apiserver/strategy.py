@@ -141,11 +141,18 @@ class PlainStrategy:
     field_refusal: str = ""
 
     def __init__(
-        self, *, namespaced: bool, naming: Naming = SUBDOMAIN, has_status: bool = False
+        self,
+        *,
+        namespaced: bool,
+        naming: Naming = SUBDOMAIN,
+        has_status: bool = False,
+        empty_status: Callable[[], Raw | None] = lambda: None,
     ) -> None:
         self.namespaced = namespaced
         self.naming = naming
         self.has_status = has_status
+        self.empty_status = empty_status
+        """The status of a new object: built-in kinds always have one; asked for when needed."""
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return obj
@@ -155,9 +162,12 @@ class PlainStrategy:
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         """A status comes from the status subresource alone."""
-        if self.has_status and "status" in obj:
-            return {key: value for key, value in obj.items() if key != "status"}
-        return obj
+        if not self.has_status:
+            return obj
+        empty = self.empty_status()
+        if empty is not None:
+            return {**obj, "status": empty}
+        return {key: value for key, value in obj.items() if key != "status"}
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         meta = object_meta(obj)
