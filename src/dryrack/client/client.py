@@ -163,9 +163,11 @@ class Client:
         """Begins the deletion of all that is selected."""
         return await self._ask("DELETE", endpoint.path(selection.namespace), selection.query())
 
-    async def get_path(self, path: str) -> Raw:
+    async def get_path(self, path: str, accept: str = JSON) -> Raw:
         """A document that is no object of a kind, as those of discovery."""
-        return await self._ask("GET", path)
+        request = self._request("GET", path, {})
+        request = replace(request, headers=self._headers | {"accept": accept})
+        return _read(await self._send(request), path)
 
     @asynccontextmanager
     async def watch(

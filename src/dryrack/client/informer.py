@@ -262,6 +262,7 @@ class Informers:
         self._chance = chance
         self._by_endpoint: dict[Endpoint, Informer] = {}
         self._group: asyncio.TaskGroup | None = None
+        self._tasks: dict[Endpoint, asyncio.Task[None]] = {}
 
     def of(self, endpoint: Endpoint) -> Informer:
         """The informer of a kind; it starts now, or with `run`."""
@@ -289,7 +290,15 @@ class Informers:
             finally:
                 self._group = None
 
+    def drop(self, endpoint: Endpoint) -> None:
+        """Ends the informer of a kind that is no longer served."""
+        self._by_endpoint.pop(endpoint, None)
+        task = self._tasks.pop(endpoint, None)
+        if task is not None:
+            task.cancel()
+
     def _start(self, informer: Informer) -> None:
         if self._group is not None:
             name = f"informer {informer.endpoint.resource}"
-            self._group.create_task(informer.run(), name=name)
+            task = self._group.create_task(informer.run(), name=name)
+            self._tasks[informer.endpoint] = task

@@ -14,13 +14,22 @@ from dryrack.client.client import Client
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.controllers.claims.creation import ClaimCreation
+from dryrack.controllers.claims.eviction import DeviceTaintEviction
 from dryrack.controllers.claims.release import ClaimRelease
+from dryrack.controllers.daemonsets.coverage import Coverage
+from dryrack.controllers.dependents.collection import Collection
 from dryrack.controllers.deployments.rollout import Rollout
 from dryrack.controllers.jobs.completion import Completion
 from dryrack.controllers.loop import Controller
+from dryrack.controllers.namespaces.deletion import Deletion
+from dryrack.controllers.nodes.eviction import TaintEviction
 from dryrack.controllers.nodes.heartbeat import Heartbeat
+from dryrack.controllers.nodes.readiness import Readiness
+from dryrack.controllers.pods.collection import PodCollection
 from dryrack.controllers.pods.running import VirtualKubelet
 from dryrack.controllers.replicasets.replication import Replication
+from dryrack.controllers.serviceaccounts.defaults import Defaults
+from dryrack.controllers.statefulsets.ordering import Ordering
 from dryrack.controllers.writes import Surroundings
 
 
@@ -32,23 +41,38 @@ class Engine:
     parts: tuple[Callable[[Surroundings], Controller], ...]
 
 
-# The names after which nobody has to look: those of kube-controller-manager's controllers where
-# it has one, in short.
 ENGINES = (
     Engine("kubelet", (Heartbeat, VirtualKubelet)),
     Engine("claims", (ClaimCreation, ClaimRelease)),
+    Engine("garbage", (Collection, PodCollection)),
+    Engine("namespaces", (Deletion,)),
+    Engine("accounts", (Defaults,)),
+    Engine("nodes", (Readiness,)),
+    Engine("eviction", (TaintEviction, DeviceTaintEviction)),
     Engine("deployments", (Rollout,)),
     Engine("replicasets", (Replication,)),
+    Engine("daemonsets", (Coverage,)),
+    Engine("statefulsets", (Ordering,)),
     Engine("jobs", (Completion,)),
 )
 
 
 async def run(
-    engines: Sequence[Engine], *, client: Client, clock: Timekeeper, chance: Chance
+    engines: Sequence[Engine],
+    *,
+    client: Client,
+    clock: Timekeeper,
+    chance: Chance,
+    authority: str = "",
 ) -> None:
-    """Runs these until it is cancelled."""
+    """
+    Runs these until it is cancelled.
+
+    `authority` are the certificates by which pods know the server, in PEM; every namespace gets
+    them. Without any there is nothing to publish.
+    """
     informers = Informers(client, clock=clock, chance=chance)
-    around = Surroundings(client, informers, clock, chance)
+    around = Surroundings(client, informers, clock, chance, authority)
     parts = [(engine.name, part(around)) for engine in engines for part in engine.parts]
     async with asyncio.TaskGroup() as group:
         group.create_task(informers.run(), name="informers")

@@ -1,0 +1,52 @@
+"""What a cluster serves: every kind once, in the version that its group prefers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.client.client import Client
+from dryrack.client.endpoints import Endpoint
+from dryrack.client.errors import TransportError
+
+Raw = dict[str, Any]
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A kind and what can be done with it."""
+
+    endpoint: Endpoint
+    verbs: frozenset[str]
+
+    def allows(self, *verbs: str) -> bool:
+        return self.verbs.issuperset(verbs)
+
+
+async def discover(client: Client) -> tuple[Served, ...]:
+    """All kinds; a version that a server could not answer for is left out."""
+    found: list[Served] = []
+    for path in ("/api", "/apis"):
+        answer = await client.get_path(path, _AGGREGATED)
+        if answer.get("kind") != "APIGroupDiscoveryList":
+            raise TransportError(f"{path}: no aggregated discovery; Kubernetes 1.30 has it")
+        for group in answer.get("items") or ():
+            found += _preferred(group)
+    return tuple(found)
+
+
+def _preferred(group: Raw) -> Iterator[Served]:
+    """The versions are in the order of preference."""
+    seen: set[str] = set()
+    name = (group.get("metadata") or {}).get("name") or ""
+    for version in group.get("versions") or ():
+        for resource in version.get("resources") or ():
+            plural = resource["resource"]
+            if plural in seen or version.get("freshness") == "Stale":
+                continue
+            seen.add(plural)
+            kind = (resource.get("responseKind") or {}).get("kind", "")
+            is_namespaced = resource.get("scope") == "Namespaced"
+            endpoint = Endpoint(name, version["version"], plural, kind, is_namespaced)
+            yield Served(endpoint, frozenset(resource.get("verbs") or ()))

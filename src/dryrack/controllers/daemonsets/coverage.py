@@ -1,0 +1,308 @@
+"""
+One pod on every node that a daemon set is for.
+
+The pod is pinned to its node by affinity and bound by the scheduler, as upstream does it. Nodes
+that its selector, affinity and tolerations do not admit get none.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.client.endpoints import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.nodes.eviction import tolerates
+from dryrack.controllers.objects import (
+    is_deleted,
+    is_ready,
+    is_terminal,
+    labels_of,
+    spec_of,
+    status_of,
+    uid_of,
+)
+from dryrack.controllers.revisions import HASH_LABEL, chronicle
+from dryrack.controllers.workloads import (
+    Candidates,
+    family_of,
+    is_available,
+    owner_key,
+    pod_from,
+    scaled_value,
+    waits_for_availability,
+)
+from dryrack.controllers.writes import (
+    NOTHING,
+    Create,
+    Delete,
+    Plan,
+    Report,
+    Surroundings,
+    Update,
+    Write,
+)
+from dryrack.kinds.core import Node, NodeSelector
+from dryrack.kinds.decode import decode
+from dryrack.kinds.selectors import parse_node_selector
+
+Raw = dict[str, Any]
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+# What every pod of a daemon set tolerates: it is there to serve nodes in trouble, too.
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+_TOLERATED_ON_HOST = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that decides about a daemon set."""
+
+    daemon_set: Raw
+    nodes: Sequence[Raw]
+    candidates: Sequence[Raw]
+    revisions: Sequence[Raw]
+    now: float
+
+
+def plan(scene: Scene) -> Plan:
+    """The pods that are missing, in the wrong place or outdated, and the status."""
+    daemon_set = scene.daemon_set
+    family = family_of(daemon_set, DAEMON_SETS, scene.candidates)
+    if family.writes:
+        return Plan(family.writes)
+    if is_deleted(daemon_set):
+        return NOTHING
+    history = chronicle(
+        daemon_set, DAEMON_SETS, scene.revisions, in_use=_used(daemon_set, family.members)
+    )
+    by_node = _by_node(family.members)
+    wanted = [node for node in scene.nodes if is_wanted(daemon_set, node)]
+    writes = [
+        *history.writes,
+        *_placed(daemon_set, by_node, wanted, digest=history.hash),
+        *_outdated(scene, by_node, wanted, digest=history.hash),
+        *_status(scene, by_node, wanted, digest=history.hash),
+    ]
+    wait = waits_for_availability(family.members, _min_ready(daemon_set), scene.now)
+    return Plan(tuple(writes), wait)
+
+
+def _used(daemon_set: Raw, pods: Sequence[Raw]) -> list[str]:
+    name = daemon_set["metadata"]["name"]
+    return [f"{name}-{labels_of(pod).get(HASH_LABEL, '')}" for pod in pods]
+
+
+def _min_ready(daemon_set: Raw) -> float:
+    return float(spec_of(daemon_set).get("minReadySeconds") or 0)
+
+
+def target_of(pod: Raw) -> str:
+    """The node on which a pod is, or on which it is to be."""
+    if spec_of(pod).get("nodeName"):
+        return str(spec_of(pod)["nodeName"])
+    affinity = (spec_of(pod).get("affinity") or {}).get("nodeAffinity") or {}
+    for term in (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            if field["key"] == "metadata.name" and len(field.get("values") or ()) == 1:
+                return str(field["values"][0])
+    return ""
+
+
+def _by_node(pods: Sequence[Raw]) -> Mapping[str, list[Raw]]:
+    found: dict[str, list[Raw]] = {}
+    for pod in sorted(
+        pods, key=lambda each: (each["metadata"]["creationTimestamp"], name_of(each))
+    ):
+        found.setdefault(target_of(pod), []).append(pod)
+    return found
+
+
+def is_wanted(daemon_set: Raw, node: Raw) -> bool:
+    """Whether a daemon set has a pod on a node."""
+    template = (spec_of(daemon_set).get("template") or {}).get("spec") or {}
+    if template.get("nodeName") and template["nodeName"] != node["metadata"]["name"]:
+        return False
+    selector = template.get("nodeSelector") or {}
+    if not selector.items() <= labels_of(node).items():
+        return False
+    affinity = ((template.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
+    if affinity is not None:
+        matcher = parse_node_selector(decode(affinity, NodeSelector))
+        if not matcher.matches(decode(node, Node)):
+            return False
+    tolerations = _tolerations(template)
+    return all(
+        any(tolerates(each, taint) for each in tolerations)
+        for taint in spec_of(node).get("taints") or ()
+        if taint.get("effect") in ("NoSchedule", "NoExecute")
+    )
+
+
+def _tolerations(template: Raw) -> list[Raw]:
+    added = [*_TOLERATED, *((_TOLERATED_ON_HOST,) if template.get("hostNetwork") else ())]
+    every = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in added]
+    given = template.get("tolerations") or []
+    return [*given, *(each for each in every if each not in given)]
+
+
+def _placed(
+    daemon_set: Raw, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
+) -> list[Write]:
+    names = [node["metadata"]["name"] for node in wanted]
+    writes: list[Write] = []
+    for name in names:
+        pods = [pod for pod in by_node.get(name, ()) if not is_deleted(pod)]
+        failed = [pod for pod in pods if is_terminal(pod)]
+        writes += [_deletion(daemon_set, pod) for pod in failed]
+        living = [pod for pod in pods if not is_terminal(pod)]
+        writes += [_deletion(daemon_set, pod) for pod in living[1:]]
+        if not by_node.get(name):
+            writes.append(_creation(daemon_set, name, digest))
+    for name in sorted(set(by_node) - set(names)):
+        writes += [_deletion(daemon_set, pod) for pod in by_node[name] if not is_deleted(pod)]
+    return writes
+
+
+def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
+    pod = pod_from(spec_of(daemon_set).get("template") or {}, daemon_set, DAEMON_SETS)
+    labels = (pod["metadata"].get("labels") or {}) | {HASH_LABEL: digest}
+    spec = pod["spec"] | {
+        "affinity": _pinned(pod["spec"].get("affinity") or {}, node),
+        "tolerations": _tolerations(pod["spec"]),
+    }
+    return Create(
+        PODS,
+        {"metadata": pod["metadata"] | {"labels": labels}, "spec": spec},
+        refused=Report(daemon_set, "Warning", "FailedCreate", "Error creating: {}"),
+        accepted=Report(daemon_set, "Normal", "SuccessfulCreate", "Created pod: {}"),
+    )
+
+
+def _pinned(affinity: Raw, node: str) -> Raw:
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    pinned = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return affinity | {"nodeAffinity": (affinity.get("nodeAffinity") or {}) | {_REQUIRED: pinned}}
+
+
+def _deletion(daemon_set: Raw, pod: Raw) -> Write:
+    return Delete(PODS, name_of(pod), uid_of(pod))
+
+
+def _outdated(
+    scene: Scene, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
+) -> list[Write]:
+    """Pods of an older template go, as many at a time as may be missing."""
+    strategy = spec_of(scene.daemon_set).get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return []
+    rolling = strategy.get("rollingUpdate") or {}
+    allowed = scaled_value(rolling.get("maxUnavailable"), len(wanted), default=1, rounds_up=True)
+    doomed: list[Raw] = []
+    for node in wanted:
+        pods = [p for p in by_node.get(node["metadata"]["name"], ()) if not is_terminal(p)]
+        living = [pod for pod in pods if not is_deleted(pod)]
+        old = [pod for pod in living if labels_of(pod).get(HASH_LABEL) != digest]
+        if living and is_available(living[0], _min_ready(scene.daemon_set), scene.now):
+            doomed += old[:1]
+            continue
+        allowed -= 1
+        # What does not work is no loss.
+        if old:
+            doomed.insert(0, old[0])
+            allowed += 1
+    return [_deletion(scene.daemon_set, pod) for pod in doomed[: max(0, allowed)]]
+
+
+def _status(
+    scene: Scene, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
+) -> list[Write]:
+    names = [node["metadata"]["name"] for node in wanted]
+    firsts = [by_node[name][0] for name in names if by_node.get(name)]
+    min_ready = _min_ready(scene.daemon_set)
+    available = sum(is_available(pod, min_ready, scene.now) for pod in firsts)
+    every = {node["metadata"]["name"] for node in scene.nodes}
+    status = {
+        "currentNumberScheduled": len(firsts),
+        "numberMisscheduled": sum(name in every and name not in names for name in by_node),
+        "desiredNumberScheduled": len(names),
+        "numberReady": sum(is_ready(pod) for pod in firsts),
+        "observedGeneration": scene.daemon_set["metadata"].get("generation"),
+    }
+    more = {
+        "updatedNumberScheduled": sum(labels_of(p).get(HASH_LABEL) == digest for p in firsts),
+        "numberAvailable": available,
+        "numberUnavailable": len(names) - available,
+    }
+    status |= {key: value for key, value in more.items() if value}
+    kept = {k: v for k, v in status_of(scene.daemon_set).items() if k in ("conditions",)}
+    if kept | status == status_of(scene.daemon_set):
+        return []
+    return [Update(DAEMON_SETS, scene.daemon_set | {"status": kept | status}, "status")]
+
+
+class Coverage:
+    """Watches daemon sets, nodes, pods and revisions."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._clock = around.clock
+        self._sets = around.informers.of(DAEMON_SETS)
+        self._nodes = around.informers.of(NODES)
+        self._pods = around.informers.of(PODS)
+        self._revisions = around.informers.of(CONTROLLER_REVISIONS)
+        self._candidates = Candidates(self._pods)
+        self._history = Candidates(self._revisions)
+        self._loop: Loop[Name] = Loop(
+            around,
+            "daemonset-controller",
+            self._decide,
+            reads=(self._sets, self._nodes, self._pods, self._revisions),
+        )
+        self._sets.listen(self._on_set)
+        self._nodes.listen(self._on_node)
+        self._pods.listen(self._on_pod)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_set(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(name_of(new))
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
+        if old is not None and new is not None and _placing(old) == _placing(new):
+            return
+        for name in sorted(self._sets.objects):
+            self._loop.queue.add(name)
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        for pod in (old, new):
+            if pod is not None and (key := owner_key(pod, DAEMON_SETS)):
+                self._loop.queue.add(key)
+
+    async def _decide(self, name: Name) -> Plan:
+        daemon_set = self._sets.objects.get(name)
+        if daemon_set is None:
+            return NOTHING
+        return plan(
+            Scene(
+                daemon_set,
+                self._nodes.all(),
+                self._candidates.of(daemon_set),
+                self._history.controlled(daemon_set),
+                self._clock.now(),
+            )
+        )
+
+
+def _placing(node: Raw) -> tuple[Any, ...]:
+    """What decides whether a node gets pods."""
+    return labels_of(node), spec_of(node).get("taints"), spec_of(node).get("unschedulable")

@@ -1,0 +1,1 @@
+"""Objects that depend on others: gone with their owners, or set free."""

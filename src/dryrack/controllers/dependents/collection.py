@@ -1,0 +1,219 @@
+"""
+Garbage collection: what has lost all its owners goes.
+
+Background: the owner is gone, the dependents follow. Foreground: the owner waits until the
+dependents that block it are gone. Orphan: the dependents are set free, then the owner goes. An
+owner that the graph does not know is asked for at the server, and only a clear "not found" or
+another uid counts as gone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.discovery import Served, discover
+from dryrack.client.endpoints import Endpoint
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.timekeeping import sleep
+from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item, item_of
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import uid_of
+from dryrack.controllers.writes import NOTHING, Delete, Patch, Plan, Surroundings, Write
+
+if TYPE_CHECKING:
+    from dryrack.client.informer import Informer
+
+Raw = dict[str, Any]
+
+_logger = logging.getLogger(__name__)
+
+# How often new kinds are looked for, as kube-controller-manager does.
+DISCOVERY_SECONDS = 30.0
+# While a kind is still being listed, nothing is concluded from what is not there.
+UNSYNCED_SECONDS = 1.0
+# Events come and go by themselves, and there are many.
+IGNORED = frozenset({"events", "events.events.k8s.io"})
+# More than anybody's garbage at one time; forgetting one only costs a question.
+ABSENT_MAX = 5000
+
+
+class Fate(Enum):
+    """What has become of an owner."""
+
+    SOLID = "solid"
+    WAITING = "waiting"
+    """It is being deleted and waits for its dependents."""
+    GONE = "gone"
+    UNKNOWN = "unknown"
+    """It cannot be told."""
+
+
+def plan(item: Item, fates: Mapping[str, Fate], dependents: Sequence[Item]) -> Plan:
+    """What happens to an object; `fates` are those of its owners, by uid."""
+    if item.orphans_dependents:
+        return Plan(tuple(_set_free(item, dependents)))
+    if item.waits_for_dependents:
+        return Plan(tuple(_let_go(item, dependents)))
+    if item.is_deleted or not item.owners:
+        return NOTHING
+    lost = [each for each in item.owners if fates[each["uid"]] in (Fate.GONE, Fate.WAITING)]
+    if len(lost) < len(item.owners):
+        unclear = any(fate is Fate.UNKNOWN for fate in fates.values())
+        return NOTHING if unclear or not lost else Plan((_without_owners(item, lost),))
+    is_awaited = any(fates[each["uid"]] is Fate.WAITING for each in lost)
+    blockers = any(each.is_blocking(item.uid) for each in dependents)
+    return Plan((_deletion(item, "Foreground" if is_awaited and blockers else ""),))
+
+
+def _deletion(item: Item, propagation: str) -> Write:
+    if not propagation:
+        kept = {ORPHAN: "Orphan", FOREGROUND: "Foreground"}
+        named = (kept[each] for each in item.finalizers if each in kept)
+        propagation = next(named, "Background")
+    return Delete(
+        item.endpoint, item.name, item.uid, revision=item.revision, propagation=propagation
+    )
+
+
+def _without_owners(item: Item, lost: Sequence[Raw]) -> Write:
+    uids = {each["uid"] for each in lost}
+    left = [each for each in item.owners if each["uid"] not in uids]
+    return _metadata(item, ownerReferences=left or None)
+
+
+def _metadata(item: Item, **parts: Any) -> Write:
+    identity = {"uid": item.uid, "resourceVersion": item.revision}
+    return Patch(item.endpoint, item.name, {"metadata": identity | parts})
+
+
+def _set_free(item: Item, dependents: Sequence[Item]) -> list[Write]:
+    if dependents:
+        return [_without_owners(each, [{"uid": item.uid}]) for each in dependents]
+    return [_without_finalizer(item, ORPHAN)]
+
+
+def _let_go(item: Item, dependents: Sequence[Item]) -> list[Write]:
+    """The blocking dependents are told to go; when none is left, so may the owner."""
+    if any(each.is_blocking(item.uid) for each in dependents):
+        return []
+    return [_without_finalizer(item, FOREGROUND)]
+
+
+def _without_finalizer(item: Item, finalizer: str) -> Write:
+    left = [each for each in item.finalizers if each != finalizer]
+    return _metadata(item, finalizers=left or None)
+
+
+class Collection:
+    """Watches everything that can be deleted."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._graph = Graph()
+        self._watched: dict[Endpoint, Informer] = {}
+        self._kinds: dict[tuple[str, str], Endpoint] = {}
+        self._absent: dict[str, None] = {}
+        self._loop: Loop[str] = Loop(
+            around, "garbage-collector-controller", self._decide, reads=(), workers=8
+        )
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep_watching(), name="garbage collector kinds")
+            group.create_task(self._loop.run(), name="garbage collector")
+
+    async def _keep_watching(self) -> None:
+        while True:
+            try:
+                self._watch(await discover(self._around.client))
+            except (ApiError, TransportError) as error:
+                _logger.warning("garbage collector: discovery: %s", error)
+            await sleep(self._around.clock, DISCOVERY_SECONDS)
+
+    def _watch(self, served: Sequence[Served]) -> None:
+        wanted = {
+            each.endpoint
+            for each in served
+            if each.allows("delete", "list", "watch") and each.endpoint.resource not in IGNORED
+        }
+        self._kinds = {(each.endpoint.group, each.endpoint.kind): each.endpoint for each in served}
+        for endpoint in sorted(self._watched.keys() - wanted, key=lambda each: each.resource):
+            for obj in self._watched.pop(endpoint).all():
+                self._graph.remove(uid_of(obj))
+            self._around.informers.drop(endpoint)
+        for endpoint in sorted(wanted - self._watched.keys(), key=lambda each: each.resource):
+            informer = self._around.informers.of(endpoint)
+            self._watched[endpoint] = informer
+            informer.listen(partial(self._on_change, endpoint))
+
+    def _on_change(self, endpoint: Endpoint, old: Raw | None, new: Raw | None) -> None:
+        if endpoint not in self._watched:
+            return
+        if new is None:
+            self._on_removal(uid_of(old or {"metadata": {}}))
+            return
+        item = item_of(endpoint, new)
+        self._graph.put(item)
+        self._absent.pop(item.uid, None)
+        if item.owners or item.is_deleted:
+            self._loop.queue.add(item.uid)
+        if item.waits_for_dependents or item.orphans_dependents:
+            for each in self._graph.dependents(item.uid):
+                self._loop.queue.add(each.uid)
+
+    def _on_removal(self, uid: str) -> None:
+        item = self._graph.get(uid)
+        self._graph.remove(uid)
+        self._remember_absent(uid)
+        for each in self._graph.dependents(uid):
+            self._loop.queue.add(each.uid)
+        for owner in item.owners if item else ():
+            self._loop.queue.add(owner["uid"])
+
+    def _remember_absent(self, uid: str) -> None:
+        self._absent[uid] = None
+        while len(self._absent) > ABSENT_MAX:
+            del self._absent[next(iter(self._absent))]
+
+    async def _decide(self, uid: str) -> Plan:
+        item = self._graph.get(uid)
+        if item is None:
+            return NOTHING
+        if (item.orphans_dependents or item.waits_for_dependents) and not self._is_whole():
+            return Plan(again_seconds=UNSYNCED_SECONDS)
+        fates = {each["uid"]: await self._fate(item, each) for each in item.owners}
+        answer = plan(item, fates, self._graph.dependents(uid))
+        if item.waits_for_dependents:
+            for each in self._graph.dependents(uid):
+                if not each.is_deleted:
+                    self._loop.queue.add(each.uid)
+        return answer
+
+    def _is_whole(self) -> bool:
+        return bool(self._watched) and all(each.synced.is_set() for each in self._watched.values())
+
+    async def _fate(self, item: Item, owner: Raw) -> Fate:
+        known = self._graph.get(owner["uid"])
+        if known is not None:
+            return Fate.WAITING if known.waits_for_dependents else Fate.SOLID
+        if owner["uid"] in self._absent:
+            return Fate.GONE
+        return await self._ask(item, owner)
+
+    async def _ask(self, item: Item, owner: Raw) -> Fate:
+        group = owner["apiVersion"].rpartition("/")[0]
+        endpoint = self._kinds.get((group, owner["kind"]))
+        if endpoint is None or (endpoint.is_namespaced and not item.name.namespace):
+            return Fate.UNKNOWN
+        namespace = item.name.namespace if endpoint.is_namespaced else ""
+        try:
+            found = await self._around.client.get(endpoint, owner["name"], namespace)
+        except NotFoundError:
+            found = None
+        if found is not None and uid_of(found) == owner["uid"]:
+            return Fate.SOLID
+        self._remember_absent(owner["uid"])
+        return Fate.GONE

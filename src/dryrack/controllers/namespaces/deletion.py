@@ -1,0 +1,134 @@
+"""
+The end of a namespace: all it contains goes, then it goes itself.
+
+Every namespaced kind that can be deleted is asked about at the server, not in a cache. The
+namespace is released only when each of them has answered that nothing is left.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dryrack.client.client import Selection
+from dryrack.client.discovery import Served, discover
+from dryrack.client.endpoints import NAMESPACES, Endpoint
+from dryrack.client.timekeeping import timestamp
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    finalizers_of,
+    is_deleted,
+    spec_of,
+    status_of,
+    with_condition,
+)
+from dryrack.controllers.writes import NOTHING, DeleteAll, Plan, Surroundings, Update, Write
+
+Raw = dict[str, Any]
+
+FINALIZER = "kubernetes"
+# What is left goes with a grace of seconds; looking more often would only add load.
+LOOK_SECONDS = 0.25
+
+
+def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) -> Plan:
+    """What is to be deleted, or that the namespace is free; `content` is all there is in it."""
+    finalizers = spec_of(namespace).get("finalizers") or ()
+    if not is_deleted(namespace) or FINALIZER not in finalizers:
+        return NOTHING
+    name = namespace["metadata"]["name"]
+    if not any(content.values()):
+        left = [each for each in finalizers if each != FINALIZER]
+        freed = namespace | {"spec": spec_of(namespace) | {"finalizers": left}}
+        return Plan((Update(NAMESPACES, freed, "finalize"),))
+    writes: list[Write] = [
+        DeleteAll(endpoint, name)
+        for endpoint, objects in content.items()
+        if any(not is_deleted(each) for each in objects)
+    ]
+    conditions = _conditions(namespace, content, now)
+    status = status_of(namespace) | {"conditions": conditions}
+    if status != status_of(namespace):
+        writes.append(Update(NAMESPACES, namespace | {"status": status}, "status"))
+    return Plan(tuple(writes), LOOK_SECONDS)
+
+
+def _conditions(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) -> list[Raw]:
+    found: list[Raw] = list(status_of(namespace).get("conditions") or ())
+    for kind, status, reason, message in _told(content):
+        condition = {"type": kind, "status": status, "lastTransitionTime": timestamp(now)}
+        found = with_condition(found, condition | {"reason": reason, "message": message})
+    return found
+
+
+def _told(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str, str]]:
+    good = [
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+    ]
+    told = [(kind, "False", reason, message) for kind, reason, message in good]
+    remaining = [
+        f"{endpoint.plural}.{endpoint.group} has {len(objects)} resource instances"
+        for endpoint, objects in sorted(content.items(), key=lambda each: each[0].resource)
+        if objects
+    ]
+    message = f"Some resources are remaining: {', '.join(remaining)}"
+    told.append(("NamespaceContentRemaining", "True", "SomeResourcesRemain", message))
+    counted: dict[str, int] = {}
+    for objects in content.values():
+        for finalizer in (f for each in objects for f in finalizers_of(each)):
+            counted[finalizer] = counted.get(finalizer, 0) + 1
+    if counted:
+        texts = [f"{each} in {counted[each]} resource instances" for each in sorted(counted)]
+        message = f"Some content in the namespace has finalizers remaining: {', '.join(texts)}"
+        told.append(("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", message))
+    else:
+        reason, message = "ContentHasNoFinalizers", "All content-preserving finalizers finished"
+        told.append(("NamespaceFinalizersRemaining", "False", reason, message))
+    return told
+
+
+class Deletion:
+    """Watches namespaces."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._namespaces = around.informers.of(NAMESPACES)
+        self._loop: Loop[str] = Loop(
+            around, "namespace-controller", self._decide, reads=(self._namespaces,)
+        )
+        self._namespaces.listen(self._on_namespace)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_namespace(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None and is_deleted(new):
+            self._loop.queue.add(new["metadata"]["name"])
+
+    async def _decide(self, name: str) -> Plan:
+        namespace = self._namespaces.get("", name)
+        if namespace is None or not is_deleted(namespace):
+            return NOTHING
+        served = [each for each in await discover(self._around.client) if _is_content(each)]
+        content = {each.endpoint: await self._objects(each.endpoint, name) for each in served}
+        return plan(namespace, content, self._around.clock.now())
+
+    async def _objects(self, endpoint: Endpoint, namespace: str) -> Sequence[Raw]:
+        listing = await self._around.client.list(endpoint, Selection(namespace=namespace))
+        return listing.items
+
+
+def _is_content(served: Served) -> bool:
+    return served.endpoint.is_namespaced and served.allows("list", "delete", "deletecollection")

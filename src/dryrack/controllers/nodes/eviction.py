@@ -1,0 +1,139 @@
+"""
+Pods leave nodes whose NoExecute taints they do not tolerate.
+
+A pod that tolerates all of them for a time goes when the shortest of these times is over, counted
+from when the taint was added; one that tolerates all of them for good stays.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dryrack.client.endpoints import NODES, PODS
+from dryrack.client.informer import Name, name_of
+from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    is_deleted,
+    is_terminal,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
+from dryrack.controllers.writes import (
+    NOTHING,
+    Delete,
+    Plan,
+    Report,
+    Surroundings,
+    Update,
+    Write,
+)
+
+Raw = dict[str, Any]
+
+REASON = "DeletionByTaintManager"
+MESSAGE = "Taint manager: deleting due to NoExecute taint"
+
+
+def plan(pod: Raw, taints: Sequence[Raw], now: float) -> Plan:
+    """Whether and when a pod goes; `taints` are those of its node."""
+    driving = [each for each in taints if each.get("effect") == "NoExecute"]
+    if not driving or is_deleted(pod) or is_terminal(pod):
+        return NOTHING
+    deadline = leaves_at(spec_of(pod).get("tolerations") or (), driving, now)
+    if deadline is None:
+        return NOTHING
+    if deadline > now:
+        return Plan(again_seconds=deadline - now)
+    return evicted(pod, REASON, MESSAGE, now)
+
+
+def evicted(pod: Raw, reason: str, message: str, now: float) -> Plan:
+    """A pod that is told why it goes, and goes."""
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    if "generation" in pod["metadata"]:
+        condition["observedGeneration"] = pod["metadata"]["generation"]
+    condition |= {"message": message, "lastTransitionTime": timestamp(now)}
+    conditions = with_condition(status_of(pod).get("conditions") or (), condition)
+    writes: list[Write] = []
+    if conditions != status_of(pod).get("conditions"):
+        status = status_of(pod) | {"conditions": conditions}
+        writes.append(Update(PODS, pod | {"status": status}, "status"))
+    name = name_of(pod)
+    writes.append(Delete(PODS, name, uid_of(pod)))
+    told = f"Marking for deletion Pod {name.namespace}/{name.name}"
+    return Plan((*writes, Report(pod, "Normal", "TaintManagerEviction", told)))
+
+
+def leaves_at(tolerations: Sequence[Raw], taints: Sequence[Raw], now: float) -> float | None:
+    """When somebody with these tolerations has to go; None: never."""
+    ends: list[float] = []
+    for taint in taints:
+        matching = [each for each in tolerations if tolerates(each, taint)]
+        added = taint.get("timeAdded")
+        since = seconds_of(added) if added else now
+        if not matching:
+            return since
+        limits = [each.get("tolerationSeconds") for each in matching]
+        ends += [since + max(0, limit) for limit in limits if limit is not None]
+    return min(ends, default=None)
+
+
+def tolerates(toleration: Raw, taint: Raw) -> bool:
+    """Whether one toleration covers one taint, of a node or of a device."""
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    if toleration.get("key") and toleration["key"] != taint["key"]:
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (
+        taint.get("value") or ""
+    )
+
+
+class TaintEviction:
+    """Watches nodes and pods."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._clock = around.clock
+        self._pods = around.informers.of(PODS)
+        self._nodes = around.informers.of(NODES)
+        self._by_node = self._pods.index("node", _node_keys)
+        self._loop: Loop[Name] = Loop(
+            around, "taint-eviction-controller", self._decide, reads=(self._pods, self._nodes)
+        )
+        self._pods.listen(self._on_pod)
+        self._nodes.listen(self._on_node)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None or not spec_of(new).get("nodeName"):
+            return
+        if old is None or not spec_of(old).get("nodeName"):
+            self._loop.queue.add(name_of(new))
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None or _taints(old) == _taints(new):
+            return
+        for pod in self._by_node.get(new["metadata"]["name"]):
+            self._loop.queue.add(name_of(pod))
+
+    async def _decide(self, name: Name) -> Plan:
+        pod = self._pods.objects.get(name)
+        node = self._nodes.get("", spec_of(pod).get("nodeName", "")) if pod else None
+        if pod is None or node is None:
+            return NOTHING
+        return plan(pod, _taints(node), self._clock.now())
+
+
+def _taints(node: Raw | None) -> Sequence[Raw]:
+    return (spec_of(node).get("taints") or ()) if node else ()
+
+
+def _node_keys(pod: Raw) -> tuple[str, ...]:
+    node = spec_of(pod).get("nodeName")
+    return (node,) if node else ()

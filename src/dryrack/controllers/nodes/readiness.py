@@ -1,0 +1,148 @@
+"""
+Nodes that have fallen silent, and the taints that tell of a node's state.
+
+A node renews its lease. When it has not for longer than the grace, its conditions become Unknown.
+Whatever its conditions are, its taints say the same: NoSchedule for the scheduler, and NoExecute
+where pods are to leave.
+"""
+
+from typing import Any
+
+from dryrack.client.endpoints import LEASES, NODES
+from dryrack.client.informer import name_of
+from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.nodes.heartbeat import LEASE_NAMESPACE
+from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of, with_condition
+from dryrack.controllers.writes import NOTHING, Patch, Plan, Surroundings, Write
+
+Raw = dict[str, Any]
+
+GRACE_SECONDS = 50.0
+# A node that has never spoken may still be coming up.
+STARTUP_SECONDS = 60.0
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+
+_PRESSURES = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+_KINDS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_OURS = frozenset({NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURES.values()})
+
+
+def plan(node: Raw, renewed_at: float | None, now: float) -> Plan:
+    """The conditions of a silent node, or the taints of any; `renewed_at` is of its lease."""
+    left = _seconds_left(node, renewed_at, now)
+    if left <= 0 and (silenced := _silenced(node, now)):
+        return Plan(tuple(silenced))
+    again_seconds = left if left > 0 else None
+    return Plan(tuple(_tainted(node, now)), again_seconds)
+
+
+def _seconds_left(node: Raw, renewed_at: float | None, now: float) -> float:
+    if renewed_at is not None:
+        return renewed_at + GRACE_SECONDS - now
+    heard = [
+        seconds_of(each["lastHeartbeatTime"])
+        for each in status_of(node).get("conditions") or ()
+        if each.get("lastHeartbeatTime")
+    ]
+    if heard:
+        return max(heard) + GRACE_SECONDS - now
+    return seconds_of(node["metadata"]["creationTimestamp"]) + STARTUP_SECONDS - now
+
+
+def _silenced(node: Raw, now: float) -> list[Write]:
+    conditions: list[Raw] = status_of(node).get("conditions") or []
+    known = {each["type"]: each for each in conditions}
+    changed: list[Raw] = list(conditions)
+    for kind in _KINDS:
+        old = known.get(kind)
+        if old is not None and old["status"] == "Unknown":
+            continue
+        told = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+        if old is None:
+            told = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+        new = {"type": kind, "status": "Unknown", "reason": told[0], "message": told[1]}
+        heard = (old or {}).get("lastHeartbeatTime") or node["metadata"]["creationTimestamp"]
+        new |= {"lastHeartbeatTime": heard, "lastTransitionTime": timestamp(now)}
+        changed = with_condition(changed, new)
+    if changed == conditions:
+        return []
+    metadata = {key: node["metadata"][key] for key in ("uid", "resourceVersion")}
+    patch = {"metadata": metadata, "status": {"conditions": changed}}
+    return [Patch(NODES, name_of(node), patch, "status")]
+
+
+def wanted_taints(node: Raw) -> list[tuple[str, str]]:
+    """Key and effect of the taints that the state of a node asks for."""
+    conditions = {each["type"]: each["status"] for each in status_of(node).get("conditions") or ()}
+    found = []
+    ready = conditions.get("Ready")
+    # Before its first word a node is not ready, but nobody is driven from it.
+    if ready is None:
+        found.append((NOT_READY, "NoSchedule"))
+    elif ready != "True":
+        key = UNREACHABLE if ready == "Unknown" else NOT_READY
+        found += [(key, "NoSchedule"), (key, "NoExecute")]
+    found += [
+        (key, "NoSchedule") for kind, key in _PRESSURES.items() if conditions.get(kind) == "True"
+    ]
+    if spec_of(node).get("unschedulable"):
+        found.append((UNSCHEDULABLE, "NoSchedule"))
+    return found
+
+
+def _tainted(node: Raw, now: float) -> list[Write]:
+    taints: list[Raw] = spec_of(node).get("taints") or []
+    wanted = wanted_taints(node)
+    kept = [
+        each
+        for each in taints
+        if each["key"] not in _OURS or (each["key"], each["effect"]) in wanted
+    ]
+    there = {(each["key"], each["effect"]) for each in kept}
+    missing = [
+        {"key": key, "effect": effect, "timeAdded": timestamp(now)}
+        for key, effect in wanted
+        if (key, effect) not in there
+    ]
+    if not missing and len(kept) == len(taints):
+        return []
+    metadata = {"uid": uid_of(node), "resourceVersion": node["metadata"]["resourceVersion"]}
+    spec = {"taints": [*kept, *missing] or None}
+    return [Patch(NODES, name_of(node), {"metadata": metadata, "spec": spec})]
+
+
+class Readiness:
+    """Watches nodes and leases."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._clock = around.clock
+        self._nodes = around.informers.of(NODES)
+        self._leases = around.informers.of(LEASES)
+        self._loop: Loop[str] = Loop(
+            around, "node-controller", self._decide, reads=(self._nodes, self._leases)
+        )
+        self._nodes.listen(self._on_node)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(new["metadata"]["name"])
+
+    async def _decide(self, name: str) -> Plan:
+        node = self._nodes.get("", name)
+        if node is None or is_deleted(node):
+            return NOTHING
+        lease = self._leases.get(LEASE_NAMESPACE, name)
+        renewed = spec_of(lease).get("renewTime") if lease else None
+        return plan(node, seconds_of(renewed) if renewed else None, self._clock.now())

@@ -1,0 +1,119 @@
+"""
+Pods that nobody runs any more.
+
+A pod on a node that is gone, and a pod that was deleted before it found a node, have no kubelet
+that would ever confirm their end. Of pods that have ended, a cluster keeps a bounded number.
+"""
+
+from typing import Any
+
+from dryrack.client.endpoints import NODES, PODS
+from dryrack.client.errors import NotFoundError
+from dryrack.client.informer import Name, name_of
+from dryrack.client.timekeeping import timestamp
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    is_deleted,
+    is_terminal,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
+from dryrack.controllers.writes import NOTHING, Delete, Plan, Surroundings, Update, Write
+
+Raw = dict[str, Any]
+
+# A node that vanishes may only be registering anew; kube-controller-manager waits as long.
+QUARANTINE_SECONDS = 40.0
+
+
+def plan(pod: Raw, *, node_gone_seconds: float | None, now: float) -> Plan:
+    """
+    What happens to a pod.
+
+    `node_gone_seconds`: for how long its node is known not to exist; None if it exists or is not
+    named.
+    """
+    if not spec_of(pod).get("nodeName"):
+        return _removal(pod, []) if is_deleted(pod) else NOTHING
+    if node_gone_seconds is None:
+        return NOTHING
+    if node_gone_seconds < QUARANTINE_SECONDS:
+        return Plan(again_seconds=QUARANTINE_SECONDS - node_gone_seconds)
+    return _removal(pod, _failed(pod, now))
+
+
+def _removal(pod: Raw, before: list[Write]) -> Plan:
+    return Plan((*before, Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0)))
+
+
+def _failed(pod: Raw, now: float) -> list[Write]:
+    if is_terminal(pod):
+        return []
+    reason, message = "DeletionByPodGC", "PodGC: node no longer exists"
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    condition |= {"message": message, "lastTransitionTime": timestamp(now)}
+    conditions = with_condition(status_of(pod).get("conditions") or (), condition)
+    status = status_of(pod) | {"phase": "Failed", "conditions": conditions}
+    return [Update(PODS, pod | {"status": status}, "status")]
+
+
+class PodCollection:
+    """Watches pods and nodes."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._client = around.client
+        self._clock = around.clock
+        self._pods = around.informers.of(PODS)
+        self._nodes = around.informers.of(NODES)
+        self._by_node = self._pods.index("node", _node_keys)
+        self._gone: dict[str, float] = {}
+        self._loop: Loop[Name] = Loop(
+            around, "pod-garbage-collector", self._decide, reads=(self._pods, self._nodes)
+        )
+        self._pods.listen(self._on_pod)
+        self._nodes.listen(self._on_node)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None:
+            return
+        node = spec_of(new).get("nodeName")
+        if (not node and is_deleted(new)) or (node and self._nodes.get("", node) is None):
+            self._loop.queue.add(name_of(new))
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._gone.pop(new["metadata"]["name"], None)
+            return
+        for pod in self._by_node.get(old["metadata"]["name"] if old else ""):
+            self._loop.queue.add(name_of(pod))
+
+    async def _decide(self, name: Name) -> Plan:
+        pod = self._pods.objects.get(name)
+        if pod is None:
+            return NOTHING
+        now = self._clock.now()
+        node = spec_of(pod).get("nodeName")
+        since = await self._gone_since(node, now) if node else None
+        return plan(pod, node_gone_seconds=None if since is None else now - since, now=now)
+
+    async def _gone_since(self, node: str, now: float) -> float | None:
+        if self._nodes.get("", node) is not None:
+            return None
+        since = self._gone.setdefault(node, now)
+        if now - since < QUARANTINE_SECONDS:
+            return since
+        try:
+            await self._client.get(NODES, node)
+        except NotFoundError:
+            return since
+        return None
+
+
+def _node_keys(pod: Raw) -> tuple[str, ...]:
+    node = spec_of(pod).get("nodeName")
+    return (node,) if node else ()

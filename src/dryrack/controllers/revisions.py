@@ -1,0 +1,89 @@
+"""
+The history of a template: one ControllerRevision per version of it.
+
+Daemon sets and stateful sets have no replica sets that would remember what they were; revisions
+do, and `kubectl rollout history` and `undo` read them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.client.endpoints import CONTROLLER_REVISIONS, Endpoint
+from dryrack.client.informer import name_of
+from dryrack.controllers.objects import controller_reference, spec_of, uid_of, with_metadata
+from dryrack.controllers.workloads import template_hash
+from dryrack.controllers.writes import Create, Delete, Update, Write
+
+Raw = dict[str, Any]
+
+HASH_LABEL = "controller-revision-hash"
+HISTORY_DEFAULT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Chronicle:
+    """The revision of the present template, and what the history needs."""
+
+    hash: str
+    name: str
+    writes: tuple[Write, ...]
+
+
+def chronicle(
+    owner: Raw, endpoint: Endpoint, known: Sequence[Raw], *, in_use: Sequence[str]
+) -> Chronicle:
+    """Brings the history up to date; revisions `in_use` (by name) are never forgotten."""
+    template = spec_of(owner).get("template") or {}
+    data = {"spec": {"template": template | {"$patch": "replace"}}}
+    ordered = sorted(known, key=lambda each: (each.get("revision", 0), name_of(each)))
+    same = next((each for each in reversed(ordered) if each.get("data") == data), None)
+    if same is None:
+        return _added(owner, endpoint, ordered, data)
+    name = same["metadata"]["name"]
+    label = (same["metadata"].get("labels") or {}).get(HASH_LABEL, "")
+    writes = [*_renumbered(same, ordered), *_forgotten(owner, ordered, [*in_use, name])]
+    return Chronicle(label, name, tuple(writes))
+
+
+def _added(owner: Raw, endpoint: Endpoint, ordered: Sequence[Raw], data: Raw) -> Chronicle:
+    taken = {each["metadata"]["name"] for each in ordered}
+    owner_name = owner["metadata"]["name"]
+    template = spec_of(owner).get("template") or {}
+    hashes = (template_hash(template, number) for number in range(len(taken) + 1))
+    digest = next(each for each in hashes if f"{owner_name}-{each}" not in taken)
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    revision = {
+        "metadata": {
+            "name": f"{owner_name}-{digest}",
+            "namespace": owner["metadata"]["namespace"],
+            "labels": labels | {HASH_LABEL: digest},
+            "ownerReferences": [controller_reference(owner, endpoint)],
+        },
+        "data": data,
+        "revision": _highest(ordered) + 1,
+    }
+    create = Create(CONTROLLER_REVISIONS, revision)
+    return Chronicle(digest, f"{owner_name}-{digest}", (create,))
+
+
+def _highest(ordered: Sequence[Raw]) -> int:
+    return max((int(each.get("revision", 0)) for each in ordered), default=0)
+
+
+def _renumbered(same: Raw, ordered: Sequence[Raw]) -> list[Write]:
+    """A template that was gone back to is the newest again."""
+    if same.get("revision", 0) == _highest(ordered):
+        return []
+    changed = with_metadata(same) | {"revision": _highest(ordered) + 1}
+    return [Update(CONTROLLER_REVISIONS, changed)]
+
+
+def _forgotten(owner: Raw, ordered: Sequence[Raw], in_use: Sequence[str]) -> list[Write]:
+    limit = spec_of(owner).get("revisionHistoryLimit")
+    limit = HISTORY_DEFAULT if limit is None else int(limit)
+    idle = [each for each in ordered if each["metadata"]["name"] not in in_use]
+    return [
+        Delete(CONTROLLER_REVISIONS, name_of(each), uid_of(each))
+        for each in idle[: max(0, len(idle) - limit)]
+    ]

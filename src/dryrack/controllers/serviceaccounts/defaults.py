@@ -1,0 +1,79 @@
+"""What every namespace has: the default account, and the certificates that its pods trust."""
+
+from typing import Any
+
+from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import is_deleted
+from dryrack.controllers.writes import NOTHING, Create, Plan, Surroundings, Update, Write
+
+Raw = dict[str, Any]
+
+ACCOUNT = "default"
+AUTHORITY = "kube-root-ca.crt"
+_ABOUT = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is "
+    "guaranteed across distributions of Kubernetes clusters."
+)
+
+
+def plan(namespace: Raw, account: Raw | None, config_map: Raw | None, *, authority: str) -> Plan:
+    """What is missing; without an authority there is nothing to publish."""
+    if is_deleted(namespace):
+        return NOTHING
+    name = namespace["metadata"]["name"]
+    writes: list[Write] = []
+    if account is None:
+        metadata = {"name": ACCOUNT, "namespace": name}
+        writes.append(Create(SERVICE_ACCOUNTS, {"metadata": metadata}))
+    data = {"ca.crt": authority}
+    if authority and config_map is None:
+        metadata = {"name": AUTHORITY, "namespace": name}
+        described = metadata | {"annotations": {"kubernetes.io/description": _ABOUT}}
+        writes.append(Create(CONFIG_MAPS, {"metadata": described, "data": data}))
+    elif authority and config_map is not None and config_map.get("data") != data:
+        writes.append(Update(CONFIG_MAPS, config_map | {"data": data}))
+    return Plan(tuple(writes))
+
+
+class Defaults:
+    """Watches namespaces and what was made in them."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._authority = around.authority
+        self._namespaces = around.informers.of(NAMESPACES)
+        self._accounts = around.informers.of(SERVICE_ACCOUNTS)
+        self._config_maps = around.informers.of(CONFIG_MAPS)
+        reads = (self._namespaces, self._accounts, self._config_maps)
+        self._loop: Loop[str] = Loop(
+            around, "service-account-controller", self._decide, reads=reads
+        )
+        self._namespaces.listen(self._on_namespace)
+        self._accounts.listen(self._on_part)
+        self._config_maps.listen(self._on_part)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_namespace(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(name_of(new).name)
+
+    def _on_part(self, old: Raw | None, new: Raw | None) -> None:
+        part = new if new is not None else old
+        name = name_of(part) if part is not None else Name("", "")
+        if name.name in (ACCOUNT, AUTHORITY) and old is not None:
+            self._loop.queue.add(name.namespace)
+
+    async def _decide(self, name: str) -> Plan:
+        namespace = self._namespaces.get("", name)
+        if namespace is None:
+            return NOTHING
+        return plan(
+            namespace,
+            self._accounts.get(name, ACCOUNT),
+            self._config_maps.get(name, AUTHORITY),
+            authority=self._authority,
+        )

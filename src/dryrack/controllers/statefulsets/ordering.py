@@ -1,0 +1,267 @@
+"""
+Pods with names that stay: made in order, replaced in reverse, one at a time.
+
+Claims of volumes are named in the pods as the templates ask, and not made: nothing on a virtual
+node is stored.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.client.endpoints import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    is_deleted,
+    is_ready,
+    is_terminal,
+    labels_of,
+    spec_of,
+    status_of,
+    uid_of,
+)
+from dryrack.controllers.revisions import HASH_LABEL, chronicle
+from dryrack.controllers.workloads import (
+    Candidates,
+    family_of,
+    is_available,
+    owner_key,
+    pod_from,
+    waits_for_availability,
+)
+from dryrack.controllers.writes import (
+    NOTHING,
+    Create,
+    Delete,
+    Plan,
+    Report,
+    Surroundings,
+    Update,
+    Write,
+)
+
+Raw = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that decides about a stateful set."""
+
+    stateful_set: Raw
+    candidates: Sequence[Raw]
+    revisions: Sequence[Raw]
+    now: float
+
+    @property
+    def first(self) -> int:
+        return int((spec_of(self.stateful_set).get("ordinals") or {}).get("start") or 0)
+
+    @property
+    def replicas(self) -> int:
+        found = spec_of(self.stateful_set).get("replicas")
+        return 1 if found is None else int(found)
+
+    @property
+    def is_ordered(self) -> bool:
+        return spec_of(self.stateful_set).get("podManagementPolicy") != "Parallel"
+
+    @property
+    def min_ready_seconds(self) -> float:
+        return float(spec_of(self.stateful_set).get("minReadySeconds") or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The template that is rolled out, and the one from which it comes; by hash."""
+
+    new: str
+    old: str
+    old_template: Raw
+
+
+def plan(scene: Scene) -> Plan:
+    """The next step of a stateful set, and its status."""
+    stateful_set = scene.stateful_set
+    family = family_of(stateful_set, STATEFUL_SETS, scene.candidates)
+    if family.writes:
+        return Plan(family.writes)
+    if is_deleted(stateful_set):
+        return NOTHING
+    told = status_of(stateful_set)
+    used = [told.get("currentRevision", ""), told.get("updateRevision", "")]
+    history = chronicle(stateful_set, STATEFUL_SETS, scene.revisions, in_use=used)
+    templates = _templates(scene, history.hash)
+    pods = {ordinal_of(pod): pod for pod in family.members}
+    writes = [
+        *history.writes,
+        *_step(scene, pods, templates),
+        *_status(scene, pods, templates),
+    ]
+    wait = waits_for_availability(family.members, scene.min_ready_seconds, scene.now)
+    return Plan(tuple(writes), wait)
+
+
+def ordinal_of(pod: Raw) -> int:
+    """The number at the end of a name; -1 if there is none."""
+    number = pod["metadata"]["name"].rpartition("-")[2]
+    return int(number) if number.isdigit() else -1
+
+
+def _templates(scene: Scene, new: str) -> Templates:
+    """The old template is the one that the status calls current, while it is remembered."""
+    name = scene.stateful_set["metadata"]["name"]
+    current = status_of(scene.stateful_set).get("currentRevision", "")
+    known = {each["metadata"]["name"]: each for each in scene.revisions}
+    template = spec_of(scene.stateful_set).get("template") or {}
+    if current not in known or current == f"{name}-{new}":
+        return Templates(new, new, template)
+    data = known[current]["data"]["spec"]["template"]
+    kept = {key: value for key, value in data.items() if key != "$patch"}
+    return Templates(new, current.removeprefix(f"{name}-"), kept)
+
+
+def _step(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
+    wanted = range(scene.first, scene.first + scene.replicas)
+    writes: list[Write] = []
+    for ordinal in wanted:
+        pod = pods.get(ordinal)
+        if pod is None:
+            writes.append(_creation(scene, ordinal, templates))
+        elif is_terminal(pod) and not is_deleted(pod):
+            writes.append(Delete(PODS, name_of(pod), uid_of(pod)))
+        elif _is_fine(scene, pod):
+            continue
+        if scene.is_ordered:
+            return writes
+    surplus = sorted((each for each in pods if each not in wanted), reverse=True)
+    for ordinal in surplus:
+        if not is_deleted(pods[ordinal]):
+            writes.append(Delete(PODS, name_of(pods[ordinal]), uid_of(pods[ordinal])))
+        if scene.is_ordered:
+            return writes
+    return writes or _update(scene, pods, templates)
+
+
+def _is_fine(scene: Scene, pod: Raw) -> bool:
+    return not is_deleted(pod) and is_available(pod, scene.min_ready_seconds, scene.now)
+
+
+def _update(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
+    """From the last to the first, each when all after it are well."""
+    strategy = spec_of(scene.stateful_set).get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return []
+    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+    lowest = max(scene.first, partition)
+    for ordinal in range(scene.first + scene.replicas - 1, lowest - 1, -1):
+        pod = pods.get(ordinal)
+        if pod is None or is_deleted(pod):
+            return []
+        if labels_of(pod).get(HASH_LABEL) != templates.new:
+            return [Delete(PODS, name_of(pod), uid_of(pod))]
+        if not _is_fine(scene, pod):
+            return []
+    return []
+
+
+def _creation(scene: Scene, ordinal: int, templates: Templates) -> Write:
+    owner = scene.stateful_set
+    strategy = spec_of(owner).get("updateStrategy") or {}
+    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+    is_old = ordinal < partition and templates.old != templates.new
+    template = templates.old_template if is_old else spec_of(owner).get("template") or {}
+    pod = pod_from(template, owner, STATEFUL_SETS)
+    name = f"{owner['metadata']['name']}-{ordinal}"
+    labels = (pod["metadata"].get("labels") or {}) | {
+        "apps.kubernetes.io/pod-index": str(ordinal),
+        "statefulset.kubernetes.io/pod-name": name,
+        HASH_LABEL: templates.old if is_old else templates.new,
+    }
+    metadata = {key: val for key, val in pod["metadata"].items() if key != "generateName"}
+    spec = {"subdomain": spec_of(owner).get("serviceName", "")} | pod["spec"] | {"hostname": name}
+    volumes = _volumes(owner, name)
+    if volumes:
+        spec["volumes"] = [*volumes, *(spec.get("volumes") or ())]
+    made = f"create Pod {name} in StatefulSet {owner['metadata']['name']}"
+    return Create(
+        PODS,
+        {"metadata": metadata | {"name": name, "labels": labels}, "spec": spec},
+        refused=Report(owner, "Warning", "FailedCreate", f"{made} failed error: {{}}"),
+        accepted=Report(owner, "Normal", "SuccessfulCreate", f"{made} successful"),
+    )
+
+
+def _volumes(owner: Raw, pod: str) -> list[Raw]:
+    templates = spec_of(owner).get("volumeClaimTemplates") or ()
+    names = [each["metadata"]["name"] for each in templates]
+    return [
+        {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod}"}} for name in names
+    ]
+
+
+def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
+    owner = scene.stateful_set
+    name, old = owner["metadata"]["name"], status_of(owner)
+    made = [pod for pod in pods.values() if not is_terminal(pod)]
+    living = [pod for pod in made if not is_deleted(pod)]
+    updated = sum(labels_of(pod).get(HASH_LABEL) == templates.new for pod in living)
+    ready = [pod for pod in made if is_ready(pod)]
+    available = sum(is_available(pod, scene.min_ready_seconds, scene.now) for pod in ready)
+    current = sum(labels_of(pod).get(HASH_LABEL) == templates.old for pod in living)
+    is_complete = updated == scene.replicas == len(ready) == len(made)
+    counts = {
+        "readyReplicas": len(ready),
+        "currentReplicas": updated if is_complete else current,
+        "updatedReplicas": updated,
+        "observedGeneration": owner["metadata"].get("generation"),
+    }
+    status = {key: value for key, value in counts.items() if value} | {
+        "replicas": len(made),
+        "availableReplicas": available,
+        "collisionCount": old.get("collisionCount", 0),
+        "currentRevision": f"{name}-{templates.new if is_complete else templates.old}",
+        "updateRevision": f"{name}-{templates.new}",
+    }
+    if old.get("conditions"):
+        status["conditions"] = old["conditions"]
+    return [Update(STATEFUL_SETS, owner | {"status": status}, "status")] * (status != old)
+
+
+class Ordering:
+    """Watches stateful sets, pods and revisions."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._clock = around.clock
+        self._sets = around.informers.of(STATEFUL_SETS)
+        self._pods = around.informers.of(PODS)
+        self._revisions = around.informers.of(CONTROLLER_REVISIONS)
+        self._candidates = Candidates(self._pods)
+        self._history = Candidates(self._revisions)
+        self._loop: Loop[Name] = Loop(
+            around,
+            "statefulset-controller",
+            self._decide,
+            reads=(self._sets, self._pods, self._revisions),
+        )
+        self._sets.listen(self._on_set)
+        self._pods.listen(self._on_pod)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_set(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(name_of(new))
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        for pod in (old, new):
+            if pod is not None and (key := owner_key(pod, STATEFUL_SETS)):
+                self._loop.queue.add(key)
+
+    async def _decide(self, name: Name) -> Plan:
+        found = self._sets.objects.get(name)
+        if found is None:
+            return NOTHING
+        candidates, revisions = self._candidates.of(found), self._history.controlled(found)
+        return plan(Scene(found, candidates, revisions, self._clock.now()))
