@@ -23,6 +23,7 @@ from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.server import ApiServer
 from dryrack.apiserver.strategies import strategy_of
+from dryrack.apiserver.strategies.pods import parts as pod_parts
 from dryrack.apiserver.strictness import GoShapes
 from dryrack.apiserver.tables import PrintedTables
 from dryrack.client.client import Client
@@ -30,6 +31,7 @@ from dryrack.cluster.bootstrap import Bootstrap
 from dryrack.cluster.journal import Durable
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.signing import EllipticKey
+from dryrack.controllers.pods.logs import log_of
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.authentication.tokens import SigningKey
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.strategies.pods.logs import Logs
     from dryrack.apiserver.strategy import Strategy
     from dryrack.base.ports import Chance
     from dryrack.client.timekeeping import Timekeeper
@@ -94,7 +97,11 @@ def build(options: PlaneOptions) -> Plane:
     authorization: Authorization = (
         Rbac(store) if options.authorization is AuthorizationMode.RBAC else AlwaysAllow()
     )
-    handlers = {**user_reviews.handlers(tokens), **access_reviews.handlers(authorization)}
+    handlers = {
+        **user_reviews.handlers(tokens),
+        **access_reviews.handlers(authorization),
+        **pod_parts.handlers(_logs(store)),
+    }
     registry = Registry(builtin.resources(_Behaviours(handlers)))
     custom = CustomKinds()
     server = ApiServer(
@@ -142,6 +149,19 @@ def _seams(
         ),
         authorizer=authorizer(authorization),
     )
+
+
+def _logs(store: Store) -> Logs:
+    claims = _Objects(store)
+
+    def log(pod: Raw, container: str) -> str:
+        return log_of(
+            pod,
+            container,
+            lambda namespace, name: claims.get("resourceclaims.resource.k8s.io", namespace, name),
+        )
+
+    return log
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dryrack.apiserver.custom.definition import DefinitionStrategy
 from dryrack.apiserver.schemas import schema_of
 from dryrack.apiserver.schemas.shape import skeleton
 from dryrack.apiserver.strategies.devices import MODELS, DeviceStrategy
+from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.convert import GROUP
 
@@ -27,6 +28,8 @@ def strategy_of(kind: Builtin) -> Strategy:
         return DeviceStrategy(
             kind.kind, kind.version, namespaced=kind.namespaced, has_status=has_status
         )
+    if kind.storage == "pods":
+        return PodStrategy()
     return PlainStrategy(
         namespaced=kind.namespaced,
         has_status=has_status,

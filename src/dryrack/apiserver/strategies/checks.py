@@ -1,0 +1,165 @@
+"""
+Small checks that several kinds share, in the server's words.
+
+They complete those of `kinds.validation`, which are about devices. Each yields problems of a field.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.validation.names import checked, label_key, label_value
+from dryrack.kinds.validation.problems import (
+    Token,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.quantity import Quantity
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+PORT_MAX = 65535
+INT32_MAX = 2**31 - 1
+NON_NEGATIVE = "must be greater than or equal to 0"
+_PORT_NAME_CHARS_MAX = 15
+_KEY_CHARS_MAX = 253
+_KEY = re.compile(r"[-._a-zA-Z0-9]+").fullmatch
+_KEY_SYNTAX = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+    "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def one_of(field: str, value: str, known: Sequence[str]) -> Iterator[FieldProblem]:
+    """A value of a closed set, which has to be there."""
+    if not value:
+        yield required(field)
+    elif value not in known:
+        yield not_supported(field, value, known)
+
+
+def non_negative(field: str, value: int | None) -> Iterator[FieldProblem]:
+    if value is not None and value < 0:
+        yield invalid(field, value, NON_NEGATIVE)
+
+
+def in_range(field: str, value: int, low: int, high: int) -> Iterator[FieldProblem]:
+    if not low <= value <= high:
+        yield invalid(field, value, f"must be between {low} and {high}, inclusive")
+
+
+def port_number(field: str, value: int) -> Iterator[FieldProblem]:
+    return in_range(field, value, 1, PORT_MAX)
+
+
+def port_name(name: str) -> tuple[str, ...]:
+    """Complaints about the name of a port."""
+    return tuple(_port_name(name))
+
+
+def _port_name(name: str) -> Iterator[str]:
+    if len(name) > _PORT_NAME_CHARS_MAX:
+        yield f"must be no more than {_PORT_NAME_CHARS_MAX} characters"
+    if not re.fullmatch("[-a-z0-9]+", name):
+        yield "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+    if not re.search("[a-z]", name):
+        yield "must contain at least one letter (a-z)"
+    if "--" in name:
+        yield "must not contain consecutive hyphens"
+    if name.startswith("-") or name.endswith("-"):
+        yield "must not begin or end with a hyphen"
+
+
+def port(field: str, value: int | str) -> Iterator[FieldProblem]:
+    """A number or a name."""
+    if isinstance(value, int):
+        yield from port_number(field, value)
+    else:
+        yield from checked(field, value, port_name)
+
+
+def config_key(name: str) -> tuple[str, ...]:
+    """Complaints about a key of a configmap or a secret."""
+    return tuple(_config_key(name))
+
+
+def _config_key(name: str) -> Iterator[str]:
+    if len(name) > _KEY_CHARS_MAX:
+        yield f"must be no more than {_KEY_CHARS_MAX} characters"
+    if not _KEY(name):
+        yield _KEY_SYNTAX
+    if name in (".", ".."):
+        yield f"must not be '{name}'"
+    elif name.startswith(".."):
+        yield "must not start with '..'"
+
+
+def labels_of(field: str, values: Raw | None) -> Iterator[FieldProblem]:
+    for key in sorted(values or {}):
+        yield from checked(field, key, label_key)
+        yield from checked(field, (values or {})[key], label_value)
+
+
+def qualified(field: str, name: str) -> Iterator[FieldProblem]:
+    return checked(field, name, label_key)
+
+
+def taint_effect(field: str, effect: str, *, may_be_empty: bool) -> Iterator[FieldProblem]:
+    if not effect and may_be_empty:
+        yield not_supported(field, effect, _TAINT_EFFECTS)
+    elif effect not in _TAINT_EFFECTS:
+        yield not_supported(field, effect, _TAINT_EFFECTS) if effect else required(field)
+
+
+def quantity_problems(field: str, name: str, amount: Quantity) -> Iterator[FieldProblem]:
+    """An amount of a resource: not negative, and whole where only whole ones make sense."""
+    if amount.sign < 0:
+        yield invalid(field, str(amount), NON_NEGATIVE)
+    if is_whole(name) and amount.milli_value() % 1000:
+        yield invalid(field, str(amount), "must be an integer")
+
+
+def is_native(name: str) -> bool:
+    """Whether the cluster itself gives the resource its meaning."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_whole(name: str) -> bool:
+    """Whether a resource comes in pieces that cannot be shared."""
+    counted = ("pods", "services", "replicationcontrollers", "resourcequotas", "secrets")
+    return name in (*counted, "configmaps") or not is_native(name)
+
+
+def selector_problems(field: str, selector: Raw | None) -> Iterator[FieldProblem]:
+    """A label selector."""
+    for key, value in sorted(((selector or {}).get("matchLabels") or {}).items()):
+        yield from checked(f"{field}.matchLabels", key, label_key)
+        yield from checked(f"{field}.matchLabels", value, label_value)
+    for position, given in enumerate((selector or {}).get("matchExpressions") or ()):
+        yield from _requirement(f"{field}.matchExpressions[{position}]", given)
+
+
+_SET_OPERATORS, _BARE_OPERATORS = ("In", "NotIn"), ("Exists", "DoesNotExist")
+
+
+def _requirement(field: str, given: Raw) -> Iterator[FieldProblem]:
+    operator, values = given.get("operator") or "", given.get("values") or []
+    if operator in _SET_OPERATORS and not values:
+        yield required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in _BARE_OPERATORS and values:
+        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        yield forbidden(f"{field}.values", detail)
+    elif operator not in (*_SET_OPERATORS, *_BARE_OPERATORS):
+        yield invalid(f"{field}.operator", Token(operator), "not a valid selector operator")
+    yield from checked(f"{field}.key", given.get("key") or "", label_key)
+    for position, value in enumerate(values):
+        yield from checked(f"{field}.values[{position}]", value, label_value)

@@ -1,0 +1,1 @@
+"""Pods: the kind that everything else is about."""

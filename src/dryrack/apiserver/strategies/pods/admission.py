@@ -1,0 +1,165 @@
+"""
+What admission plugins do to a new pod: an account and its token, tolerations, a priority.
+
+The plugins are those that a real server runs by default and that people notice: ServiceAccount,
+DefaultTolerationSeconds, Priority.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.names import generated
+from dryrack.apiserver.status import Subject, forbidden
+from dryrack.apiserver.strategies.edits import each
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.status import StatusError
+    from dryrack.apiserver.strategy import Write
+
+Raw = dict[str, Any]
+
+MIRROR = "kubernetes.io/config.mirror"
+PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
+_DEFAULT_ACCOUNT = "default"
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_VOLUME = "kube-api-access-"
+# An hour, and seven seconds by which it can be told from what people write.
+_TOKEN_SECONDS = 3607
+_PODS = Subject("", "pods")
+_LOST_NODE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_LOST_NODE_SECONDS = 300
+
+
+def admitted(pod: Raw, write: Write) -> Raw:
+    """A new pod as the plugins leave it; raises what they refuse."""
+    spec = pod.get("spec") or {}
+    if MIRROR not in (pod["metadata"].get("annotations") or {}):
+        spec = _with_account(pod, spec, write)
+    spec = _with_priority(pod, tolerating(spec), write)
+    return {**pod, "spec": spec}
+
+
+def refused(pod: Raw, detail: str, subject: Subject = _PODS) -> StatusError:
+    """Forbidden, by the name that the pod has or asks for."""
+    meta = pod["metadata"]
+    name = meta.get("name") or meta.get("generateName") or "Unknown"
+    return forbidden(subject, name, detail)
+
+
+def _with_account(pod: Raw, spec: Raw, write: Write) -> Raw:
+    name = spec.get("serviceAccountName") or _DEFAULT_ACCOUNT
+    account = write.lookup.get("serviceaccounts", write.namespace, name)
+    if account is None and name != _DEFAULT_ACCOUNT:
+        detail = f"error looking up service account {write.namespace}/{name}: "
+        raise refused(pod, f'{detail}serviceaccount "{name}" not found')
+    # A real server waits a second for the default account, which a controller makes. Here a pod
+    # can come first: the account is made without regard to it.
+    made = {**spec, "serviceAccountName": name, "serviceAccount": name}
+    if _mounts(account or {}, spec):
+        made = _with_token(made, write)
+    secrets = (account or {}).get("imagePullSecrets")
+    if secrets and not spec.get("imagePullSecrets"):
+        made["imagePullSecrets"] = secrets
+    return made
+
+
+def _mounts(account: Raw, spec: Raw) -> bool:
+    """The pod's wish first, then the account's."""
+    key = "automountServiceAccountToken"
+    wish = spec.get(key)
+    return bool(account.get(key, True) if wish is None else wish)
+
+
+def _with_token(spec: Raw, write: Write) -> Raw:
+    volumes = spec.get("volumes") or []
+    named = (volume.get("name") or "" for volume in volumes)
+    found = next((name for name in named if name.startswith(_TOKEN_VOLUME)), None)
+    name = found or generated(_TOKEN_VOLUME, write.chance)
+    made = spec
+    for key in ("initContainers", "containers"):
+        made = each(made, key, lambda container: _mounting(container, name))
+    if made is spec or found is not None:
+        return made
+    volume = {"name": name, "projected": _token_sources()}
+    return {**made, "volumes": [*volumes, volume]}
+
+
+def _mounting(container: Raw, volume: str) -> Raw:
+    mounts = container.get("volumeMounts") or []
+    if any(mount.get("mountPath") == _TOKEN_PATH for mount in mounts):
+        return container
+    mount = {"name": volume, "readOnly": True, "mountPath": _TOKEN_PATH}
+    return {**container, "volumeMounts": [*mounts, mount]}
+
+
+def _token_sources() -> Raw:
+    namespace = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    certificate = [{"key": "ca.crt", "path": "ca.crt"}]
+    return {
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": certificate}},
+            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
+        ],
+        "defaultMode": 0o644,
+    }
+
+
+def tolerating(spec: Raw) -> Raw:
+    """With the patience that a pod has with a node that is lost, if it says nothing about it."""
+    tolerations = spec.get("tolerations") or []
+    added = [
+        {
+            "key": key,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": _LOST_NODE_SECONDS,
+        }
+        for key in _LOST_NODE
+        if not any(_speaks_of(key, toleration) for toleration in tolerations)
+    ]
+    return {**spec, "tolerations": [*tolerations, *added]} if added else spec
+
+
+def _speaks_of(key: str, toleration: Raw) -> bool:
+    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in (
+        "NoExecute",
+        "",
+    )
+
+
+def _with_priority(pod: Raw, spec: Raw, write: Write) -> Raw:
+    chosen = priority_class(pod, spec.get("priorityClassName") or "", write)
+    value, policy = chosen.get("value", 0), chosen.get("preemptionPolicy") or "PreemptLowerPriority"
+    given = spec.get("priority")
+    if given is not None and given != value:
+        raise refused(
+            pod,
+            f"the integer value of priority ({given}) must not be provided in pod spec; priority "
+            f"admission controller computed {value} from the given PriorityClass name",
+        )
+    given = spec.get("preemptionPolicy")
+    if given is not None and given != policy:
+        raise refused(
+            pod,
+            f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name",
+        )
+    made = {**spec, "priority": value, "preemptionPolicy": policy}
+    return made | {"priorityClassName": chosen["metadata"]["name"]} if chosen else made
+
+
+def priority_class(obj: Raw, name: str, write: Write, subject: Subject = _PODS) -> Raw:
+    """The class of that name, or the one for all who name none; {} if there is none of these."""
+    if not name:
+        defaults = [
+            found
+            for found in write.lookup.list(PRIORITY_CLASSES, None)
+            if found.get("globalDefault")
+        ]
+        return min(defaults, key=lambda found: found.get("value", 0), default={})
+    found = write.lookup.get(PRIORITY_CLASSES, "", name)
+    if found is None:
+        raise refused(obj, f"no PriorityClass with name {name} was found", subject)
+    return found

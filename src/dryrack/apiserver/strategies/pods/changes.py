@@ -1,0 +1,159 @@
+"""
+What may change about a pod that is there.
+
+Nearly nothing: images, a shorter deadline, more tolerations, fewer scheduling gates, and while a
+pod is gated the nodes it may go to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies import checks
+from dryrack.apiserver.strategies.edits import with_value
+from dryrack.apiserver.strategies.pods.problems import tolerations
+from dryrack.kinds.validation.names import checked, subdomain
+from dryrack.kinds.validation.problems import duplicate, forbidden, invalid, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+_MAY_CHANGE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+
+
+def spec_changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
+    """Changes of the spec by anybody but the binding."""
+    for key in ("containers", "initContainers"):
+        now, before = spec.get(key) or (), old.get(key) or ()
+        if len(now) != len(before):
+            yield forbidden(f"spec.{key}", "pod updates may not add or remove containers")
+            return
+        yield from _images(f"spec.{key}", now)
+    yield from _deadline(spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
+    yield from _tolerations(spec.get("tolerations") or (), old.get("tolerations") or ())
+    yield from _gates(spec.get("schedulingGates") or (), old.get("schedulingGates") or ())
+    if spec == old:
+        return
+    left = _forgiven(spec, old)
+    if left != old:
+        changed = [key for key in sorted({*left, *old}) if left.get(key) != old.get(key)]
+        shown = ", ".join(f"spec.{key}" for key in changed)
+        detail = f"pod updates may not change fields other than {_MAY_CHANGE}\nchanged: {shown}\n"
+        yield forbidden("spec", detail)
+
+
+def _images(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
+    for position, container in enumerate(given):
+        image = container.get("image") or ""
+        if not image:
+            yield required(f"{at}[{position}].image")
+        if image.strip() != image:
+            detail = "must not have leading or trailing whitespace"
+            yield invalid(f"{at}[{position}].image", image, detail)
+
+
+def _deadline(now: int | None, before: int | None) -> Iterator[FieldProblem]:
+    at = "spec.activeDeadlineSeconds"
+    if now is None and before is not None:
+        yield invalid(at, None, "must not update from a positive integer to nil value")
+    elif now is not None and before is not None and now > before:
+        yield invalid(at, now, "must be less than or equal to previous value")
+
+
+def _tolerations(now: Sequence[Raw], before: Sequence[Raw]) -> Iterator[FieldProblem]:
+    kept = [_whatever_the_seconds(each) for each in now]
+    if any(_whatever_the_seconds(each) not in kept for each in before):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden("spec.tolerations", detail)
+        return
+    yield from tolerations("spec.tolerations", now)
+
+
+def _whatever_the_seconds(toleration: Raw) -> Raw:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _gates(now: Sequence[Raw], before: Sequence[Raw]) -> Iterator[FieldProblem]:
+    known = {each.get("name") for each in before}
+    for position, gate in enumerate(now):
+        name = gate.get("name")
+        if name not in known:
+            detail = f"only deletion is allowed, but found new scheduling gate '{name}'"
+            yield forbidden(f"spec.schedulingGates[{position}].name", detail)
+
+
+def _forgiven(spec: Raw, old: Raw) -> Raw:
+    """The spec without the changes that may be."""
+    made = spec
+    for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
+        made = with_value(made, key, old.get(key))
+    for key in ("containers", "initContainers"):
+        pairs = zip(spec.get(key) or (), old.get(key) or (), strict=True)
+        kept = [with_value(now, "image", before.get("image")) for now, before in pairs]
+        made = with_value(made, key, kept or None)
+    if old.get("terminationGracePeriodSeconds", 0) < 0 and (
+        spec.get("terminationGracePeriodSeconds") == 1
+    ):
+        made = {
+            **made,
+            "terminationGracePeriodSeconds": old["terminationGracePeriodSeconds"],
+        }
+    if old.get("schedulingGates"):
+        made = _free_while_gated(made, old)
+    return made
+
+
+def _free_while_gated(spec: Raw, old: Raw) -> Raw:
+    """A pod that waits behind a gate can still be told where to go, more narrowly."""
+    selector, before = spec.get("nodeSelector") or {}, old.get("nodeSelector") or {}
+    if before.items() <= selector.items():
+        spec = with_value(spec, "nodeSelector", old.get("nodeSelector"))
+    affinity, was = spec.get("affinity") or {}, old.get("affinity") or {}
+    if not was.get("nodeAffinity") and affinity.get("nodeAffinity"):
+        kept = with_value(affinity, "nodeAffinity", None)
+        spec = with_value(spec, "affinity", kept or old.get("affinity"))
+    return spec
+
+
+def status_changes(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
+    """Changes of the status by its subresource."""
+    status, before = pod.get("status") or {}, old.get("status") or {}
+    for position, condition in enumerate(status.get("conditions") or ()):
+        if condition.get("type") not in _SYSTEM_CONDITIONS:
+            at = f"status.conditions[{position}].Type"
+            yield from checks.qualified(at, condition.get("type") or "")
+    nominated = status.get("nominatedNodeName") or ""
+    if nominated and nominated != before.get("nominatedNodeName"):
+        yield from checked("status.nominatedNodeName", nominated, subdomain)
+        if (old.get("spec") or {}).get("nodeName"):
+            detail = "may not be set on pods that are already bound to a node"
+            yield forbidden("status.nominatedNodeName", detail)
+    quality = status.get("qosClass") or ""
+    if quality != (before.get("qosClass") or ""):
+        yield invalid("status.qosClass", quality, "field is immutable")
+    yield from _claim_statuses(status.get("resourceClaimStatuses") or (), pod)
+
+
+def _claim_statuses(given: Sequence[Raw], pod: Raw) -> Iterator[FieldProblem]:
+    known = {each.get("name") for each in (pod.get("spec") or {}).get("resourceClaims") or ()}
+    seen: set[str] = set()
+    for position, status in enumerate(given):
+        at, name = f"status.resourceClaimStatuses[{position}]", status.get("name") or ""
+        if name not in known:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            yield invalid(f"{at}.name", name, detail)
+        if name in seen:
+            yield duplicate(f"{at}.name", name)
+        seen.add(name)
+        claim = status.get("resourceClaimName")
+        if claim is not None:
+            yield from checked(f"{at}.resourceClaimName", claim, subdomain)

@@ -1,0 +1,173 @@
+"""Evictions: deletions that ask the disruption budgets first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.calls import Reply
+from dryrack.apiserver.deletion import DeleteOptions
+from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.posted import posted
+from dryrack.apiserver.queries import write_options
+from dryrack.apiserver.status import (
+    Cause,
+    Status,
+    StatusError,
+    Subject,
+    bad_request,
+    forbidden,
+    not_found,
+)
+from dryrack.apiserver.strategies.pods.binding import created_status, with_condition
+from dryrack.apiserver.writing import Order
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.selectors import matches_labels
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.calls import Answer, Call
+
+Raw = dict[str, Any]
+
+_BUDGETS = "poddisruptionbudgets.policy"
+_EVICTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+async def evict(call: Call) -> Answer:
+    options = write_options(call.parameters, "CreateOptions")
+    eviction = posted(call)
+    namespace, name = call.target.namespace, call.target.name
+    if (eviction.get("metadata") or {}).get("name") != name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    pod = call.server.lookup.get("pods", namespace, name)
+    if pod is None:
+        raise not_found(Subject("", "pods"), name)
+    deletion = _options(eviction.get("deleteOptions") or {}, is_dry=options.dry_run)
+    if not _is_free(pod):
+        _ask_budget(call, pod, dry_run=deletion.dry_run)
+        _mark(call, dry_run=deletion.dry_run)
+    order = Order(call.target.resource, namespace, name, call.request.user)
+    call.server.verbs.deleter.delete(order, deletion)
+    return Reply(created_status(), 201)
+
+
+def _options(given: Raw, *, is_dry: bool) -> DeleteOptions:
+    preconditions = given.get("preconditions") or {}
+    return DeleteOptions(
+        grace_seconds=given.get("gracePeriodSeconds"),
+        uid=preconditions.get("uid"),
+        revision=preconditions.get("resourceVersion"),
+        policy=given.get("propagationPolicy"),
+        dry_run=is_dry or bool(given.get("dryRun")),
+    )
+
+
+def _is_free(pod: Raw) -> bool:
+    """Whether no budget is touched: the pod does not run, or is on its way out."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
+
+
+def _mark(call: Call, *, dry_run: bool) -> None:
+    if dry_run:
+        return
+    now = timestamp(call.server.clock.now())
+
+    def marked(pod: Raw) -> Raw:
+        status = pod.get("status") or {}
+        conditions = with_condition(status.get("conditions") or [], _EVICTED, now)
+        return {**pod, "status": {**status, "conditions": conditions}}
+
+    target = call.target
+    call.server.modify(target.resource, target.namespace, target.name, marked)
+
+
+def _ask_budget(call: Call, pod: Raw, *, dry_run: bool) -> None:
+    labels = pod["metadata"].get("labels") or {}
+    found = [
+        budget
+        for budget in call.server.lookup.list(_BUDGETS, call.target.namespace)
+        if _covers(budget, labels)
+    ]
+    if len(found) > 1:
+        raise StatusError(
+            Status(
+                500,
+                "InternalError",
+                "Internal error occurred: This pod has more than one PodDisruptionBudget, which "
+                "the eviction subresource does not support.",
+            )
+        )
+    if not found or _may_go_unhealthy(pod, found[0]):
+        return
+    _check(found[0])
+    if not dry_run:
+        _take(call, found[0])
+
+
+def _covers(budget: Raw, labels: Raw) -> bool:
+    selector = (budget.get("spec") or {}).get("selector")
+    return selector is not None and matches_labels(decode(selector, LabelSelector), labels)
+
+
+def _may_go_unhealthy(pod: Raw, budget: Raw) -> bool:
+    """A pod that is not ready costs nothing while there are enough that are."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
+        return False
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget.get("status") or {}
+    healthy: int = status.get("currentHealthy", 0)
+    desired: int = status.get("desiredHealthy", 0)
+    return healthy >= desired > 0
+
+
+def _check(budget: Raw) -> None:
+    meta, status = budget["metadata"], budget.get("status") or {}
+    name, allowed = meta["name"], status.get("disruptionsAllowed", 0)
+    if status.get("observedGeneration", 0) < meta.get("generation", 0):
+        detail = f"The disruption budget {name} is still being processed by the server."
+        raise _too_early(detail)
+    if allowed < 0:
+        subject = Subject("policy", "poddisruptionbudget")
+        raise forbidden(subject, name, "pdb disruptions allowed is negative")
+    if allowed == 0:
+        raise _too_early(
+            f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods "
+            f"and has {status.get('currentHealthy', 0)} currently",
+            seconds=0,
+        )
+
+
+def _too_early(detail: str, seconds: int = 10) -> StatusError:
+    message = "Cannot evict pod as it would violate the pod's disruption budget."
+    cause = Cause("DisruptionBudget", detail).to_raw()
+    details: Raw = {"causes": [cause]}
+    if seconds:
+        details["retryAfterSeconds"] = seconds
+    return StatusError(
+        Status(429, "TooManyRequests", message, details, retry_after_seconds=seconds)
+    )
+
+
+def _take(call: Call, budget: Raw) -> None:
+    """One disruption less is allowed, until whoever counts has counted again."""
+    budgets = call.server.registry.find("policy", "v1", "poddisruptionbudgets")
+    assert budgets is not None, "budgets are built in"
+    now, target = timestamp(call.server.clock.now()), call.target
+
+    def taken(stored: Raw) -> Raw:
+        status = stored.get("status") or {}
+        disrupted = {**(status.get("disruptedPods") or {}), target.name: now}
+        left = status.get("disruptionsAllowed", 0) - 1
+        status = {**status, "disruptedPods": disrupted, "disruptionsAllowed": left}
+        return {**stored, "status": status}
+
+    name = budget["metadata"]["name"]
+    call.server.modify(budgets, target.namespace, name, taken)

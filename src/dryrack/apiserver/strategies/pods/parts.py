@@ -1,0 +1,48 @@
+"""
+The parts of pods that have a path of their own.
+
+Nothing runs in a pod here, so there is nothing to attach to, and whoever asks is told so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.apiserver.status import not_implemented
+from dryrack.apiserver.strategies.pods.binding import bind
+from dryrack.apiserver.strategies.pods.eviction import evict
+from dryrack.apiserver.strategies.pods.logs import LogReader, Logs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.apiserver.calls import Answer, Call
+    from dryrack.apiserver.registry import Handler
+
+
+def handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
+    """By resource and part, and then by verb."""
+    refused = {"create": _no_process, "get": _no_process}
+    return {
+        ("bindings", ""): {"create": bind},
+        ("pods", "binding"): {"create": bind},
+        ("pods", "eviction"): {"create": evict},
+        ("pods", "log"): {"get": LogReader(logs).read},
+        ("pods", "attach"): refused,
+        ("pods", "exec"): refused,
+        ("pods", "resize"): {"update": _no_resize, "patch": _no_resize},
+        ("pods", "ephemeralcontainers"): {"update": _no_ephemeral, "patch": _no_ephemeral},
+    }
+
+
+async def _no_process(call: Call) -> Answer:
+    part = call.target.subresource
+    raise not_implemented(f"pods do not run here, so there is no process to {part} to")
+
+
+async def _no_resize(call: Call) -> Answer:
+    raise not_implemented("pods do not run here, so their resources cannot be resized in place")
+
+
+async def _no_ephemeral(call: Call) -> Answer:
+    raise not_implemented("pods do not run here, so there is nothing to debug in a container")

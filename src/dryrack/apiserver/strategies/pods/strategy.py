@@ -1,0 +1,152 @@
+"""Pods as the server stores them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.edits import with_metadata, with_value
+from dryrack.apiserver.strategies.pods import defaults
+from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
+from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
+from dryrack.apiserver.strategies.pods.problems import spec_problems
+from dryrack.apiserver.strategies.pods.quality import quality
+from dryrack.apiserver.strategy import PlainStrategy, field_text, keep_status, object_meta
+from dryrack.kinds.validation.meta import metadata
+from dryrack.kinds.validation.names import label
+from dryrack.kinds.validation.problems import forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+class PodStrategy(PlainStrategy):
+    """Defaults, admission, validation and the end of pods."""
+
+    answers_deletion_with_object = True
+    selectable_fields = (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    )
+    field_refusal = "field label not supported: {label}"
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True, has_status=True)
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return defaults.pod(obj)
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        if write.subresource:
+            return obj
+        if old is None:
+            return admitted(obj, write)
+        return {**obj, "spec": tolerating(_priority_kept(obj.get("spec") or {}, old["spec"]))}
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        spec = obj.get("spec") or {}
+        status: Raw = {"phase": "Pending"}
+        if spec.get("schedulingGates"):
+            status["conditions"] = [dict(_GATED)]
+        status["qosClass"] = quality(spec)
+        return with_metadata({**obj, "status": status}, "generation", 1)
+
+    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        name = obj["metadata"].get("name") or ""
+        complaints = label(name)
+        if complaints:
+            write.warn(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising "
+                f"behavior; a DNS label is recommended: [{' '.join(complaints)}]"
+            )
+        return super().validate_create(obj, write)
+
+    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        spec = obj.get("spec") or {}
+        return [*_spec(obj), *_only_new(spec)]
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        if write.subresource == "status":
+            return _status_update(obj, old)
+        kept = keep_status(obj, old)
+        if kept.get("spec") == old.get("spec"):
+            return kept
+        return with_metadata(kept, "generation", old["metadata"].get("generation", 0) + 1)
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        if write.subresource == "status":
+            return list(status_changes(obj, old))
+        return [
+            *metadata(object_meta(obj), self.naming, namespaced=True),
+            *_spec(obj),
+            *spec_changes(obj.get("spec") or {}, old.get("spec") or {}),
+        ]
+
+    def fields(self, obj: Raw) -> Mapping[str, str]:
+        found = {path: field_text(obj, path) for path in self.selectable_fields}
+        found["spec.hostNetwork"] = found["spec.hostNetwork"] or "false"
+        addresses = (obj.get("status") or {}).get("podIPs") or ()
+        found["status.podIPs"] = ",".join(each.get("ip", "") for each in addresses)
+        return found
+
+    def grace_seconds(self, obj: Raw, requested: int | None) -> int:
+        """The kubelet confirms; there is none before a pod is bound, nor after it has ended."""
+        spec = obj.get("spec") or {}
+        phase = (obj.get("status") or {}).get("phase")
+        if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
+            return 0
+        seconds: int = (
+            spec.get("terminationGracePeriodSeconds", 0) if requested is None else requested
+        )
+        return 1 if seconds < 0 else seconds
+
+
+def _spec(obj: Raw) -> Iterator[FieldProblem]:
+    annotations = obj["metadata"].get("annotations") or {}
+    return spec_problems("spec", obj.get("spec") or {}, annotations)
+
+
+def _only_new(spec: Raw) -> Iterator[FieldProblem]:
+    if spec.get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden("spec.nodeName", detail)
+
+
+def _priority_kept(spec: Raw, old: Raw) -> Raw:
+    """What the server itself decided, for those who send the pod without it."""
+    made = spec
+    for key in ("priority", "preemptionPolicy"):
+        if key not in made and key in old:
+            made = {**made, key: old[key]}
+    return made
+
+
+def _status_update(obj: Raw, old: Raw) -> Raw:
+    """The status, and of the metadata whatever but the owners; never the spec."""
+    made = with_metadata(obj, "ownerReferences", old["metadata"].get("ownerReferences"))
+    status, before = dict(obj.get("status") or {}), old.get("status") or {}
+    if not status.get("qosClass") and before.get("qosClass"):
+        status["qosClass"] = before["qosClass"]
+    return {**with_value(made, "spec", old.get("spec")), "status": status}

@@ -1,0 +1,79 @@
+"""What is wrong with the volumes of a pod."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.validation.names import checked, label
+from dryrack.kinds.validation.problems import duplicate, forbidden, invalid, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+_MODE_MAX = 0o777
+_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
+# By kind of volume: the fields without which it says nothing.
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "hostPath": ("path",),
+    "secret": ("secretName",),
+    "nfs": ("server", "path"),
+    "configMap": ("name",),
+    "persistentVolumeClaim": ("claimName",),
+    "csi": ("driver",),
+}
+
+
+def volumes(at: str, given: Sequence[Raw]) -> tuple[list[FieldProblem], frozenset[str]]:
+    """The problems, and the names of the volumes that are well."""
+    problems: list[FieldProblem] = []
+    names: set[str] = set()
+    for position, volume in enumerate(given):
+        found = list(_volume(f"{at}[{position}]", volume, names))
+        problems += found
+        if not found:
+            names.add(volume["name"])
+    return problems, frozenset(names)
+
+
+def _volume(at: str, given: Raw, names: set[str]) -> Iterator[FieldProblem]:
+    kinds = [key for key in given if key != "name"]
+    for position, kind in enumerate(kinds):
+        if position:
+            yield forbidden(f"{at}.{kind}", "may not specify more than 1 volume type")
+        else:
+            yield from _source(f"{at}.{kind}", kind, given[kind])
+    name = given.get("name") or ""
+    yield from checked(f"{at}.name", name, label) if name else (required(f"{at}.name"),)
+    if name in names:
+        yield duplicate(f"{at}.name", name)
+
+
+def _source(at: str, kind: str, given: Raw) -> Iterator[FieldProblem]:
+    for key in _NEEDED.get(kind, ()):
+        if not given.get(key):
+            yield required(f"{at}.{key}")
+    mode = given.get("defaultMode")
+    if mode is not None and not 0 <= mode <= _MODE_MAX:
+        yield invalid(f"{at}.defaultMode", mode, _MODE)
+    if kind in ("secret", "configMap"):
+        for position, item in enumerate(given.get("items") or ()):
+            yield from _item(f"{at}.items[{position}]", item)
+    if kind == "hostPath" and ".." in (given.get("path") or "").split("/"):
+        yield invalid(f"{at}.path", given["path"], "must not contain '..'")
+
+
+def _item(at: str, given: Raw) -> Iterator[FieldProblem]:
+    path = given.get("path") or ""
+    for key in ("key", "path"):
+        if not given.get(key):
+            yield required(f"{at}.{key}")
+    if path.startswith("/"):
+        yield invalid(f"{at}.path", path, "must be a relative path")
+    if ".." in path.split("/"):
+        yield invalid(f"{at}.path", path, "must not contain '..'")
+    if path.startswith("..") and not path.startswith("../"):
+        yield invalid(f"{at}.path", path, "must not start with '..'")
