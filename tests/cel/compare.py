@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
     Case: TypeAlias = Mapping[str, Any]
 
-# Two orders of one small map are both seen in so many runs, but for one time in 2**50.
-ASKED_AGAIN = 50
+# A small map has eight places to begin at; each is tried in so many runs, but for one time in
+# a hundred thousand million.
+ASKED_AGAIN = 200
 
 
 class Asks(Protocol):
