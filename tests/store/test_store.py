@@ -1,8 +1,8 @@
-"""The store's promises: revisions rise, a watch has no gap, conflicts are told, the past is kept."""
+"""The store keeps its promises: revisions rise, no gap, conflicts are told, the past is kept."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 from hypothesis import given
@@ -224,3 +224,34 @@ def test_a_deletion_tells_the_last_state_at_its_own_revision() -> None:
     assert [(each.type, each.stored, each.previous) for each in events] == [
         (EventType.DELETED, gone, made)
     ]
+
+
+@given(actions)
+def test_what_is_kept_as_text_alone_reads_the_same(script: list[Action]) -> None:
+    """An object that was compacted is equal to what it was, and is still listed and told."""
+    store = Store()
+    made = [stored for stored in (act(store, action) for action in script) if _is_stored(stored)]
+    before = [(each.object, each.json) for each in made]
+    for each in made:
+        each.compact()
+
+    assert [(each.object, each.json) for each in made] == before
+
+
+def _is_stored(result: Stored | Conflict) -> TypeGuard[Stored]:
+    return isinstance(result, Stored)
+
+
+def test_only_what_was_written_last_is_kept_as_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound the oldest are text alone: reading them makes a new value each time."""
+    monkeypatch.setattr("dryrack.store.store.READABLE_OBJECTS_MAX", 1)
+    store = Store()
+    for key in KEYS[:2]:
+        store.put(key, body(), expected=0)
+    old, new = store.get(KEYS[0]), store.get(KEYS[1])
+    assert old is not None
+    assert new is not None
+
+    assert old.object is not old.object
+    assert old.object == {**body(), "metadata": {"name": "x", "resourceVersion": "2"}}
+    assert new.object is new.object

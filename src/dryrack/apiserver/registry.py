@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.status import Subject
 from dryrack.apiserver.strategy import Strategy
+from dryrack.store import Stored
 
 if TYPE_CHECKING:
     from dryrack.apiserver.calls import Answer, Call
@@ -109,6 +110,12 @@ class Resource:
     @property
     def listed_as(self) -> str:
         return self.list_kind or f"{self.kind}List"
+
+    def read(self, stored: Stored) -> dict[str, Any]:
+        """A stored object in this version."""
+        if self.is_stored_as_served:
+            return stored.object
+        return self.strategy.from_storage(stored.object)
 
     @property
     def as_resource(self) -> Subject:

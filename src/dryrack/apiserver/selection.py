@@ -2,6 +2,7 @@
 Which objects a list or a watch is about: by labels and by fields.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,6 @@ from dryrack.apiserver.label_selectors import LabelSelection, SelectorError
 from dryrack.apiserver.queries import ListOptions
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.status import bad_request
-from dryrack.apiserver.writing import served
 from dryrack.kinds.quoting import quoted
 from dryrack.store import Stored
 
@@ -34,18 +34,36 @@ class Selection:
         return self.labels is None and self.fields is None
 
     def matches(self, stored: Stored) -> bool:
-        if self.labels is not None:
-            found = stored.object["metadata"].get("labels") or _NO_LABELS
-            if not self.labels.matches(found):
-                return False
-        return self.fields is None or self.fields.matches(self._fields_of(stored))
+        if self.labels is not None and not self.labels.matches(_labels_of(stored)):
+            return False
+        return self.fields is None or self.fields.matches(_fields_of(self.resource, stored))
 
-    def _fields_of(self, stored: Stored) -> dict[str, str]:
-        key, strategy = stored.key, self.resource.strategy
+
+def mark(resource: Resource, stored: Stored) -> None:
+    """Notes what selectors ask for, while the object is at hand."""
+    _labels_of(stored)
+    if resource.strategy.selectable_fields:
+        _fields_of(resource, stored)
+
+
+def _labels_of(stored: Stored) -> Mapping[str, str]:
+    found: Mapping[str, str] | None = stored.marks.get("labels")
+    if found is None:
+        found = stored.object["metadata"].get("labels") or _NO_LABELS
+        stored.marks["labels"] = found
+    return found
+
+
+def _fields_of(resource: Resource, stored: Stored) -> Mapping[str, str]:
+    """By version, because two versions of a kind may name their fields differently."""
+    found: Mapping[str, str] | None = stored.marks.get(resource.api_version)
+    if found is None:
+        key = stored.key
         found = {"metadata.name": key.name, "metadata.namespace": key.namespace}
-        if strategy.selectable_fields:
-            found.update(strategy.fields(served(self.resource, stored)))
-        return found
+        if resource.strategy.selectable_fields:
+            found = {**found, **resource.strategy.fields(resource.read(stored))}
+        stored.marks[resource.api_version] = found
+    return found
 
 
 def selection_of(resource: Resource, options: ListOptions, name: str = "") -> Selection:

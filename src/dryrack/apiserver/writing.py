@@ -15,6 +15,7 @@ from dryrack.apiserver.names import generated, timestamp
 from dryrack.apiserver.queries import DEFAULT_WRITE, WriteOptions
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.seams import Manager, Seams
+from dryrack.apiserver.selection import mark
 from dryrack.apiserver.status import (
     Status,
     StatusError,
@@ -181,6 +182,7 @@ class Writer:
         stored = self._store.put(key, kept, expected=0)
         if isinstance(stored, Conflict):
             return None
+        mark(resource, stored)
         return Written(stored.object, stored, is_new=True)
 
     def _taken(self, resource: Resource, name: str, *, is_generated: bool) -> StatusError:
@@ -259,6 +261,7 @@ class Writer:
             return Written(stored.object, stored)
         written = self._store.put(stored.key, _measured(kept, order.size), expected=stored.revision)
         assert isinstance(written, Stored), "nobody writes in between"
+        mark(order.resource, written)
         return Written(written.object, written)
 
     def _manager(self, order: Order, write: Write) -> Manager:
@@ -267,9 +270,7 @@ class Writer:
 
 def served(resource: Resource, stored: Stored) -> Raw:
     """A stored object in the version of a resource."""
-    if resource.is_stored_as_served:
-        return stored.object
-    return resource.strategy.from_storage(stored.object)
+    return resource.read(stored)
 
 
 def _ends(new: Raw, old: Raw) -> bool:

@@ -41,3 +41,7 @@ OBJECT_BYTES_MAX = 3 * 512 * 1024
 # behind lists again faster than it catches up.
 WATCH_BACKLOG_EVENTS_MAX = 10_000
 WATCH_BACKLOG_BYTES_MAX = 64 * 1024 * 1024
+
+# Objects that are kept as values beside their JSON, those written last. What was just written is
+# what is read and written next; all the others would cost ten times their JSON.
+READABLE_OBJECTS_MAX = 2048

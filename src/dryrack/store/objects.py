@@ -2,7 +2,9 @@
 An object as it is kept.
 
 What is stored is never changed again: everybody who reads it is given the same one. Its JSON is
-written once, when somebody first asks for it, and shared by every answer and every watch.
+written once, when somebody first asks for it, and shared by every answer and every watch. An
+object that nobody has written for a while is kept as JSON alone, a tenth of the memory, and read
+again for whoever asks for more.
 """
 
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ import msgspec
 Raw = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
 
 
 class Key(NamedTuple):
@@ -24,21 +27,40 @@ class Key(NamedTuple):
 
 
 class Stored:
-    """One version of one object; its metadata.resourceVersion is the revision."""
+    """
+    One version of one object; its metadata.resourceVersion is the revision.
 
-    __slots__ = ("_json", "key", "object", "revision")
+    `marks` is for whoever selects objects: what it wants to know of this one without reading it.
+    """
 
-    def __init__(self, key: Key, revision: int, obj: Raw) -> None:
+    __slots__ = ("_json", "_object", "key", "marks", "revision")
+
+    def __init__(self, key: Key, revision: int, obj: Raw | None, json: bytes | None = None) -> None:
+        assert obj is not None or json is not None, "an object has one form at least"
         self.key = key
         self.revision = revision
-        self.object = obj
-        self._json: bytes | None = None
+        self.marks: dict[str, Any] = {}
+        self._object = obj
+        self._json = json
+
+    @property
+    def object(self) -> Raw:
+        if self._object is None:
+            found: Raw = _decode(self.json)
+            return found
+        return self._object
 
     @property
     def json(self) -> bytes:
         if self._json is None:
             self._json = _encode(self.object)
         return self._json
+
+    def compact(self) -> None:
+        """Keeps the JSON alone."""
+        if self._json is None:
+            self._json = _encode(self._object)
+        self._object = None
 
     def __repr__(self) -> str:
         return f"Stored({'/'.join(self.key)} at {self.revision})"

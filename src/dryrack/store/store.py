@@ -8,21 +8,18 @@ sees a part of it.
 """
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
-from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
+from dryrack.base.limits import READABLE_OBJECTS_MAX, WATCH_LOG_EVENTS_MAX
 from dryrack.store.log import Event, EventType, Gone, Log
 from dryrack.store.objects import Conflict, Journal, Key, Record, Stored
 
 Raw = dict[str, Any]
 Callback = Callable[[Event], None]
 Listed = tuple[tuple[Stored, ...], int]
-
-_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(slots=True)
@@ -71,6 +68,7 @@ class Store:
         self._floor = 1
         self._shelves: dict[str, _Shelf] = {}
         self._subscriptions = 0
+        self._readable: deque[Stored] = deque()
 
     @classmethod
     def restore(
@@ -101,7 +99,7 @@ class Store:
     def _replay(self, record: Record) -> None:
         shelf = self._shelf(record.key.resource)
         if record.json is not None:
-            shelf.set(Stored(record.key, record.revision, _decode(record.json)))
+            shelf.set(Stored(record.key, record.revision, None, record.json))
         elif _place(record.key) in shelf.objects:
             shelf.drop(record.key)
 
@@ -160,6 +158,7 @@ class Store:
         stored = _at(key, self._revision + 1, obj)
         self._keep(stored, stored.json if self._journal else None)
         shelf.set(stored)
+        self._note_readable(stored)
         kind = EventType.MODIFIED if previous else EventType.ADDED
         self._publish(shelf, Event(kind, stored, previous))
         return stored
@@ -173,6 +172,7 @@ class Store:
         stored = _at(key, self._revision + 1, previous.object)
         self._keep(stored, None)
         shelf.drop(key)
+        self._note_readable(stored)
         self._publish(shelf, Event(EventType.DELETED, stored, previous))
         return stored
 
@@ -205,6 +205,11 @@ class Store:
         if self._journal:
             self._journal.append(Record(stored.key, stored.revision, json))
         self._revision = stored.revision
+
+    def _note_readable(self, stored: Stored) -> None:
+        self._readable.append(stored)
+        if len(self._readable) > READABLE_OBJECTS_MAX:
+            self._readable.popleft().compact()
 
     def _publish(self, shelf: _Shelf, event: Event) -> None:
         shelf.log.append(event)
