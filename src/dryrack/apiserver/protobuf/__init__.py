@@ -102,9 +102,14 @@ def _message(
             found.update(decoded[0])
         elif field.is_repeated:
             found.setdefault(field.name, []).extend(decoded)
-        elif decoded[0] or not field.is_omitted:
+        elif not (field.is_omitted and _is_empty(field, decoded[0])):
             found[field.name] = decoded[0]
     return found
+
+
+def _is_empty(field: _Field, value: Any) -> bool:
+    """A message is only if nothing is in it: the port 0 is a port."""
+    return value in (None, {}) if "." in field.type else not value
 
 
 def _values(
