@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.definition_problems import definition_problems, name_problem
+from dryrack.apiserver.custom.reading import read_definition
 from dryrack.apiserver.strategy import PlainStrategy, Write, keep_status, object_meta, status_only
 from dryrack.kinds.validation.meta import (
     Naming,
@@ -40,6 +41,7 @@ class DefinitionStrategy(PlainStrategy):
         super().__init__(namespaced=False, naming=_NAMING, has_status=True)
 
     def default(self, obj: Raw, write: Write) -> Raw:
+        obj = read_definition(obj)
         spec = obj.get("spec") or {}
         filled = {
             **spec,

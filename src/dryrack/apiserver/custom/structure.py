@@ -36,7 +36,7 @@ _EMPTY_TYPE = {
     "field": "must not be empty for specified object fields",
 }
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
-_UNREADABLE = tuple(f".{name}" for name in _UNSUPPORTED)
+_UNREADABLE = (*(f".{name}" for name in _UNSUPPORTED), "items")
 _NOT_IN_JUNCTORS = (
     "type",
     "additionalProperties",
@@ -201,6 +201,8 @@ def _general(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]
     for name in _UNSUPPORTED:
         if schema.get(name):
             yield forbidden(f"{path}.{name}", f"{name} is not supported")
+    if isinstance(schema.get("items"), list):
+        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
     if schema.get("uniqueItems"):
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield forbidden(f"{path}.uniqueItems", detail)
