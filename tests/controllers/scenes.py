@@ -1,0 +1,306 @@
+"""
+What a small cluster does, as scenes that play on any: embedded, or on a real API server.
+
+A scene writes as a person would and waits, by watching, until the controllers have answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    SERVICE_ACCOUNTS,
+    SLICES,
+    STATEFUL_SETS,
+    TEMPLATES,
+    Endpoint,
+)
+from dryrack.client.informer import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dryrack.client.client import Client
+
+Raw = dict[str, Any]
+
+# A cluster that has not answered by then will not; a loaded machine may take a while.
+ANSWER_SECONDS_MAX = 60.0
+
+DRIVER = "gpu.example.com"
+POD_SPEC: Raw = {"containers": [{"name": "main", "image": "example.com/main"}]}
+
+
+async def settled(
+    client: Client,
+    endpoint: Endpoint,
+    is_so: Callable[[Mapping[Name, Raw]], bool],
+    *,
+    namespace: str = "",
+) -> Mapping[Name, Raw]:
+    """Waits until something is so for all objects of a kind, and answers with them."""
+    selection = Selection(namespace=namespace)
+    listing = await client.list(endpoint, selection)
+    known = {_name(each): each for each in listing.items}
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS_MAX):
+            async with client.watch(endpoint, selection, revision=listing.revision) as events:
+                if is_so(known):
+                    return known
+                async for event in events:
+                    if event.type == "DELETED":
+                        known.pop(_name(event.object), None)
+                    elif event.type != "BOOKMARK":
+                        known[_name(event.object)] = event.object
+                    if is_so(known):
+                        return known
+    except TimeoutError:
+        shown = {"/".join(name): obj.get("status") for name, obj in known.items()}
+        raise AssertionError(f"{endpoint.resource} did not get there: {shown}") from None
+    raise AssertionError(f"the watch of {endpoint.resource} ended")
+
+
+def _name(obj: Raw) -> Name:
+    return Name(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+
+
+async def settled_one(
+    client: Client,
+    endpoint: Endpoint,
+    name: Name,
+    is_so: Callable[[Raw | None], bool],
+) -> Raw | None:
+    """Waits until something is so for one object; None: it is not there."""
+    known = await settled(
+        client, endpoint, lambda every: is_so(every.get(name)), namespace=name.namespace
+    )
+    return known.get(name)
+
+
+def phase(pod: Raw | None) -> str:
+    return str((pod or {}).get("status", {}).get("phase", ""))
+
+
+def is_true(obj: Raw | None, kind: str) -> bool:
+    conditions = (obj or {}).get("status", {}).get("conditions") or ()
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+
+
+async def make_namespace(client: Client, name: str) -> None:
+    """A namespace in which pods can be made."""
+    await client.create(NAMESPACES, {"metadata": {"name": name}})
+    await settled_one(client, SERVICE_ACCOUNTS, Name(name, "default"), lambda it: it is not None)
+
+
+async def make_node(client: Client, name: str, *, devices: int = 0) -> None:
+    """A virtual node with devices, Ready and free of taints."""
+    metadata = {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}}
+    await client.create(NODES, {"metadata": metadata})
+    if devices:
+        await client.create(SLICES, slice_of(name, devices))
+    await settled_one(
+        client,
+        NODES,
+        Name("", name),
+        lambda node: is_true(node, "Ready") and not (node or {}).get("spec", {}).get("taints"),
+    )
+
+
+def slice_of(node: str, devices: int) -> Raw:
+    return {
+        "metadata": {"name": f"{node}-gpus"},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"gpu-{number}"} for number in range(devices)],
+        },
+    }
+
+
+async def make_class(client: Client, name: str = "gpu") -> None:
+    expression = f"device.driver == '{DRIVER}'"
+    spec = {"selectors": [{"cel": {"expression": expression}}]}
+    await client.create(CLASSES, {"metadata": {"name": name}, "spec": spec})
+
+
+def template_in(namespace: str) -> Raw:
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+    return {
+        "metadata": {"name": "gpu", "namespace": namespace},
+        "spec": {"spec": {"devices": {"requests": requests}}},
+    }
+
+
+def pod_with_claim(name: Name, **metadata: Any) -> Raw:
+    container = POD_SPEC["containers"][0] | {"resources": {"claims": [{"name": "gpu"}]}}
+    return {
+        "metadata": {"name": name.name, "namespace": name.namespace, **metadata},
+        "spec": {
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+            "containers": [container],
+        },
+    }
+
+
+async def claim_comes_and_goes(client: Client, namespace: str, node: str) -> Raw:
+    """
+    A pod with a claim from a template runs, and after its deletion nothing is left of it.
+
+    Answers with the claim as it was in use.
+    """
+    name = Name(namespace, "worker")
+    await client.create(TEMPLATES, template_in(namespace))
+    await client.create(PODS, pod_with_claim(name))
+    pod = await settled_one(client, PODS, name, lambda it: is_true(it, "Ready"))
+    assert pod is not None
+    assert pod["spec"]["nodeName"] == node
+    told = pod["status"]["resourceClaimStatuses"]
+    claim = await client.get(CLAIMS, told[0]["resourceClaimName"], namespace)
+    assert told == [{"name": "gpu", "resourceClaimName": claim["metadata"]["name"]}]
+    assert claim["status"]["reservedFor"][0]["uid"] == pod["metadata"]["uid"]
+    await client.delete(PODS, name.name, namespace=namespace)
+    await settled_one(client, PODS, name, lambda it: it is None)
+    await settled(client, CLAIMS, lambda claims: not claims, namespace=namespace)
+    return claim
+
+
+def deployment(name: Name, *, replicas: int, image: str = "a", **spec: Any) -> Raw:
+    labels = {"app": name.name}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "main", "image": image}]},
+    }
+    return {
+        "metadata": {"name": name.name, "namespace": name.namespace},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": template,
+            **spec,
+        },
+    }
+
+
+def is_rolled_out(replicas: int) -> Callable[[Raw | None], bool]:
+    """What `kubectl rollout status` waits for."""
+
+    def check(found: Raw | None) -> bool:
+        if found is None:
+            return False
+        status = found.get("status", {})
+        counts = [status.get(f"{word}eplicas", 0) for word in ("r", "updatedR", "availableR")]
+        seen = status.get("observedGeneration", 0) >= found["metadata"].get("generation", 0)
+        return seen and counts == [replicas] * 3
+
+    return check
+
+
+async def deployment_rolls(client: Client, namespace: str) -> None:
+    """A deployment comes up, takes a new template, goes back, and is gone with all its pods."""
+    name = Name(namespace, "web")
+    await client.create(DEPLOYMENTS, deployment(name, replicas=3))
+    await settled_one(client, DEPLOYMENTS, name, is_rolled_out(3))
+    for number, image in enumerate(("b", "a"), 2):
+        patch = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
+        await client.patch(DEPLOYMENTS, "web", patch, namespace=namespace)
+        done = await settled_one(client, DEPLOYMENTS, name, is_rolled_out(3))
+        assert done is not None
+        revision = done["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+        assert revision == str(number)
+    sets = (await client.list(REPLICA_SETS, Selection(namespace=namespace))).items
+    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 3]
+    await client.delete(DEPLOYMENTS, "web", namespace=namespace, propagation="Foreground")
+    await settled_one(client, DEPLOYMENTS, name, lambda it: it is None)
+    await settled(client, REPLICA_SETS, lambda every: not every, namespace=namespace)
+    await settled(client, PODS, lambda every: not every, namespace=namespace)
+
+
+def job(name: Name, **spec: Any) -> Raw:
+    annotations = {"dryrack.dev/run-seconds": "0"}
+    pod = POD_SPEC | {"restartPolicy": "Never"}
+    template = {"metadata": {"annotations": annotations}, "spec": pod}
+    return {
+        "metadata": {"name": name.name, "namespace": name.namespace},
+        "spec": {"template": template} | spec,
+    }
+
+
+async def job_completes(client: Client, namespace: str) -> Raw:
+    """A job runs its pods to the number of completions; answers with the finished job."""
+    name = Name(namespace, "sum")
+    await client.create(JOBS, job(name, completions=5, parallelism=2))
+    done = await settled_one(client, JOBS, name, lambda it: is_true(it, "Complete"))
+    assert done is not None
+    assert done["status"]["succeeded"] == 5
+    assert not done["status"].get("failed")
+    pods = (await client.list(PODS, Selection(namespace=namespace))).items
+    assert [phase(pod) for pod in pods] == ["Succeeded"] * 5
+    return done
+
+
+async def job_fails(client: Client, namespace: str) -> Raw:
+    """A job whose pods fail ends when its back-off limit is reached."""
+    name = Name(namespace, "broken")
+    failing = job(name, backoffLimit=0)
+    failing["spec"]["template"]["metadata"]["annotations"]["dryrack.dev/exit-code"] = "7"
+    await client.create(JOBS, failing)
+    done = await settled_one(client, JOBS, name, lambda it: is_true(it, "Failed"))
+    assert done is not None
+    assert done["status"]["failed"] == 1
+    return done
+
+
+async def stateful_set_keeps_order(client: Client, namespace: str) -> None:
+    """Pods of a stateful set come one after the other, and its last goes first."""
+    name = Name(namespace, "db")
+    wanted = deployment(name, replicas=3) | {}
+    wanted["spec"]["serviceName"] = "db"
+    await client.create(STATEFUL_SETS, wanted)
+    await settled_one(client, STATEFUL_SETS, name, is_rolled_out(3))
+    pods = (await client.list(PODS, Selection(namespace=namespace))).items
+    assert [pod["metadata"]["name"] for pod in pods] == ["db-0", "db-1", "db-2"]
+    made = [int(pod["metadata"]["resourceVersion"]) for pod in pods]
+    assert made == sorted(made)
+    await client.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 1}}, namespace=namespace)
+    left = await settled(client, PODS, lambda every: len(every) == 1, namespace=namespace)
+    assert list(left) == [Name(namespace, "db-0")]
+
+
+async def daemon_set_covers(client: Client, namespace: str, nodes: list[str]) -> None:
+    """A daemon set has one pod on each node."""
+    name = Name(namespace, "agent")
+    wanted = deployment(name, replicas=0)
+    del wanted["spec"]["replicas"]
+    await client.create(DAEMON_SETS, wanted)
+    await settled_one(
+        client,
+        DAEMON_SETS,
+        name,
+        lambda it: (it or {}).get("status", {}).get("numberReady") == len(nodes),
+    )
+    pods = (await client.list(PODS, Selection(namespace=namespace))).items
+    assert sorted(pod["spec"]["nodeName"] for pod in pods) == nodes
+
+
+async def namespace_ends(client: Client, namespace: str) -> None:
+    """A deleted namespace takes all it contains with it."""
+    await client.create(
+        CONFIG_MAPS, {"metadata": {"name": "left", "namespace": namespace}, "data": {"a": "b"}}
+    )
+    await client.delete(NAMESPACES, namespace)
+    await settled_one(client, NAMESPACES, Name("", namespace), lambda it: it is None)
+    assert not (await client.list(PODS, Selection(namespace=namespace))).items
+    assert not (await client.list(CONFIG_MAPS, Selection(namespace=namespace))).items
