@@ -9,6 +9,7 @@ mapping to node allocatable resources.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -189,4 +190,9 @@ def _json_name(value: msgspec.Struct, name: str) -> str:
 
 def _default(value: msgspec.Struct, name: str) -> object:
     """What the field is in a fresh object."""
-    return getattr(type(value)(), name)
+    return _default_of(type(value), name)
+
+
+@cache
+def _default_of(model: type[msgspec.Struct], name: str) -> object:
+    return getattr(model(), name)
