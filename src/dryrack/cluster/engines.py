@@ -58,12 +58,21 @@ async def _run_controllers(names: Collection[str], around: Surroundings) -> None
     await engines.run(wanted, client=around.client, clock=around.clock, chance=around.chance)
 
 
+async def _run_scheduler(_: Collection[str], around: Surroundings) -> None:
+    from dryrack.scheduler import Scheduler
+
+    await Scheduler(around.client, clock=around.clock, chance=around.chance).run()
+
+
 def families() -> tuple[Family, ...]:
     """All engines of a whole cluster."""
     from dryrack.controllers.engines import ENGINES
 
     controllers = tuple(engine.name for engine in ENGINES)
-    return (Family("controllers", controllers, _run_controllers),)
+    return (
+        Family("controllers", controllers, _run_controllers),
+        Family("scheduler", ("scheduler",), _run_scheduler),
+    )
 
 
 def wanted(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:
