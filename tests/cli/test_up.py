@@ -1,0 +1,236 @@
+"""`dryrack up`, `down`, `status` and `kubeconfig`, as a person runs them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import ssl
+import stat
+import subprocess
+import sys
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from tests.cli.command import dryrack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Raw = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home of its own for the clusters of a test, which end with it."""
+    directory = tmp_path / "home"
+    monkeypatch.setenv("DRYRACK_HOME", str(directory))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "own" / "config"))
+    yield directory
+    if directory.exists() and any(directory.iterdir()):
+        dryrack("down", "--all")
+
+
+def fetched(kubeconfig: Path, path: str) -> Raw:
+    """A GET with the certificate of a kubeconfig."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    names = {each["name"]: each["context"] for each in config["contexts"]}
+    context = names[config["current-context"]]
+    cluster = _entry(config["clusters"], context["cluster"])["cluster"]
+    user = _entry(config["users"], context["user"])["user"]
+    tls = ssl.create_default_context(cadata=_pem(cluster["certificate-authority-data"]))
+    pair = kubeconfig.parent / "pair.pem"
+    pair.write_text(_pem(user["client-certificate-data"]) + _pem(user["client-key-data"]))
+    tls.load_cert_chain(pair)
+    with urllib.request.urlopen(cluster["server"] + path, context=tls) as answer:
+        found: Raw = json.load(answer)
+        return found
+
+
+def _entry(entries: list[Raw], name: str) -> Raw:
+    return next(each for each in entries if each["name"] == name)
+
+
+def _pem(data: str) -> str:
+    return base64.b64decode(data).decode()
+
+
+def test_a_cluster_comes_serves_and_goes(home: Path, tmp_path: Path) -> None:
+    """Up and detached, found by status and kubeconfig, with its nodes; then down and gone."""
+    up = dryrack("up", "--detach", "--nodes", "2")
+    assert up.returncode == 0, up.stderr
+    assert "2 virtual nodes" in up.stderr
+    assert up.stderr.endswith("kubectl get nodes\n")
+    assert up.stdout == ""
+    told = json.loads(dryrack("status", "-o", "json").stdout)
+    assert [(each["name"], each["state"]) for each in told] == [("default", "up")]
+    config = tmp_path / "config"
+    config.write_text(dryrack("kubeconfig").stdout)
+    nodes = fetched(config, "/api/v1/nodes")["items"]
+    assert [each["metadata"]["name"] for each in nodes] == ["node-1", "node-2"]
+    assert all("kwok.x-k8s.io/node" in each["metadata"]["annotations"] for each in nodes)
+    down = dryrack("down")
+    assert (down.returncode, down.stderr) == (0, "Cluster default is down.\n")
+    assert list(home.iterdir()) == []
+    assert dryrack("status").returncode == 1
+
+
+def test_what_it_writes_is_for_its_owner(home: Path) -> None:
+    """State 0700, kubeconfig and record 0600."""
+    assert dryrack("up", "--detach").returncode == 0
+    directory = home / "default"
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    for name in ("kubeconfig", "running.json", "log"):
+        assert stat.S_IMODE((directory / name).stat().st_mode) == 0o600
+
+
+def test_several_clusters_live_by_name(home: Path) -> None:
+    """Each has its own port and its own objects; a name that is taken is refused."""
+    for name, nodes in (("one", "1"), ("two", "0")):
+        assert dryrack("up", "--detach", "--name", name, "--nodes", nodes).returncode == 0
+    counts = [
+        len(fetched(home / name / "kubeconfig", "/api/v1/nodes")["items"])
+        for name in ("one", "two")
+    ]
+    assert counts == [1, 0]
+    again = dryrack("up", "--detach", "--name", "one")
+    assert again.returncode == 1
+    assert "is up already" in again.stderr
+    assert dryrack("down", "--name", "one").returncode == 0
+    assert dryrack("status", "--name", "two").returncode == 0
+    assert dryrack("status", "--name", "one").returncode == 1
+
+
+def test_data_is_there_after_a_kill(home: Path, tmp_path: Path) -> None:
+    """With --data-dir a cluster that was killed comes back as it was, at the same address."""
+    data = tmp_path / "data"
+    assert dryrack("up", "--detach", "--nodes", "1", "--data-dir", data).returncode == 0
+    config = tmp_path / "kept"
+    config.write_text((home / "default" / "kubeconfig").read_text())
+    before = fetched(config, "/api/v1/nodes")["items"][0]["metadata"]
+    os.kill(json.loads(dryrack("status", "-o", "json").stdout)[0]["pid"], signal.SIGKILL)
+    assert dryrack("status").returncode == 1
+    assert dryrack("up", "--detach", "--data-dir", data).returncode == 0
+    after = fetched(config, "/api/v1/nodes")["items"][0]["metadata"]
+    assert (after["uid"], after["name"]) == (before["uid"], "node-1")
+    down = dryrack("down")
+    assert f"its data stays in {data}" in down.stderr
+    assert (data / "objects.sqlite").exists()
+
+
+def test_two_clusters_do_not_share_data(tmp_path: Path) -> None:
+    """The second is refused, and told which process is there."""
+    data = tmp_path / "data"
+    assert dryrack("up", "--detach", "--data-dir", data).returncode == 0
+    second = dryrack("up", "--detach", "--name", "second", "--data-dir", data)
+    assert second.returncode == 1
+    assert "in use by process" in second.stderr
+
+
+def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) -> None:
+    """--config takes Kubernetes YAML; what the API refuses is told, and there is no cluster."""
+    file = tmp_path / "start.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: hello}\n---\n"
+        "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\n"
+        "spec: {selectors: [{cel: {expression: 'device.driver == \"gpu\"'}}]}\n"
+    )
+    up = dryrack("up", "--detach", "--config", file)
+    assert up.returncode == 0, up.stderr
+    assert "2 objects of the configuration" in up.stderr
+    made = fetched(home / "default" / "kubeconfig", "/api/v1/namespaces/default/configmaps/a")
+    assert made["data"] == {"x": "hello"}
+    file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Wrong_Name}\n")
+    refused = dryrack("up", "--detach", "--name", "second", "--config", file)
+    assert refused.returncode == 1
+    assert "ConfigMap Wrong_Name" in refused.stderr
+    assert not (home / "second").exists()
+
+
+def test_a_merged_kubeconfig_is_given_back(tmp_path: Path) -> None:
+    """--merge adds the cluster to one's own file and makes it current; down takes it out."""
+    own = tmp_path / "own" / "config"
+    own.parent.mkdir()
+    own.write_text(
+        yaml.safe_dump({"clusters": [{"name": "mine", "cluster": {}}], "kind": "Config"})
+    )
+    assert dryrack("up", "--detach", "--merge").returncode == 0
+    merged = yaml.safe_load(own.read_text())
+    assert merged["current-context"] == "dryrack-default"
+    assert [each["name"] for each in merged["clusters"]] == ["mine", "dryrack-default"]
+    assert fetched(own, "/version")["gitVersion"].startswith("v1.36")
+    assert dryrack("down").returncode == 0
+    assert [each["name"] for each in yaml.safe_load(own.read_text())["clusters"]] == ["mine"]
+
+
+def test_a_kubeconfig_of_others_is_not_overwritten(tmp_path: Path) -> None:
+    """--kubeconfig writes a file of its own; one that names other clusters needs --merge."""
+    path = tmp_path / "there"
+    assert dryrack("up", "--detach", "--kubeconfig", path).returncode == 0
+    assert fetched(path, "/version")["major"] == "1"
+    assert dryrack("down").returncode == 0
+    assert not path.exists()
+    path.write_text(yaml.safe_dump({"clusters": [{"name": "mine", "cluster": {}}]}))
+    refused = dryrack("up", "--detach", "--kubeconfig", path)
+    assert refused.returncode == 2
+    assert "--merge" in refused.stderr
+
+
+def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
+    """Ctrl-C ends it well: exit 0, and nothing left behind."""
+    command = [sys.executable, "-m", "dryrack", "up"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "kubectl get nodes" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait() == 0
+    assert "Cluster default is down." in rest
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--name", "No/Path"), "cluster name"),
+        (("--nodes", "-1"), "--nodes -1"),
+        (("--port", "70000"), "--port 70000"),
+        (("--without", "gravity"), "no engine 'gravity'"),
+        (("--authorization", "trust"), "always-allow or rbac"),
+        (("--host", "0.0.0.0"), "--expose"),
+        (("--host", "example.com"), "an IP address"),
+        (("--config", "nowhere.yaml"), "no such file"),
+    ],
+)
+def test_wrong_calls_are_told_and_do_nothing(
+    home: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    """Exit 2, one line that says what would be right, and no trace."""
+    done = dryrack("up", "--detach", *words)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("command", ["down", "kubeconfig"])
+def test_what_is_not_there_cannot_be_asked(command: str) -> None:
+    """Exit 1, and what to do instead."""
+    done = dryrack(command, "--name", "nobody")
+    assert done.returncode == 1
+    assert "cluster nobody: not" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(home: Path) -> None:
+    """A cluster at the same port is refused with the reason, and leaves nothing."""
+    assert dryrack("up", "--detach").returncode == 0
+    server = json.loads(dryrack("status", "-o", "json").stdout)[0]["server"]
+    second = dryrack("up", "--detach", "--name", "second", "--port", server.rpartition(":")[2])
+    assert second.returncode == 1
+    assert "address already in use" in second.stderr
+    assert not (home / "second").exists()
