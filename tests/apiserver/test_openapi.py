@@ -191,3 +191,17 @@ def test_paths_of_no_group_are_no_pages() -> None:
 def test_the_index_lists_custom_groups() -> None:
     """`/` tells every path of discovery."""
     assert "/apis/example.com/v1" in _json(_ask(IndexPage(_registry()), "/"))["paths"]
+
+
+def test_every_field_of_the_device_kinds_is_explained() -> None:
+    """`kubectl explain` has a line for each type and field of dynamic resource allocation."""
+    pages = OpenApiPages(_registry())
+    for version in ("v1", "v1beta2"):
+        document = _json(_ask(pages, f"/openapi/v3/apis/resource.k8s.io/{version}"))
+        for name, schema in document["components"]["schemas"].items():
+            if name.startswith("io.k8s.api.resource.") and not name.endswith("List"):
+                own = set(schema["properties"]) - {"apiVersion", "kind", "metadata"}
+                silent = [
+                    key for key in sorted(own) if "description" not in schema["properties"][key]
+                ]
+                assert (name, "description" in schema, silent) == (name, True, [])

@@ -3,8 +3,8 @@ The structure of what is served, for clients that check and explain.
 
 Documents are made of the schemas that the server itself checks by, one for each group and
 version, with the paths and parameters that clients look for in them: kubectl asks whether a PATCH
-takes `fieldValidation` before it trusts the server to validate. They hold no prose but that of
-custom definitions.
+takes `fieldValidation` before it trusts the server to validate. Of the built-in kinds, only those
+of dynamic resource allocation are described in words.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dryrack.apiserver.openapi_schemas import (
     custom_definitions,
     definition_name,
 )
+from dryrack.apiserver.openapi_words import described
 from dryrack.apiserver.schemas import raw_definitions
 from dryrack.client.transport import Response
 
@@ -113,7 +114,7 @@ def _definitions(resources: Iterable[Resource]) -> Raw:
         else:
             own |= custom_definitions(each)
     known = {**raw_definitions(), **own}
-    return {name: known[name] for name in sorted(closure([*own, *wanted], known))}
+    return {name: described(name, known[name]) for name in sorted(closure([*own, *wanted], known))}
 
 
 def _names(resource: Resource) -> list[str]:
