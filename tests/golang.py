@@ -1,10 +1,12 @@
 """
 Builds Go programs once, into a cache outside the clone.
 
-A program is named by the module directory it is built in (with its own go.mod and go.sum), its
-package, and its flags. The cache is keyed by the content of the module and the version of Go,
-so neither a second clone nor a second run compiles again. Two processes may build at the same
-moment: each works in a file of its own, and the one that finishes first is kept.
+A module is a directory with its own go.mod and go.sum. What is built from it is kept by the
+content of the module, what was asked for and the version of Go, so that neither a second clone
+nor a second run compiles again. Two processes may build at the same moment: each works in a
+directory of its own, and the one that finishes first is kept.
+
+    python -m tests.golang MODULE_DIRECTORY…
 """
 
 from __future__ import annotations
@@ -16,29 +18,33 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 # The first build fetches and compiles Kubernetes; on a slow machine that is many minutes.
 BUILD_SECONDS_MAX = 3600
 
+# The packages of a module that are programs of its own.
+OWN = ("./...",)
+
 
 class GoBuildError(Exception):
-    """A program could not be built; the text says what to do about it."""
+    """Programs could not be built; the text says what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """What to build, and how."""
+class Programs:
+    """Where the programs of one build are, by name."""
 
-    name: str
-    module: Path
-    package: str
-    flags: tuple[str, ...] = ()
+    directory: Path
+
+    def path(self, name: str) -> Path:
+        program = self.directory / name
+        assert program.exists(), f"no program {name} in {self.directory}"
+        return program
 
 
 def go_command(environment: Mapping[str, str] = os.environ) -> str | None:
@@ -46,71 +52,67 @@ def go_command(environment: Mapping[str, str] = os.environ) -> str | None:
     return shutil.which("go", path=environment.get("PATH"))
 
 
-def cache_directory() -> Path:
+def build(
+    module: Path, packages: Sequence[str] = OWN, *, flags: Sequence[str] = ("-trimpath",)
+) -> Programs:
+    """The programs of some packages, built if they are not there yet."""
+    go = go_command()
+    if go is None:
+        raise GoBuildError("go is not on the PATH; install Go 1.26 or newer")
+    kept = _cache_directory() / f"{module.name}-{_digest(module, (*packages, *flags), go)}"
+    if not kept.exists():
+        _build_into(kept, module, [go, "build", *flags], packages)
+    return Programs(kept)
+
+
+def _cache_directory() -> Path:
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches) / "dryrack" / "programs"
 
 
-def build(program: Program) -> Path:
-    """The program's file, built if it is not there yet."""
-    go = go_command()
-    if go is None:
-        raise GoBuildError("go is not on the PATH; install Go 1.26 or newer")
-    kept = cache_directory() / f"{program.name}-{_digest(program, go)}" / program.name
-    if not kept.exists():
-        _build_into(kept, program, go)
-    return kept
-
-
-def _digest(program: Program, go: str) -> str:
-    digest = hashlib.sha256(_go_version(go).encode())
-    digest.update(repr((program.package, program.flags)).encode())
-    digest.update(_module_content(program.module))
-    return digest.hexdigest()[:16]
-
-
-@cache
-def _go_version(go: str) -> str:
-    return _output([go, "env", "GOVERSION"], Path.cwd())
-
-
-def _module_content(module: Path) -> bytes:
-    digest = hashlib.sha256()
+def _digest(module: Path, asked: Sequence[str], go: str) -> str:
+    digest = hashlib.sha256(_output([go, "env", "GOVERSION"], module).encode())
+    digest.update(repr(asked).encode())
     sources = (path for path in module.rglob("*") if path.suffix in {".go", ".mod", ".sum"})
     for path in sorted(sources):
         digest.update(f"\0{path.relative_to(module).as_posix()}\0".encode())
         digest.update(path.read_bytes())
-    return digest.digest()
+    return digest.hexdigest()[:16]
 
 
-def _build_into(kept: Path, program: Program, go: str) -> None:
-    kept.parent.parent.mkdir(parents=True, exist_ok=True)
-    _say(f"building {program.name} (once; up to some minutes)")
-    with tempfile.TemporaryDirectory(dir=kept.parent.parent, prefix=".building-") as scratch:
-        made = Path(scratch) / "made"
+def _build_into(kept: Path, module: Path, command: list[str], packages: Sequence[str]) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    what = _names(module, packages)
+    _say(f"building {what} (once; up to some minutes)")
+    with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".building-") as scratch:
+        made = Path(scratch) / "programs"
         made.mkdir()
-        target = str(made / program.name)
-        _output([go, "build", *program.flags, "-o", target, program.package], program.module)
-        _keep(made, kept.parent)
-    _say(f"built {program.name}")
+        _output([*command, "-o", f"{made}{os.sep}", *packages], module)
+        _keep(made, kept)
+    _say(f"built {what}")
+
+
+def _names(module: Path, packages: Sequence[str]) -> str:
+    own = sorted(path.parent.name for path in module.glob("*/main.go"))
+    return ", ".join(own if tuple(packages) == OWN else packages)
 
 
 def _keep(made: Path, kept: Path) -> None:
     try:
         made.rename(kept)
     except OSError:
-        # Another process built the same content in the meantime; its program is as good.
+        # Another process built the same content in the meantime; its programs are as good.
         if not kept.is_dir():
             raise
 
 
 def _output(command: list[str], directory: Path) -> str:
-    environment = {**os.environ, "CGO_ENABLED": "0"}
     try:
         done = subprocess.run(
             command,
             cwd=directory,
-            env=environment,
+            # Programs that need no C library run on every machine of the same kind.
+            env={**os.environ, "CGO_ENABLED": "0"},
             capture_output=True,
             text=True,
             timeout=BUILD_SECONDS_MAX,
@@ -128,8 +130,8 @@ def _advice(command: list[str], directory: Path, problem: str) -> str:
     by_hand = f"cd {directory} && CGO_ENABLED=0 {' '.join(['go', *command[1:]])}"
     return (
         f"{problem.strip()}\n"
-        "the program did not build; it needs Go 1.26 or newer (go version), some gigabytes of "
-        'room for Go\'s build cache (df -h "$(go env GOCACHE)") and, the first time, a Go module '
+        "the Go programs did not build; they need Go 1.26 or newer (go version), some gigabytes "
+        'for Go\'s build cache (df -h "$(go env GOCACHE)") and, the first time, a Go module '
         f"proxy (go env GOPROXY); to see it by hand: {by_hand}"
     )
 
@@ -137,3 +139,11 @@ def _advice(command: list[str], directory: Path, problem: str) -> str:
 def _say(what: str) -> None:
     sys.stderr.write(f"go: {what}\n")
     sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    try:
+        for argument in sys.argv[1:]:
+            build(Path(argument))
+    except GoBuildError as error:
+        sys.exit(str(error))

@@ -26,7 +26,7 @@ from tests.bench.timing import (
     hostile_row,
     typical_row,
 )
-from tests.oracle.build import OracleBuildError
+from tests.golang import GoBuildError
 from tests.oracle.oracles import allocator_oracle, cel_oracle
 
 if TYPE_CHECKING:
@@ -107,5 +107,5 @@ def _compare(console: Console, count: int) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OracleBuildError as error:
+    except GoBuildError as error:
         sys.exit(str(error))

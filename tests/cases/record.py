@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tests.cases.layout import to_yaml
 from tests.cases.store import own_files, read
-from tests.oracle.build import OracleBuildError
+from tests.golang import GoBuildError
 from tests.oracle.oracles import AllocatorAnswer, CelAnswer, allocator_oracle, cel_oracle
 
 if TYPE_CHECKING:
@@ -95,5 +95,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except OracleBuildError as error:
+    except GoBuildError as error:
         sys.exit(str(error))

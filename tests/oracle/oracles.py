@@ -19,14 +19,14 @@ import tempfile
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
-from tests.oracle.build import MODULE, build
+from tests.golang import build
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
-    from pathlib import Path
     from types import TracebackType
 
 Case: TypeAlias = "Mapping[str, Any]"
@@ -36,6 +36,8 @@ BATCH_CASES = 64
 
 # A batch in which every case needs its whole default timeout of 10 s, and a little more.
 BATCH_SECONDS_MAX = BATCH_CASES * 10.0 + 60.0
+
+MODULE = Path(__file__).parent / "go"
 
 
 class OracleError(Exception):

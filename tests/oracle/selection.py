@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.oracle.build import go_command
+from tests.golang import go_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.golang import Program, build
+from tests.golang import build
 from tests.realcluster.releases import MODULES, Release
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSION = "k8s.io/component-base/version"
+_PLAIN = ("-ldflags", "-s -w")
 
 
 def kubernetes(name: str, release: Release) -> Path:
@@ -19,21 +20,19 @@ def kubernetes(name: str, release: Release) -> Path:
     words = {"gitVersion": f"v{release.version}", "gitMajor": major, "gitMinor": minor}
     linker = " ".join(["-s", "-w", *(f"-X {_VERSION}.{key}={word}" for key, word in words.items())])
     package = f"k8s.io/kubernetes/cmd/{name}"
-    return build(Program(name, release.module, package, ("-ldflags", linker)))
+    return build(release.module, (package,), flags=("-ldflags", linker)).path(name)
 
 
 def etcd() -> Path:
-    return _plain("etcd", "etcd", "go.etcd.io/etcd/server/v3")
+    # The program is called after its package.
+    return build(MODULES / "etcd", ("go.etcd.io/etcd/server/v3",), flags=_PLAIN).path("server")
 
 
 def kwok() -> Path:
-    return _plain("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok")
+    return build(MODULES / "kwok", ("sigs.k8s.io/kwok/cmd/kwok",), flags=_PLAIN).path("kwok")
 
 
 def containerd(name: str) -> Path:
     """containerd itself, its shim, or ctr; all three must be of one version."""
-    return _plain(name, "containerd", f"github.com/containerd/containerd/v2/cmd/{name}")
-
-
-def _plain(name: str, module: str, package: str) -> Path:
-    return build(Program(name, MODULES / module, package, ("-ldflags", "-s -w")))
+    package = f"github.com/containerd/containerd/v2/cmd/{name}"
+    return build(MODULES / "containerd", (package,), flags=_PLAIN).path(name)

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 import yaml
+from tests.golang import build
 from tests.kinds.validation import documents
 from tests.kinds.validation.judgement import Answer, Cause
-from tests.oracle.build import build
 from tests.oracle.oracles import Oracle
 
 FILE = Path(__file__).parent / "cases.yaml"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from tests.golang import build
 from tests.kinds.validation.cases import MODULE, Case, load
 from tests.kinds.validation.generator import questions
 from tests.kinds.validation.judgement import Answer, difference, ours
 from tests.kinds.validation.mutators import EXPRESSIONS
-from tests.oracle.build import build
 from tests.oracle.oracles import Oracle
 
 from dryrack.cel.admission import SelectorChecker

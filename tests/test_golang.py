@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.oracle.build import OracleBuildError, build
+from tests.golang import GoBuildError, build
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +82,7 @@ def test_a_failed_build_says_what_to_do(module: Path) -> None:
     """The compiler's words, then the needs, then the command to see it by hand."""
     (module / "broken").touch()
 
-    with pytest.raises(OracleBuildError, match=r"(?s)syntax error.*Go 1\.26.*cd .*go build"):
+    with pytest.raises(GoBuildError, match=r"(?s)syntax error.*Go 1\.26.*cd .*go build"):
         build(module)
 
 
@@ -92,5 +92,5 @@ def test_without_go_the_advice_is_to_install_it(
     """A machine without Go gets a sentence, not a traceback from a missing file."""
     monkeypatch.setenv("PATH", "")
 
-    with pytest.raises(OracleBuildError, match=r"install Go 1\.26"):
+    with pytest.raises(GoBuildError, match=r"install Go 1\.26"):
         build(module)
