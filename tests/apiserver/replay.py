@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,11 +25,12 @@ from dryrack.client.transport import Request
 from dryrack.cluster.plane import PlaneOptions, build
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from dryrack.client.transport import Body, Transport
 
 DIFFERENCES = Path(__file__).with_name("differences.yaml")
+_NUMBERED = re.compile(r"<(uid|revision) \d+>")
 # Longer than any watch of a script.
 _WATCH_SECONDS = 10.0
 
@@ -114,10 +116,37 @@ def replayed(script: Script) -> list[dict[str, Any]]:
         server.close()
 
 
-def differing(script: Script, answers: list[dict[str, Any]]) -> set[str]:
+def differing(script: Script, answers: list[dict[str, Any]]) -> list[str]:
     """The steps whose answers are not the recorded ones."""
-    recorded = {answer["step"]: answer for answer in read(script)}
-    return {answer["step"] for answer in answers if recorded[answer["step"]] != answer}
+    return [step for step, recorded, answered in compared(script, answers) if recorded != answered]
+
+
+def compared(
+    script: Script, answers: list[dict[str, Any]]
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Each step with what was recorded and what was answered."""
+    asked = {answer["step"] for answer in answers}
+    recorded = [answer for answer in read(script) if answer["step"] in asked]
+    pairs = zip(_renumbered(recorded), _renumbered(answers), strict=True)
+    for one, other in pairs:
+        yield other["step"], one, other
+
+
+def _renumbered(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """
+    With uids and revisions numbered by when they are first seen.
+
+    A recording numbers them over all steps; without those of kubectl the numbers would differ.
+    """
+    seen: dict[str, str] = {}
+
+    def again(found: re.Match[str]) -> str:
+        number = sum(1 for each in seen.values() if each.startswith(f"<{found[1]} ")) + 1
+        return seen.setdefault(found[0], f"<{found[1]} {number}>")
+
+    text = json.dumps(answers, sort_keys=True)
+    numbered: list[dict[str, Any]] = json.loads(_NUMBERED.sub(again, text))
+    return numbered
 
 
 def known_differences() -> dict[str, dict[str, str]]:

@@ -24,7 +24,7 @@ REASON_CHARS_MIN = 12
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_the_embedded_server_answers_as_recorded(script: Script) -> None:
     """The steps that differ are exactly those that are listed as different."""
-    found = differing(script, replayed(script))
+    found = set(differing(script, replayed(script)))
     known = set(known_differences().get(script.name, {}))
 
     assert (sorted(found - known), sorted(known - found)) == ([], [])

@@ -165,15 +165,17 @@ class Deleter:
             raise not_found(resource.as_resource, order.name)
         _check_preconditions(resource, stored, options)
         write = replace(self._writer.context(order), dry_run=options.dry_run)
-        marked = self._marked(resource, served(resource, stored), options, write)
-        if marked is not None:
-            return self._mark(resource, stored, marked, options)
-        return self._remove(resource, stored, options)
+        old = served(resource, stored)
+        marked = self._marked(resource, old, options, write)
+        if marked is old and not _is_waiting(old):
+            return self._remove(resource, stored, options)
+        pending = self._mark(resource, stored, marked, options)
+        if _is_over(marked) and not resource.strategy.is_held(marked):
+            return self._remove(resource, pending.stored or stored, options, marked)
+        return pending
 
-    def _marked(
-        self, resource: Resource, obj: Raw, options: DeleteOptions, write: Write
-    ) -> Raw | None:
-        """The object as the deletion leaves it; None if it is gone at once."""
+    def _marked(self, resource: Resource, obj: Raw, options: DeleteOptions, write: Write) -> Raw:
+        """The object as the deletion leaves it; the same if it simply goes."""
         timed = self._timed(resource, obj, options)
         finalizers = _finalizers(resource, obj, options)
         graceful = timed is not obj
@@ -181,13 +183,10 @@ class Deleter:
             return obj
         changed = _with_finalizers(timed, finalizers)
         if not finalizers and not graceful and not resource.strategy.is_held(changed):
-            return None
+            return obj
         if not graceful:
             changed = _marked_now(changed, write.now, is_held=not finalizers)
-        changed = resource.strategy.prepare_delete(changed, write)
-        grace = changed["metadata"].get("deletionGracePeriodSeconds")
-        ends = not finalizers and grace == 0 and not resource.strategy.is_held(changed)
-        return None if ends else changed
+        return resource.strategy.prepare_delete(changed, write)
 
     def _timed(self, resource: Resource, obj: Raw, options: DeleteOptions) -> Raw:
         """With the time at which the grace is over; the same object if there is no grace."""
@@ -195,7 +194,7 @@ class Deleter:
         if "deletionTimestamp" in meta:
             return self._shortened(obj, options.grace_seconds)
         grace = resource.strategy.grace_seconds(obj, options.grace_seconds)
-        if not grace:
+        if grace is None:
             return obj
         at = timestamp(self._clock.now() + grace)
         changed = {**meta, "deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
@@ -225,7 +224,13 @@ class Deleter:
         assert isinstance(written, Stored), "nobody writes in between"
         return Deleted(written.object, Success(), written, is_pending=True)
 
-    def _remove(self, resource: Resource, stored: Stored, options: DeleteOptions) -> Deleted:
+    def _remove(
+        self,
+        resource: Resource,
+        stored: Stored,
+        options: DeleteOptions,
+        marked: Raw | None = None,
+    ) -> Deleted:
         name, uid = stored.key.name, stored.object["metadata"].get("uid", "")
         success = Success(resource.as_resource.details(name, uid=uid))
         gone = stored
@@ -233,9 +238,11 @@ class Deleter:
             removed = self._store.delete(stored.key, expected=stored.revision)
             assert isinstance(removed, Stored), "nobody writes in between"
             gone = removed
-        if resource.strategy.answers_deletion_with_object:
-            return Deleted(gone.object, success, gone)
-        return Deleted(None, success, gone)
+        if not resource.strategy.answers_deletion_with_object:
+            return Deleted(None, success, gone)
+        if options.dry_run and marked is not None:
+            return Deleted(marked, success)
+        return Deleted(gone.object, success, gone)
 
     def delete_all(
         self, order: Order, options: DeleteOptions, found: tuple[Stored, ...]
@@ -300,6 +307,12 @@ def _is_waiting(obj: Raw) -> bool:
     """Whether an earlier delete gave a grace that is not over."""
     meta = obj["metadata"]
     return "deletionTimestamp" in meta and bool(meta.get("deletionGracePeriodSeconds"))
+
+
+def _is_over(marked: Raw) -> bool:
+    """Whether nobody has to agree, and nobody is waited for."""
+    meta = marked["metadata"]
+    return not meta.get("finalizers") and meta.get("deletionGracePeriodSeconds") == 0
 
 
 def _with_finalizers(obj: Raw, finalizers: list[str]) -> Raw:

@@ -80,11 +80,12 @@ def _page(
         token = _token(items[limit - 1], namespace, revision)
         return Page(items[:limit], revision, token, len(items) - limit)
     found: list[Stored] = []
-    for each in items:
+    for position, each in enumerate(items):
         if selection.matches(each):
-            if 0 < limit == len(found):
-                return Page(tuple(found), revision, _token(found[-1], namespace, revision))
             found.append(each)
+            if limit == len(found) and position + 1 < len(items):
+                # What is left may match or not; the next page will tell.
+                return Page(tuple(found), revision, _token(each, namespace, revision))
     return Page(tuple(found), revision)
 
 

@@ -117,8 +117,13 @@ class Strategy(Protocol):
         """The values of `selectable_fields`; one that is not set is ""."""
         ...
 
-    def grace_seconds(self, obj: Raw, requested: int | None) -> int:
-        """How long a deletion waits for somebody to confirm it; 0: it does not."""
+    def grace_seconds(self, obj: Raw, requested: int | None) -> int | None:
+        """
+        How long a deletion waits for somebody to confirm it.
+
+        None: the kind knows no grace. 0: it does, and there is nobody to wait for; the object is
+        marked before it goes.
+        """
         ...
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
@@ -211,8 +216,8 @@ class PlainStrategy:
     def fields(self, obj: Raw) -> Mapping[str, str]:
         return {path: field_text(obj, path) for path in self.selectable_fields}
 
-    def grace_seconds(self, obj: Raw, requested: int | None) -> int:
-        return 0
+    def grace_seconds(self, obj: Raw, requested: int | None) -> int | None:
+        return None
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
         return obj
