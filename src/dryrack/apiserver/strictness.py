@@ -191,9 +191,10 @@ def _is_shown(schema: Schema, known: GoField) -> bool:
     """
     Whether a field that nobody set is shown.
 
-    What has to be set is left to validation, which tells better that it is missing.
+    A null where something has to be would be refused anyway; those who look for it before that
+    are spared the null.
     """
-    return known.kind == "struct" or known.name not in schema.required
+    return known.unset is not None or known.kind == "struct" or known.name not in schema.required
 
 
 def _element(go_type: str, items: Schema) -> str:

@@ -20,7 +20,7 @@ from dryrack.apiserver.managing.entries import (
     encode,
 )
 from dryrack.apiserver.managing.owning import ConflictError, Ownership
-from dryrack.apiserver.schemas.shape import filled, skeleton
+from dryrack.apiserver.schemas.shape import filled, filled_to_atoms, skeleton
 
 if TYPE_CHECKING:
     from dryrack.apiserver.managing.tracked import Object, Tracked
@@ -101,8 +101,10 @@ def _after_update(
     tracked: Tracked,
 ) -> Managed:
     ownership = _ownership(tracked)
-    old = skeleton(tracked.schema) if live is None else filled(tracked.schema, _stripped(live))
-    managed, fields = ownership.updated(old, filled(tracked.schema, _stripped(new)), managed)
+    schema = tracked.schema
+    old = skeleton(schema) if live is None else filled_to_atoms(schema, without_managed(live))
+    now_there = filled_to_atoms(schema, without_managed(new))
+    managed, fields = ownership.updated(old, now_there, managed)
     fields = fieldsets.difference(fields, _NEVER_OWNED)
     if fields:
         author = author_of(manager, UPDATE, tracked.api_version, tracked.subresource)
@@ -197,10 +199,11 @@ class _Applying:
         self.ownership = _ownership(tracked)
 
     def result(self, managed: Managed, *, force: bool) -> Object:
-        typed_wanted = self._checked()
         live = {} if self.live is None else without_managed(self.live)
         if not managed and self.live is not None:
             managed = self._before_first_apply(live)
+        live = filled(self.tracked.schema, live)
+        typed_wanted = self._checked()
         typed.check(self.atom, live, allow_duplicates=True)
         new, managed = self._applied(live, typed_wanted, managed, force=force)
         if not typed.same(new, live):
@@ -215,19 +218,25 @@ class _Applying:
         try:
             typed.check(self.atom, self.wanted, allow_duplicates=False)
         except typed.TypeViolationError as error:
-            metadata = self.wanted.get("metadata")
-            metadata = metadata if isinstance(metadata, dict) else {}
-            place = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
-            kind = _spelled(self.tracked.api_version, self.tracked.kind)
-            sentence = f"failed to create typed patch object ({place}; {kind}): {error}"
-            raise _Refused(sentence) from error
+            place = self._place(self.wanted)
+            raise _Refused(f"failed to create typed patch object ({place}): {error}") from error
         return self.wanted
+
+    def _place(self, value: Object) -> str:
+        metadata = value.get("metadata")
+        named = metadata if isinstance(metadata, dict) else {}
+        place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
+        return f"{place}; {_spelled(self.tracked.api_version, self.tracked.kind)}"
 
     def _before_first_apply(self, live: Object) -> Managed:
         """Everything that is there has an owner, so that an apply cannot take it unnoticed."""
-        return _after_update(
-            None, live, {}, manager=_BEFORE_FIRST_APPLY, now=self.now, tracked=self.tracked
-        )
+        try:
+            return _after_update(
+                None, live, {}, manager=_BEFORE_FIRST_APPLY, now=self.now, tracked=self.tracked
+            )
+        except typed.TypeViolationError as error:
+            what = f"failed to convert new object ({self._place(live)}) to smd typed: {error}"
+            raise _Refused(f"failed to create manager for existing fields: {what}") from error
 
     def _applied(
         self, live: Object, wanted: Object, managed: Managed, *, force: bool
@@ -287,9 +296,6 @@ def without_managed(value: Object) -> Object:
         return value
     kept = {name: inner for name, inner in metadata.items() if name != "managedFields"}
     return {**value, "metadata": kept}
-
-
-_stripped = without_managed
 
 
 def with_managed(value: Object, managed: Managed) -> Object:

@@ -34,22 +34,44 @@ def unset(schema: Schema, field: GoField) -> Any:
 
 
 def filled(schema: Schema | None, value: Any) -> Any:
-    """The value with the structs that are always there."""
+    """The value with all that Go writes of it, whether somebody set it or not."""
+    return _filled(schema, value, whole=True)
+
+
+def filled_to_atoms(schema: Schema | None, value: Any) -> Any:
+    """
+    The same, but not inside of what has one owner.
+
+    Enough to compare two objects that were both read and defaulted: inside, either both have
+    what is always written or neither has.
+    """
+    return _filled(schema, value, whole=False)
+
+
+def _filled(schema: Schema | None, value: Any, *, whole: bool) -> Any:
     if schema is None or not isinstance(value, dict | list):
         return value
     if isinstance(value, list):
         items = schema.items
-        return value if items is None else [filled(items, item) for item in value]
+        if items is None or not (whole or schema.list_type != "atomic"):
+            return value
+        return [_filled(items, item, whole=whole) for item in value]
+    if not whole and schema.is_atomic_map:
+        return value
     struct = schema.struct
     if struct is None:
-        return {name: filled(schema.child(name), inner) for name, inner in value.items()}
+        values = schema.values
+        if values is None and not schema.property_names:
+            return value
+        return {
+            name: _filled(schema.child(name), inner, whole=whole) for name, inner in value.items()
+        }
     # In a struct null is the same as nothing, whoever wrote it; in a free map it is a value.
     made = {
-        name: filled(schema.named(name), inner)
+        name: _filled(schema.named(name), inner, whole=whole)
         for name, inner in value.items()
         if inner is not None
     }
-    for each in struct.values():
-        if each.is_struct and not each.omits_zero and each.name not in made:
-            made[each.name] = filled(schema.named(each.name), {})
+    for name, nothing in skeleton(schema).items():
+        made.setdefault(name, nothing)
     return made

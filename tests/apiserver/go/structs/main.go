@@ -8,24 +8,8 @@ import (
 	"reflect"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	resourcev1 "k8s.io/api/resource/v1"
-	resourcev1beta1 "k8s.io/api/resource/v1beta1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"dryrack.dev/apiserver/kinds"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // field is a JSON name, a Go type, and the letters of omitempty (e) and omitzero (z) if the
@@ -36,20 +20,8 @@ type field [3]string
 type structs map[string][]field
 
 func main() {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
-		autoscalingv1.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme,
-		corev1.AddToScheme, eventsv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme,
-		resourcev1.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme,
-		schedulingv1.AddToScheme, schedulingv1alpha2.AddToScheme, apiextensionsv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
 	found := structs{}
-	for _, known := range scheme.AllKnownTypes() {
+	for _, known := range kinds.Scheme().AllKnownTypes() {
 		found.visit(known)
 	}
 	found.visit(reflect.TypeFor[metav1.Status]())
