@@ -42,6 +42,13 @@ _CUSTOM_MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _NOT_STATUS = (("status",),)
 _NOT_SPEC = (("spec",),)
 _STATUS_ALONE = (("metadata",), ("spec",))
+_NOT_BY_STATUS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "pods": (("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
+    "deployments.apps": (("spec",), ("metadata", "labels")),
+    "devicetaintrules.resource.k8s.io": _STATUS_ALONE,
+    "podgroups.scheduling.k8s.io": _STATUS_ALONE,
+    "resourceclaims.resource.k8s.io": _STATUS_ALONE,
+}
 
 
 class SchemaSource:
@@ -71,7 +78,8 @@ class SchemaSource:
     def tracked(self, resource: Resource, subresource: str) -> Tracked:
         reset: tuple[tuple[str, ...], ...] = ()
         if subresource == "status":
-            reset = _STATUS_ALONE if resource.is_custom else _NOT_SPEC
+            usual = _STATUS_ALONE if resource.is_custom else _NOT_SPEC
+            reset = _NOT_BY_STATUS.get(resource.storage, usual)
         elif "status" in resource.subresources:
             reset = _NOT_STATUS
         versions = _Versions(self, resource)
@@ -176,7 +184,8 @@ def _configuration(body: bytes) -> Raw:
     try:
         value = bodies.read_json(body) if body[:1] == b"{" else bodies.read_yaml(body)
     except gojson.GoSyntaxError as error:
-        raise bad_request(f"error decoding YAML: {error}") from None
+        what = f"error decoding YAML: error converting YAML to JSON: {error}"
+        raise bad_request(what) from None
     if value is not None and not isinstance(value, dict):
         name = gojson.type_name(value)
         what = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"

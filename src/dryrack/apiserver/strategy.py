@@ -186,10 +186,12 @@ class PlainStrategy:
         return tuple(common_metadata(meta, namespaced=self.namespaced))
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
-        """The status subresource writes the status alone, and nothing else does."""
+        """The status subresource leaves the spec alone, and nothing else writes the status."""
         if not self.has_status:
             return obj
-        return status_only(obj, old) if write.subresource == "status" else keep_status(obj, old)
+        if write.subresource == "status":
+            return status_and_metadata(obj, old)
+        return keep_status(obj, old)
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         meta, before = object_meta(obj), object_meta(old)
@@ -247,6 +249,15 @@ def keep_status(obj: Raw, old: Raw) -> Raw:
 # What an update of the status may change in the metadata: nothing that a person or a controller
 # decides by the main resource.
 _META_OF_STATUS = ("resourceVersion", "managedFields", "uid", "name", "namespace")
+
+
+def status_and_metadata(obj: Raw, old: Raw) -> Raw:
+    """The stored object with the status and the metadata of the new one, as most kinds have it."""
+    changed = {key: value for key, value in old.items() if key != "status"}
+    changed["metadata"] = obj["metadata"]
+    if "status" in obj:
+        changed["status"] = obj["status"]
+    return changed
 
 
 def status_only(obj: Raw, old: Raw) -> Raw:
