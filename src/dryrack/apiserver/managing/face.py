@@ -20,6 +20,7 @@ from dryrack.apiserver.managing.entries import (
     encode,
 )
 from dryrack.apiserver.managing.owning import ConflictError, Ownership
+from dryrack.apiserver.patching.merge_patch import without_nulls
 from dryrack.apiserver.schemas.shape import filled, filled_to_atoms, skeleton
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class _Applying:
                 managed = {**managed, self.author: replace(managed[self.author], time=self.now)}
         else:
             new = live
-        return with_managed(_without_nulls(new), self._without_never_owned(managed))
+        return with_managed(without_nulls(new), self._without_never_owned(managed))
 
     def _checked(self) -> Object:
         """What is applied, known to be of its type."""
@@ -306,13 +307,6 @@ def with_managed(value: Object, managed: Managed) -> Object:
         **value,
         "metadata": {**(value.get("metadata") or {}), "managedFields": encode(managed)},
     }
-
-
-def _without_nulls(value: Any) -> Any:
-    """A field that is null is not there; an item of a list is."""
-    if isinstance(value, dict):
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def keep_times(live: Object, new: Object) -> Object:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver import gotext
 from dryrack.apiserver.patching import ordering
+from dryrack.apiserver.patching.merge_patch import without_nulls
 from dryrack.apiserver.patching.problems import PatchError, bad_patch, failed
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _value(live: Any, patch: Any, name: str, schema: Schema | None) -> Any:
         return _map(live, patch, below)
     if isinstance(live, list) and isinstance(patch, list):
         return _list(live, patch, _field(schema, name))
-    return undirected(_without_nulls(patch))
+    return undirected(without_nulls(patch))
 
 
 def _field(schema: Schema | None, name: str) -> Schema | None:
@@ -219,9 +220,3 @@ def undirected(value: Any) -> Any:
         items = (undirected(each) for each in value)
         return [each for each in items if each is not _MISSING]
     return value
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,228 @@
+"""The structure of kinds, and objects read by it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dryrack.apiserver.schemas import builtin, custom, raw_definitions, schema_of
+from dryrack.apiserver.schemas.shape import filled, skeleton
+from dryrack.apiserver.schemas.structs import structs
+from dryrack.apiserver.strictness import conform, conversion_problem, repeated_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.apiserver.schemas import Schema
+
+ANSWERS = sorted((Path(__file__).parents[1] / "parity/answers").glob("*.json"))
+# What stands where a recording has blanked out a time.
+_TIME = "2026-01-01T00:00:00Z"
+
+
+def known(group: str, version: str, kind: str) -> Schema:
+    schema = schema_of(group, version, kind)
+    assert schema is not None
+    return schema
+
+
+POD = known("", "v1", "Pod")
+CONFIG_MAP = known("", "v1", "ConfigMap")
+CLAIM = known("resource.k8s.io", "v1", "ResourceClaim")
+
+
+def recorded_objects(path: Path) -> Iterator[tuple[Schema, dict[str, Any]]]:
+    """Every object of a built-in kind that a real server sent on its own."""
+    for answer in json.loads(path.read_text().replace("<time>", _TIME)):
+        body = answer.get("body")
+        found = [body, *body.get("items", ())] if isinstance(body, dict) else []
+        for value in found:
+            group, _, version = str(value.get("apiVersion", "")).rpartition("/")
+            schema = schema_of(group, version, str(value.get("kind")))
+            if schema is not None and schema.struct and value["kind"] != "Status":
+                yield schema, value
+
+
+def test_definitions_have_no_prose() -> None:
+    """The data is structure alone; `description` is only ever the name of a field."""
+    for definition in raw_definitions().values():
+        assert "description" not in definition
+        for place in definition.get("properties", {}).values():
+            assert "description" not in place
+
+
+def test_every_object_definition_is_a_struct_with_the_same_fields() -> None:
+    """OpenAPI and Go tell of the same fields."""
+    for name, definition in raw_definitions().items():
+        if definition.get("type") == "object" and "properties" in definition:
+            assert set(structs()[name]) == set(definition["properties"])
+
+
+def test_every_reference_leads_somewhere() -> None:
+    """No definition refers to one that is not there."""
+    for name in builtin():
+        schema = builtin()[name]
+        for field in schema.property_names:
+            assert schema.named(field) is not None
+
+
+@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
+def test_what_a_real_server_sends_is_read_as_it_is(path: Path) -> None:
+    """Reading changes nothing in an object that a real server wrote, and complains of nothing."""
+    for schema, value in recorded_objects(path):
+        found = conform(schema, value)
+
+        assert (found.mismatch, found.strict) == ("", ())
+        assert _timeless(found.object) == _timeless(value)
+
+
+def _timeless(value: Any) -> Any:
+    """Without the fraction that a blanked-out time may have had."""
+    return json.loads(json.dumps(value).replace(".000000Z", "Z"))
+
+
+def test_unknown_fields_are_dropped_and_named() -> None:
+    """A complaint has the path of the field, with the index of the item."""
+    value = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "a", "colour": "red"},
+        "spec": {"devices": {"requests": [{"name": "a", "deviceClassName": "c"}]}},
+    }
+    found = conform(CLAIM, value)
+
+    assert found.strict == (
+        'unknown field "metadata.colour"',
+        'unknown field "spec.devices.requests[0].deviceClassName"',
+    )
+    assert found.object["spec"]["devices"]["requests"] == [{"name": "a"}]
+    assert found.object["status"] == {}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "message"),
+    [
+        (
+            CONFIG_MAP,
+            {"data": {"a": 1}},
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+        ),
+        (
+            CONFIG_MAP,
+            {"metadata": {"name": 5}},
+            (
+                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name"
+                " of type string"
+            ),
+        ),
+        (
+            POD,
+            {"spec": {"containers": [{"image": []}]}},
+            (
+                "json: cannot unmarshal array into Go struct field Container.spec.containers.image"
+                " of type string"
+            ),
+        ),
+        (
+            POD,
+            {"spec": {"priority": 1.5}},
+            (
+                "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority"
+                " of type int32"
+            ),
+        ),
+        (
+            POD,
+            {"metadata": {"creationTimestamp": "yesterday"}},
+            (
+                'parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday"'
+                ' as "2006"'
+            ),
+        ),
+    ],
+)
+def test_a_wrong_type_is_told_as_the_decoder_tells_it(
+    schema: Schema, value: dict[str, Any], message: str
+) -> None:
+    """The innermost struct, the way to the field, and its Go type."""
+    assert conform(schema, value).mismatch == message
+
+
+def test_a_wrong_type_in_a_map_is_told_as_the_converter_tells_it() -> None:
+    """What was never text is refused in other words."""
+    assert conversion_problem(CONFIG_MAP, {"data": {"a": 1}}) == "cannot convert int64 to string"
+    assert conversion_problem(POD, {"spec": {"containers": {}}}) == "cannot restore slice from map"
+    assert conversion_problem(POD, {"spec": "x"}) == "cannot restore struct from: string"
+
+
+def test_empty_fields_are_left_out_where_go_leaves_them_out() -> None:
+    """False is nothing where it is no pointer, and something where it is one."""
+    value = {"spec": {"hostNetwork": False, "enableServiceLinks": False, "containers": []}}
+    spec = conform(POD, value).object["spec"]
+
+    assert spec == {"enableServiceLinks": False, "containers": []}
+
+
+def test_quantities_and_times_have_one_form() -> None:
+    """Two spellings of one value are stored as one."""
+    value = {
+        "metadata": {"creationTimestamp": "2026-01-01T02:00:00.5+02:00"},
+        "spec": {"overhead": {"cpu": "1000m", "memory": 1024}},
+    }
+    made = conform(POD, value).object
+
+    assert made["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
+    assert made["spec"]["overhead"] == {"cpu": "1", "memory": "1024"}
+
+
+def test_nothing_that_is_given_is_changed() -> None:
+    """The object that was read may be stored elsewhere."""
+    value = {"metadata": {"name": "a", "labels": None}, "data": {"b": None, "a": "x"}}
+    before = json.dumps(value)
+    conform(CONFIG_MAP, value)
+    filled(CONFIG_MAP, value)
+
+    assert json.dumps(value) == before
+
+
+def test_an_object_that_nobody_wrote_to_has_its_structs() -> None:
+    """Of a pod Go writes spec and status, and null for the containers."""
+    made = skeleton(POD)
+
+    assert made["spec"] == {"containers": None}
+    assert made["status"] == {}
+
+
+def test_lists_say_how_their_items_are_told_apart() -> None:
+    """By list type, or, of older lists, by how they are patched."""
+    spec = POD.named("spec")
+    assert spec is not None
+    containers, tolerations = spec.named("containers"), spec.named("tolerations")
+    assert containers is not None
+    assert tolerations is not None
+
+    assert (containers.list_type, containers.list_keys) == ("map", ("name",))
+    assert tolerations.list_type == "atomic"
+
+
+def test_a_custom_schema_has_every_objects_metadata() -> None:
+    """The definition of a custom resource need not say what metadata is."""
+    schema = custom({"type": "object", "properties": {"spec": {"type": "object"}}})
+    metadata = schema.named("metadata")
+
+    assert metadata is not None
+    assert metadata.named("labels") is not None
+
+
+def test_fields_that_are_there_twice_are_named_in_order() -> None:
+    """Each repetition once, with its path."""
+    text = b'{"a": 1, "b": [{"c": 1, "c": 2}], "a": {"d": 1, "d": 1}}'
+
+    assert repeated_fields(text) == (
+        'duplicate field "b[0].c"',
+        'duplicate field "a"',
+        'duplicate field "a.d"',
+    )
