@@ -1,0 +1,153 @@
+"""
+One of several: whoever holds a lease works, the others wait.
+
+The holder renews; who has not been seen to renew for the length of the lease has lost it, by the
+watcher's own clock, so clocks need not agree. A holder that cannot renew stops working before
+anybody else may begin: the deadline for its renewal is shorter than the lease.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.base.errors import DryrackError
+from dryrack.base.ports import Chance
+from dryrack.client.client import Client
+from dryrack.client.endpoints import LEASES
+from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
+from dryrack.client.informer import Name
+from dryrack.client.timekeeping import Timekeeper, jittered, micro_timestamp, sleep
+
+Raw = dict[str, Any]
+
+_logger = logging.getLogger(__name__)
+
+
+class LostLeadershipError(DryrackError):
+    """The lease could not be renewed in time; the work was stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How long things take; the values of client-go."""
+
+    lease_seconds: float = 15.0
+    renew_seconds: float = 10.0
+    retry_seconds: float = 2.0
+
+
+def is_open(lease: Raw, identity: str, *, unchanged_seconds: float) -> bool:
+    """Whether somebody may take a lease that has looked the same for so long."""
+    spec = lease.get("spec") or {}
+    holder = spec.get("holderIdentity") or ""
+    duration = float(spec.get("leaseDurationSeconds") or 0)
+    return holder in ("", identity) or unchanged_seconds >= duration
+
+
+def taken(lease: Raw, identity: str, terms: Terms, now: float) -> Raw:
+    """The lease as its holder writes it."""
+    spec = lease.get("spec") or {}
+    when = micro_timestamp(now)
+    is_mine = spec.get("holderIdentity") == identity
+    held = {
+        "holderIdentity": identity,
+        "leaseDurationSeconds": int(terms.lease_seconds),
+        "renewTime": when,
+        "acquireTime": spec.get("acquireTime") or when if is_mine else when,
+        "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (not is_mine),
+    }
+    return lease | {"spec": spec | held}
+
+
+class LeaderElection:
+    """A candidate for one lease."""
+
+    def __init__(
+        self,
+        client: Client,
+        lease: Name,
+        identity: str,
+        *,
+        clock: Timekeeper,
+        chance: Chance,
+        terms: Terms | None = None,
+    ) -> None:
+        self._client = client
+        self._lease = lease
+        self._identity = identity
+        self._clock = clock
+        self._chance = chance
+        self._terms = terms or Terms()
+        self._seen: tuple[str, float] = ("", clock.now())
+
+    async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Waits for the lease, works while holding it, and gives it back."""
+        while not await self._try():
+            await sleep(self._clock, jittered(self._chance, self._terms.retry_seconds))
+        _logger.info("lease %s: held by %s", "/".join(self._lease), self._identity)
+        try:
+            await self._work_while_held(work)
+        finally:
+            await self._give_back()
+
+    async def _work_while_held(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def worker() -> None:
+            await work()
+
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(worker(), name="leader's work")
+            renewing = group.create_task(self._renew(), name="leader's lease")
+            await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
+            is_lost = not working.done()
+            working.cancel()
+            renewing.cancel()
+        if is_lost:
+            name = "/".join(self._lease)
+            raise LostLeadershipError(f"lease {name}: not renewed in time; start again")
+
+    async def _renew(self) -> None:
+        """Returns when the lease is lost."""
+        renewed = self._clock.now()
+        while self._clock.now() - renewed < self._terms.renew_seconds:
+            await sleep(self._clock, self._terms.retry_seconds)
+            if await self._try():
+                renewed = self._clock.now()
+
+    async def _try(self) -> bool:
+        """One attempt to take or to renew."""
+        try:
+            return await self._attempt()
+        except ConflictError:
+            return False
+        except (ApiError, TransportError) as error:
+            _logger.warning("lease %s: %s", "/".join(self._lease), error)
+            return False
+
+    async def _attempt(self) -> bool:
+        now = self._clock.now()
+        try:
+            lease = await self._client.get(LEASES, self._lease.name, self._lease.namespace)
+        except NotFoundError:
+            metadata = {"name": self._lease.name, "namespace": self._lease.namespace}
+            new = taken({"metadata": metadata}, self._identity, self._terms, now)
+            await self._client.create(LEASES, new)
+            return True
+        revision = lease["metadata"]["resourceVersion"]
+        if revision != self._seen[0]:
+            self._seen = (revision, now)
+        if not is_open(lease, self._identity, unchanged_seconds=now - self._seen[1]):
+            return False
+        await self._client.update(LEASES, taken(lease, self._identity, self._terms, now))
+        return True
+
+    async def _give_back(self) -> None:
+        try:
+            lease = await self._client.get(LEASES, self._lease.name, self._lease.namespace)
+            spec = lease.get("spec") or {}
+            if spec.get("holderIdentity") == self._identity:
+                freed = spec | {"holderIdentity": "", "leaseDurationSeconds": 1}
+                await self._client.update(LEASES, lease | {"spec": freed})
+        except (ApiError, TransportError) as error:
+            _logger.info("lease %s: not given back: %s", "/".join(self._lease), error)

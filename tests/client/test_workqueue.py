@@ -1,0 +1,102 @@
+"""The queue's promises: once, one at a time, and again after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.client.workqueue import WorkQueue
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["add", "take", "done"]), st.integers(0, 3)), max_size=60)
+)
+def test_a_key_is_in_one_pair_of_hands(script: list[tuple[str, int]]) -> None:
+    """No key is taken twice at once, and none that was added is forgotten."""
+
+    async def play() -> None:
+        queue: WorkQueue[int] = WorkQueue(VirtualClock())
+        taken: list[int] = []
+        owed: set[int] = set()
+        for word, key in script:
+            if word == "add":
+                queue.add(key)
+                owed.add(key)
+            elif word == "done" and taken:
+                queue.done(taken.pop(0))
+            elif word == "take" and owed - set(taken):
+                got = await queue.take()
+                assert got not in taken
+                taken.append(got)
+                owed.discard(got)
+        assert len(queue) == len(owed)
+
+    asyncio.run(play())
+
+
+def test_the_earliest_time_counts() -> None:
+    """A key that is wanted twice later comes once, at the earlier time."""
+
+    async def play() -> None:
+        clock = VirtualClock()
+        queue: WorkQueue[str] = WorkQueue(clock)
+        queue.add_after("a", 10)
+        queue.add_after("a", 5)
+        queue.add_after("a", 20)
+        await clock.advance(4)
+        assert len(queue) == 0
+        await clock.advance(2)
+        assert await queue.take() == "a"
+        queue.done("a")
+        await clock.advance(60)
+        assert len(queue) == 0
+
+    asyncio.run(play())
+
+
+def test_failures_wait_longer_each_time() -> None:
+    """Waits double from 5 ms, and start over after a success."""
+
+    async def play() -> None:
+        clock = VirtualClock()
+        queue: WorkQueue[str] = WorkQueue(clock)
+        waits = []
+        for number in range(6):
+            if number == 4:
+                queue.forget("a")
+            queue.retry("a")
+            start = clock.now()
+            while not len(queue):
+                await clock.advance(0.005)
+            await queue.take()
+            queue.done("a")
+            waits.append(round((clock.now() - start) / 0.005))
+        assert waits == [1, 2, 4, 8, 1, 2]
+
+    asyncio.run(play())
+
+
+def test_workers_share_the_keys() -> None:
+    """Each added key is handled once, also when a worker fails at another."""
+
+    async def play() -> None:
+        queue: WorkQueue[int] = WorkQueue(VirtualClock())
+        handled: list[int] = []
+
+        async def handle(key: int) -> None:
+            await asyncio.sleep(0)
+            handled.append(key)
+
+        async with asyncio.TaskGroup() as group:
+            workers = [group.create_task(queue.work(handle)) for _ in range(3)]
+            for key in range(20):
+                queue.add(key)
+            await settle()
+            for worker in workers:
+                worker.cancel()
+        assert sorted(handled) == list(range(20))
+
+    asyncio.run(play())
