@@ -28,9 +28,14 @@ _DOCUMENTS = (
     "apis/apps/v1",
     "apis/authentication.k8s.io/v1",
     "apis/authorization.k8s.io/v1",
+    "apis/autoscaling/v2",
     "apis/batch/v1",
+    "apis/certificates.k8s.io/v1",
     "apis/coordination.k8s.io/v1",
+    "apis/discovery.k8s.io/v1",
     "apis/events.k8s.io/v1",
+    "apis/networking.k8s.io/v1",
+    "apis/node.k8s.io/v1",
     "apis/policy/v1",
     "apis/rbac.authorization.k8s.io/v1",
     "apis/resource.k8s.io/v1",
@@ -38,6 +43,7 @@ _DOCUMENTS = (
     "apis/resource.k8s.io/v1beta2",
     "apis/scheduling.k8s.io/v1",
     "apis/scheduling.k8s.io/v1alpha2",
+    "apis/storage.k8s.io/v1",
 )
 _OPTIONS = Options(
     runtime_config={

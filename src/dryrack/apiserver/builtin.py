@@ -305,7 +305,7 @@ def _stored(path: str, kind: str, *short: str, namespaced: bool = True) -> Built
     )
 
 
-_IN_ALL = ("CronJob", "ReplicationController", "Service")
+_IN_ALL = ("CronJob", "HorizontalPodAutoscaler", "ReplicationController", "Service")
 
 _STORED = (
     _stored("/v1/endpoints", "Endpoints", "ep"),
@@ -317,8 +317,17 @@ _STORED = (
     _stored("/v1/resourcequotas/", "ResourceQuota", "quota"),
     _stored("/v1/services/", "Service", "svc"),
     _stored("apps/v1/controllerrevisions", "ControllerRevision"),
+    _stored("autoscaling/v2/horizontalpodautoscalers/", "HorizontalPodAutoscaler", "hpa"),
     _stored("batch/v1/cronjobs/", "CronJob", "cj"),
+    _stored(
+        "certificates.k8s.io/v1/certificatesigningrequests/",
+        "CertificateSigningRequest",
+        "csr",
+        namespaced=False,
+    ),
     _stored("discovery.k8s.io/v1/endpointslices", "EndpointSlice"),
+    _stored("networking.k8s.io/v1/ipaddresses", "IPAddress", "ip", namespaced=False),
+    _stored("networking.k8s.io/v1/servicecidrs/", "ServiceCIDR", namespaced=False),
     _stored("node.k8s.io/v1/runtimeclasses", "RuntimeClass", namespaced=False),
     *(
         _stored(f"rbac.authorization.k8s.io/v1/{kind.lower()}s", kind, namespaced=namespaced)
@@ -367,6 +376,10 @@ def resources(behaviours: Behaviours) -> tuple[Resource, ...]:
     return tuple(_resource(each, behaviours) for each in BUILTINS)
 
 
+# Both kinds of events are one.
+_STORED_IN = {"events.events.k8s.io": "events"}
+
+
 def _resource(kind: Builtin, behaviours: Behaviours) -> Resource:
     return Resource(
         group=kind.group,
@@ -382,6 +395,7 @@ def _resource(kind: Builtin, behaviours: Behaviours) -> Resource:
         subresources={part.name: _subresource(kind, part, behaviours) for part in kind.parts},
         handlers=behaviours.handlers(kind, ""),
         storage_version=kind.storage_version,
+        stored_in=_STORED_IN.get(kind.storage, ""),
         deprecation=_deprecation(kind),
     )
 

@@ -36,9 +36,12 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "statefulsets.apps": workloads.STATEFUL_SETS,
         "cronjobs.batch": workloads.CRON_JOBS,
         "jobs.batch": workloads.JOBS,
+        "certificatesigningrequests.certificates.k8s.io": stored.SIGNING_REQUESTS,
         "leases.coordination.k8s.io": core.LEASES,
         "endpointslices.discovery.k8s.io": stored.ENDPOINT_SLICES,
         "events.events.k8s.io": core.EVENTS,
+        "ipaddresses.networking.k8s.io": stored.ADDRESSES,
+        "servicecidrs.networking.k8s.io": stored.SERVICE_RANGES,
         "runtimeclasses.node.k8s.io": stored.RUNTIME_CLASSES,
         "poddisruptionbudgets.policy": devices.DISRUPTION_BUDGETS,
         "clusterrolebindings.rbac.authorization.k8s.io": stored.ROLE_BINDINGS,
@@ -55,6 +58,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "csinodes.storage.k8s.io": stored.CSI_NODES,
         "storageclasses.storage.k8s.io": stored.STORAGE_CLASSES,
         "volumeattachments.storage.k8s.io": stored.VOLUME_ATTACHMENTS,
+        "volumeattributesclasses.storage.k8s.io": stored.ATTRIBUTES_CLASSES,
     }
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.tables.ages import age
+from dryrack.apiserver.tables.ages import age, human
 from dryrack.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -318,3 +318,63 @@ def _amount(amounts: JsonObject, name: str) -> str:
 
 
 QUOTAS = Shape((NAME, *plain("Request", "Limit"), AGE), _quota)
+
+
+def _address_owner(obj: JsonObject) -> str:
+    parent = dig(obj, "spec", "parentRef")
+    if parent is None:
+        return NONE
+    group = parent.get("group") or ""
+    resource = f"{parent.get('resource') or ''}.{group}" if group else parent.get("resource") or ""
+    parts = (resource.lower(), parent.get("namespace") or "", parent.get("name") or "")
+    return "/".join(part for part in parts if part)
+
+
+def _address(obj: JsonObject, now: float) -> list[Any]:
+    # The age has no column on the real server either.
+    return [name_of(obj), _address_owner(obj), age(obj, now)]
+
+
+ADDRESSES = Shape((NAME, *plain("ParentRef")), _address)
+
+
+def _service_range(obj: JsonObject, now: float) -> list[Any]:
+    return [name_of(obj), ",".join(dig(obj, "spec", "cidrs", default=())), age(obj, now)]
+
+
+SERVICE_RANGES = Shape((NAME, *plain("CIDRs"), AGE), _service_range)
+
+
+def _attributes_class(obj: JsonObject, now: float) -> list[Any]:
+    return [name_of(obj), obj.get("driverName") or "", age(obj, now)]
+
+
+ATTRIBUTES_CLASSES = Shape((NAME, *plain("DriverName"), AGE), _attributes_class)
+
+
+def _signing_state(obj: JsonObject) -> str:
+    found = {entry.get("type") for entry in dig(obj, "status", "conditions", default=())}
+    words = [next((word for word in ("Denied", "Approved") if word in found), "Pending")]
+    if "Failed" in found:
+        words.append("Failed")
+    if dig(obj, "status", "certificate"):
+        words.append("Issued")
+    return ",".join(words)
+
+
+def _signing_request(obj: JsonObject, now: float) -> list[Any]:
+    seconds = dig(obj, "spec", "expirationSeconds")
+    return [
+        name_of(obj),
+        age(obj, now),
+        dig(obj, "spec", "signerName", default="") or NONE,
+        dig(obj, "spec", "username", default=""),
+        NONE if seconds is None else human(seconds),
+        _signing_state(obj),
+    ]
+
+
+SIGNING_REQUESTS = Shape(
+    (NAME, AGE, *plain("SignerName", "Requestor", "RequestedDuration", "Condition")),
+    _signing_request,
+)
