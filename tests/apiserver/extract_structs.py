@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.oracle.build import build
+from tests.golang import build
 
 MODULE = Path(__file__).parent / "go"
 _SCHEMAS = Path(__file__).parents[2] / "src/dryrack/apiserver/schemas"
