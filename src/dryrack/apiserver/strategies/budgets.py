@@ -1,0 +1,45 @@
+"""Disruption budgets: how many pods of a kind may be missing at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.checks import one_of, selector_problems
+from dryrack.apiserver.strategies.counts import count_or_percentage
+from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.kinds.validation.problems import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+
+
+class BudgetStrategy(WholeStrategy):
+    """Nobody writes over a budget blindly."""
+
+    counts_generations = True
+    updates_unconditionally = False
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True, has_status=True)
+
+    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        return list(_spec(obj.get("spec") or {}))
+
+
+def _spec(spec: Raw) -> Iterator[FieldProblem]:
+    bounds = [key for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
+    if len(bounds) > 1:
+        yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+    for key in bounds:
+        yield from count_or_percentage(f"spec.{key}", spec[key])
+    yield from selector_problems("spec.selector", spec.get("selector"))
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None:
+        yield from one_of("spec.unhealthyPodEvictionPolicy", policy, _POLICIES)

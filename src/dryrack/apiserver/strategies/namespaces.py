@@ -1,0 +1,110 @@
+"""
+Namespaces: they carry their own name as a label, and go when what is in them is gone.
+
+What holds a deleted namespace is `spec.finalizers`; the controller that empties it writes them by
+the `finalize` part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.edits import with_value
+from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
+from dryrack.kinds.validation.meta import Naming
+from dryrack.kinds.validation.names import checked, label, label_key
+from dryrack.kinds.validation.problems import Token, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+FINALIZER = "kubernetes"
+_STANDARD = (FINALIZER, "orphan", "foregroundDeletion")
+_UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
+
+
+def _label_prefix(text: str) -> tuple[str, ...]:
+    """A dash at the end is fine where more will follow."""
+    return label(f"{text[:-1]}a" if text.endswith("-") else text)
+
+
+class NamespaceStrategy(PlainStrategy):
+    """The life of a namespace."""
+
+    selectable_fields = ("status.phase",)
+    field_refusal = "field label not supported: {label}"
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False, naming=Naming(label, _label_prefix), has_status=True)
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return _named(obj)
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        made = _named(obj)
+        finalizers = (made.get("spec") or {}).get("finalizers") or []
+        if FINALIZER not in finalizers:
+            finalizers = [*finalizers, FINALIZER]
+        return {**made, "spec": {"finalizers": finalizers}, "status": {"phase": "Active"}}
+
+    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        given = (obj.get("spec") or {}).get("finalizers") or ()
+        return [problem for name in given for problem in _finalizer("spec.finalizers", name)]
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        if write.subresource == "status":
+            return status_only(obj, old)
+        kept = keep_status(obj, old)
+        return kept if write.subresource == "finalize" else _spec_kept(kept, old)
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        if write.subresource == "status":
+            return list(_phase(obj))
+        if write.subresource != "finalize":
+            return ()
+        given = (obj.get("spec") or {}).get("finalizers") or ()
+        return [
+            problem
+            for position, name in enumerate(given)
+            for problem in _finalizer(f"spec.finalizers[{position}]", name)
+        ]
+
+    def prepare_delete(self, obj: Raw, write: Write) -> Raw:
+        return {**obj, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
+
+    def is_held(self, obj: Raw) -> bool:
+        return bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _named(obj: Raw) -> Raw:
+    meta = obj["metadata"]
+    name, labels = meta.get("name"), meta.get("labels") or {}
+    if not name or labels.get(NAME_LABEL) == name:
+        return obj
+    return {**obj, "metadata": {**meta, "labels": {**labels, NAME_LABEL: name}}}
+
+
+def _spec_kept(obj: Raw, old: Raw) -> Raw:
+    return with_value(obj, "spec", old.get("spec"))
+
+
+def _finalizer(field: str, name: str) -> Iterator[FieldProblem]:
+    yield from checked(field, name, label_key)
+    if "/" not in name and name not in _STANDARD:
+        yield invalid(field, name, _UNQUALIFIED)
+
+
+def _phase(obj: Raw) -> Iterator[FieldProblem]:
+    phase = (obj.get("status") or {}).get("phase") or ""
+    is_deleted = "deletionTimestamp" in obj["metadata"]
+    right = "Terminating" if is_deleted else "Active"
+    if phase != right:
+        state = "not empty" if is_deleted else "empty"
+        detail = f"may only be '{right}' if `deletionTimestamp` is {state}"
+        yield invalid("status.Phase", Token(phase), detail)
