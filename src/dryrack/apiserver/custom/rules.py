@@ -18,7 +18,6 @@ from dryrack.apiserver.custom.values import item_key, items_by_key
 from dryrack.cel import types as t
 from dryrack.cel.checker import Checked
 from dryrack.cel.frontend import compile_text
-from dryrack.cel.interpreter import Variables
 from dryrack.cel.planner import PlanError, Planner
 from dryrack.cel.runtime_cost import CostLimitExceededError, Tracker
 from dryrack.cel.values import Err, Optional, PanicError
@@ -40,6 +39,18 @@ class Unvalued(FieldProblem):
     @property
     def message(self) -> str:
         return f"Invalid value: {self.detail}"
+
+
+class _Values:
+    """The outermost scope of a rule: `self` and `oldSelf`."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def resolve(self, name: str, _tracker: Tracker) -> Any:
+        return self._values[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +184,7 @@ def _tried(
     before = None if old is _NOTHING else value_of(schema, old)
     if is_optional:
         before = Optional() if old is _NOTHING else Optional(before)
-    variables = Variables({"self": value_of(schema, value), "oldSelf": before})
+    variables = _Values({"self": value_of(schema, value), "oldSelf": before})
     found = _evaluated(rule.condition, variables)
     if found is True:
         return
@@ -183,7 +194,7 @@ def _tried(
         yield _broken(rule, schema, value, variables=variables, path=path)
 
 
-def _evaluated(step: Step, variables: Variables) -> Any:
+def _evaluated(step: Step, variables: _Values) -> Any:
     try:
         return step.eval(variables, Tracker())
     except CostLimitExceededError:
@@ -208,7 +219,7 @@ def _failure(error: Err, rule: Rule) -> str:
 
 
 def _broken(
-    rule: Rule, schema: Schema, value: Any, *, variables: Variables, path: str
+    rule: Rule, schema: Schema, value: Any, *, variables: _Values, path: str
 ) -> FieldProblem:
     detail = _message(rule, variables)
     field_path = (rule.raw.get("fieldPath") or "").removeprefix(".")
@@ -219,7 +230,7 @@ def _broken(
     return FieldProblem(reason, at, value, "" if reason is Reason.DUPLICATE else detail)
 
 
-def _message(rule: Rule, variables: Variables) -> str:
+def _message(rule: Rule, variables: _Values) -> str:
     if rule.message is not None:
         spoken = _evaluated(rule.message, variables)
         # An expression that fails, or says nothing in one line, gives way to the plain message.
