@@ -86,7 +86,9 @@ class Scheduler:
             return
         wanted = demands(decode(raw, Pod), self._view.claim)
         if isinstance(wanted, Waiting):
-            await self._refuse(raw, wanted.message)
+            self._unplaced.add(name)
+            if wanted.message:
+                await self._refuse(raw, wanted.message)
             return
         outcome = place(wanted.pod, wanted.unallocated, wanted.allocated, self._view.cluster())
         if isinstance(outcome, Unplaced):

@@ -29,9 +29,9 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A claim is not there yet, or not any more."""
+    """A claim is not there; without a message it only has to be made, and that is a moment."""
 
-    message: str
+    message: str = ""
 
 
 def demands(pod: Pod, find: Callable[[str, str], ResourceClaim | None]) -> Demands | Waiting:
@@ -40,7 +40,7 @@ def demands(pod: Pod, find: Callable[[str, str], ResourceClaim | None]) -> Deman
     for reference in pod.spec.resource_claims:
         name = _claim_name(pod, reference)
         if name is None:
-            return Waiting(f"waiting for the resource claim {reference.name!r} to be created")
+            return Waiting()
         if not name:
             continue
         claim = find(pod.metadata.namespace, name)

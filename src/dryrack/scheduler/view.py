@@ -133,7 +133,9 @@ class View:
             self._promised.pop(name, None)
         if name not in self._promised:
             self._hold(name, allocation)
-        self._woken()
+        # A claim that is new may be waited for; one that got devices helps nobody else.
+        if old is None or new is None or (allocation is None and _allocation(old) is not None):
+            self._woken()
 
     def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
         before = self._held.pop(claim, None)
@@ -148,9 +150,11 @@ class View:
             self._state = self._state.allocate(allocation, self._features, claim=claim)
 
     def _node(self, old: Raw | None, new: Raw | None) -> None:
-        name = name_of(new or old or {}).name
-        self._room(name).node = decode(new, Node) if new else Node()
-        self._woken()
+        room = self._room(name_of(new or old or {}).name)
+        before, room.node = room.node, decode(new, Node) if new else Node()
+        # A heartbeat changes nothing for anybody who waits.
+        if _offer(before) != _offer(room.node):
+            self._woken()
 
     def _slice(self, old: Raw | None, new: Raw | None) -> None:
         _keep(self._slices, old, decode(new, ResourceSlice) if new else None)
@@ -170,6 +174,11 @@ def _keep(known: dict[Name, Any], old: Raw | None, new: Any) -> None:
         known.pop(name_of(old or {}), None)
     else:
         known[Name("", new.metadata.name)] = new
+
+
+def _offer(node: Node) -> tuple[object, ...]:
+    """What decides which pods a node takes."""
+    return node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable
 
 
 def _allocation(claim: Raw) -> AllocationResult | None:

@@ -1,0 +1,69 @@
+"""The embedded plane as a process of its own, the way a person starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.realcluster import programs
+from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+_SECONDS_MAX = 120
+
+
+@dataclass(slots=True)
+class ServedPlane:
+    """`dryrack up --detach` for the length of a block."""
+
+    directory: Path
+    options: Sequence[str] = ()
+    name: str = "served"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.directory / "kubeconfig"
+
+    def __enter__(self) -> ServedPlane:
+        done = self._dryrack("up", "--detach", *self.options, "--kubeconfig", str(self.kubeconfig))
+        assert done.returncode == 0, done.stderr
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        done = self._dryrack("down")
+        assert done.returncode == 0, done.stderr
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """kubectl of the reference release."""
+        kubectl = programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE])
+        command = [str(kubectl), "--kubeconfig", str(self.kubeconfig), *arguments]
+        return self._run(command, stdin=stdin, environment={"HOME": str(self.directory)})
+
+    def must(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl prints; it must succeed."""
+        done = self.kubectl(*arguments, stdin=stdin)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def _dryrack(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "dryrack", verb, "--name", self.name, *arguments]
+        return self._run(command, environment={"XDG_STATE_HOME": str(self.directory / "state")})
+
+    def _run(
+        self, command: Sequence[str], *, environment: Mapping[str, str], stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS_MAX,
+            check=False,
+            env={**os.environ, **environment},
+        )
