@@ -244,16 +244,32 @@ def _pruned(schema: Schema, value: Any, path: str, strict: list[str]) -> Any:
         return [_pruned(items, each, f"{path}[{at}]", strict) for at, each in enumerate(value)]
     if not isinstance(value, dict) or schema.name:
         return value
+    is_object = bool(schema.raw.get("x-kubernetes-embedded-resource"))
     made: Raw = {}
     for name, each in value.items():
         below, at = schema.child(name), _joined(path, name)
-        if below is not None:
+        if is_object and name == "metadata":
+            made[name] = _embedded_metadata(each, at, strict)
+        elif is_object and name in ("apiVersion", "kind"):
+            made[name] = each
+        elif below is not None:
             made[name] = _pruned(below, each, at, strict)
         elif schema.keeps_unknown or schema.raw.get("additionalProperties") is True:
             made[name] = each
         else:
             strict.append(f"unknown field {quoted(at)}")
     return made
+
+
+def _embedded_metadata(value: Any, path: str, strict: list[str]) -> Any:
+    """Metadata of an object inside an object; of the wrong types, it is left to validation."""
+    if not isinstance(value, dict):
+        return value
+    read = conform(schemas.builtin()[schemas.OBJECT_META], value)
+    if read.mismatch:
+        return value
+    strict += [each.replace('field "', f'field "{path}.', 1) for each in read.strict]
+    return read.object
 
 
 class _Pairs(list[tuple[str, Any]]):
