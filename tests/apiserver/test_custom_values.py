@@ -160,6 +160,19 @@ def test_rules_know_the_types_of_fields() -> None:
     assert isinstance(compile_rule({"rule": "self.share == 'x'"}, schema), Uncompiled)
 
 
+def test_reserved_words_are_fields_too() -> None:
+    """A field named as a word of CEL is found as it is written, and in its escaped form."""
+    schema = {
+        "type": "object",
+        "properties": {"namespace": {"type": "string"}},
+        "x-kubernetes-validations": [
+            {"rule": "self.namespace == 'a' && self.__namespace__ == 'a' && has(self.namespace)"}
+        ],
+    }
+
+    assert list(broken(compiled(schema, is_root=False), {"namespace": "a"})) == []
+
+
 def test_defaults_reach_as_deep_as_objects_do() -> None:
     """A default is completed by the defaults inside it; what is null and must not be is filled."""
     schema = {

@@ -54,12 +54,12 @@ _TEXTS = {"byte": t.BYTES, "datetime": t.TIMESTAMP, "date": t.TIMESTAMP, "durati
 _OBJECT_META = "selfType.metadata"
 
 
-def escaped(name: str) -> str | None:
-    """A field's name as a rule writes it; None if no rule can."""
+def spellings(name: str) -> tuple[str, ...]:
+    """How a rule may write the name of a field; there is none for some names."""
     if name in _RESERVED:
-        return f"__{name}__"
+        return (f"__{name}__", name)
     spelled = _SPECIAL.sub(lambda found: _ESCAPES[found[0]], name)
-    return spelled if _IDENTIFIER.fullmatch(spelled) else None
+    return (spelled,) if _IDENTIFIER.fullmatch(spelled) else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +132,7 @@ def _object_type(schema: Schema, name: str, messages: dict[str, dict[str, t.Type
     described = with_identity(schema) if schema.get("x-kubernetes-embedded-resource") else schema
     fields = {}
     for key, place in (described.get("properties") or {}).items():
-        spelled = escaped(key)
-        if spelled is not None:
+        for spelled in spellings(key):
             fields[spelled] = _type(place, f"{name}.{key}", messages)
     messages[name] = fields
     return t.DYN if schema.get("nullable") else t.struct(name)
@@ -165,10 +164,10 @@ def _object_value(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
     properties = (with_identity(schema) if embedded else schema).get("properties") or {}
     made = {}
     for key, inner in value.items():
-        spelled = escaped(key)
         # What the schema does not describe is not there for rules.
-        if spelled is not None and (key in properties or schema.get("type") is None):
-            made[spelled] = value_of(properties.get(key, {}), inner)
+        if key in properties or schema.get("type") is None:
+            read = value_of(properties.get(key, {}), inner)
+            made.update(dict.fromkeys(spellings(key), read))
     return made
 
 
