@@ -10,11 +10,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from dryrack.cli.files import UsageError
 from dryrack.cli.output import paint
+from dryrack.cli.scenes import CLUSTER, EXAMPLES, load_scenes, play
 
-EXAMPLES = Path(__file__).parent / "examples"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.cli.scenes import Scene
+
 # Longer files are cut: the fleet repeats itself.
 _LINES_SHOWN = 45
 
@@ -61,15 +67,39 @@ ACTS = (
 )
 
 
-def run() -> bool:
-    """Plays all acts; whether every one went as it must."""
-    failures = [failure for act in ACTS for failure in _play(act)]
+# The acts that need no control plane, as one scene.
+FILES = "files"
+
+
+def run(names: Sequence[str], *, keep: bool) -> bool:
+    """Plays the scenes of these names, or all; whether every one went as it must."""
+    known = {scene.name: scene for scene in load_scenes()}
+    unknown = [name for name in names if name not in (FILES, *known)]
+    if unknown:
+        raise UsageError(f"{unknown[0]!r}: no such scene; there are {', '.join((FILES, *known))}")
+    failures: list[str] = []
+    for name in names or (FILES, *known):
+        failures += _play_files() if name == FILES else _play_scene(known[name], keep=keep)
     for failure in failures:
         _write(paint(f"not as it must be: {failure}", "bold red"))
     if not failures:
         _write(paint("all answers are as they must be", "bold green"))
         _write(f"the files are in {EXAMPLES}")
     return not failures
+
+
+def _play_files() -> list[str]:
+    return [failure for act in ACTS for failure in _play(act)]
+
+
+def _play_scene(scene: Scene, *, keep: bool) -> list[str]:
+    _write(paint(f"\n== {scene.title}\n", "bold"))
+    failures = [f"{scene.name}: {what}" for what in play(scene, keep=keep)]
+    if keep:
+        _write(f"the cluster stays; try: dryrack kubeconfig --name {CLUSTER} > demo.kubeconfig")
+        _write("  kubectl --kubeconfig demo.kubeconfig get pods,resourceclaims -o wide")
+        _write(f"and end it with: dryrack down --name {CLUSTER}")
+    return failures
 
 
 def _play(act: Act) -> list[str]:

@@ -197,11 +197,16 @@ def kubeconfig(name: Name = "default") -> None:
 
 
 @app.command()
-def demo() -> None:
-    """Show what dryrack does, on example files that it prints, and check every answer."""
+def demo(
+    scenes: Annotated[
+        list[str] | None, typer.Argument(metavar="[SCENE]...", help="Which; all if none is named.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the control plane up.")] = False,
+) -> None:
+    """Show what dryrack does, on example files and on a control plane, and check every answer."""
     from dryrack.cli import demo as command
 
-    raise typer.Exit(0 if command.run() else EXIT_FAILED)
+    raise typer.Exit(0 if command.run(scenes or [], keep=keep) else EXIT_FAILED)
 
 
 @app.command()

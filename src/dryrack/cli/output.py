@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
 # Two spaces never occur inside a cell, so columns can be told apart in a pipe.
 GAP = "   "
@@ -41,7 +42,7 @@ def print_data(value: Any, form: Format) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if sys.stdout.isatty():
-        _print_rich(columns, rows)
+        stdout_console().print(table_of(columns, rows))
     else:
         _print_plain(columns, rows)
 
@@ -67,7 +68,8 @@ def stdout_console() -> Console:
     return Console(file=sys.stdout)
 
 
-def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """The table that a terminal shows."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -77,7 +79,7 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    stdout_console().print(table)
+    return table
 
 
 def _print_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
