@@ -17,6 +17,8 @@ from dryrack.apiserver.managing.typed import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dryrack.apiserver.managing.atoms import Atom, ListAtom, MapAtom
     from dryrack.apiserver.managing.fieldsets import FieldSet
 
@@ -46,6 +48,44 @@ class Comparison:
         return fieldsets.union(self.modified, self.added)
 
 
+def everything(atom: Atom, value: Any, path: Sequence[str]) -> FieldSet:
+    """All that a new value has, below the place where it is; the place itself is meant too."""
+    if isinstance(value, dict) and value and atom.map is not None and not atom.map.atomic:
+        made: FieldSet = {fieldsets.SELF: {}}
+        for name, inner in value.items():
+            element = fieldsets.field(name)
+            below = (*path, element)
+            made[element] = everything(_child(atom.map, name, below), inner, below)
+        return made
+    if isinstance(value, list) and value and atom.list is not None and atom.list.associative:
+        made = {fieldsets.SELF: {}}
+        for element, items in _by_element(atom.list, value, path).items():
+            below = (*path, element)
+            # Items that cannot be told apart are one thing.
+            is_one = len(items) == 1
+            made[element] = everything(atom.list.element, items[0], below) if is_one else {}
+        return made
+    return {}
+
+
+def _child(atom: MapAtom, name: str, below: tuple[str, ...]) -> Atom:
+    child = atom.child(name)
+    if child is None:
+        raise TypeViolationError([Violation(below, "field not declared in schema")])
+    return child
+
+
+def _by_element(atom: ListAtom, items: list[Any], path: Sequence[str]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for index, item in enumerate(items):
+        try:
+            found.setdefault(item_element(atom, item), []).append(item)
+        except ItemError as error:
+            violation = Violation(tuple(path), f"element {index}: {error}")
+            raise TypeViolationError([violation]) from error
+    return found
+
+
 def compare(atom: Atom, left: Any, right: Any) -> Comparison:
     """How the right value differs from the left one; raises `TypeViolationError`."""
     found = Comparison()
@@ -59,22 +99,21 @@ class _Comparing:
     path: list[str]
 
     def visit(self, atom: Atom, left: Any, right: Any) -> None:
-        if left is right:
-            return
-        if self._dispatch(atom, left, right):
+        if left is right or (type(left) is type(right) is str and left == right):
             return
         if left is ABSENT:
-            fieldsets.insert(self.found.added, self.path)
-        elif right is ABSENT:
+            fieldsets.graft(self.found.added, self.path, everything(atom, right, self.path))
+            return
+        if not self._dispatch(atom, left, right) and right is ABSENT:
             fieldsets.insert(self.found.removed, self.path)
 
     def _dispatch(self, atom: Atom, left: Any, right: Any) -> bool:
         """Compares, and says whether the place was compared as one."""
-        of_left = "" if left is ABSENT else atom.handling(left)
-        of_right = "" if right is ABSENT else atom.handling(right)
+        of_left = atom.handling(left)
         if right is ABSENT:
             return self._as(of_left, atom, left, right)
-        if left is not ABSENT and of_left != of_right:
+        of_right = atom.handling(right)
+        if of_left != of_right:
             # The kind of value changed: what was there is gone, and something else is there.
             self._as(of_left, atom, left, right)
         return self._as(of_right, atom, left, right)
@@ -97,9 +136,7 @@ class _Comparing:
             raise TypeViolationError([Violation(tuple(self.path), each) for each in problems])
 
     def _leaf(self, left: Any, right: Any) -> bool:
-        if left is ABSENT:
-            fieldsets.insert(self.found.added, self.path)
-        elif right is ABSENT:
+        if right is ABSENT:
             fieldsets.insert(self.found.removed, self.path)
         elif not same(left, right):
             fieldsets.insert(self.found.modified, self.path)
@@ -111,13 +148,9 @@ class _Comparing:
         if atom.atomic or (not mine and not yours):
             return self._leaf(left, right)
         for name in (*mine, *(name for name in yours if name not in mine)):
-            child = atom.child(name)
-            if child is None:
-                below = (*self.path, fieldsets.field(name))
-                raise TypeViolationError([Violation(below, "field not declared in schema")])
-            self._below(
-                fieldsets.field(name), child, mine.get(name, ABSENT), yours.get(name, ABSENT)
-            )
+            element = fieldsets.field(name)
+            child = _child(atom, name, (*self.path, element))
+            self._below(element, child, mine.get(name, ABSENT), yours.get(name, ABSENT))
         return False
 
     def _lists(self, atom: ListAtom, left: Any, right: Any) -> bool:
@@ -125,20 +158,11 @@ class _Comparing:
         yours = right if isinstance(right, list) else []
         if not atom.associative or (not mine and not yours):
             return self._leaf(left, right)
-        lefts, rights = self._by_element(atom, mine), self._by_element(atom, yours)
+        lefts = _by_element(atom, mine, self.path)
+        rights = _by_element(atom, yours, self.path)
         for element in (*lefts, *(each for each in rights if each not in lefts)):
             self._items(atom, element, lefts.get(element, []), rights.get(element, []))
         return False
-
-    def _by_element(self, atom: ListAtom, items: list[Any]) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {}
-        for index, item in enumerate(items):
-            try:
-                found.setdefault(item_element(atom, item), []).append(item)
-            except ItemError as error:
-                violation = Violation(tuple(self.path), f"element {index}: {error}")
-                raise TypeViolationError([violation]) from error
-        return found
 
     def _items(self, atom: ListAtom, element: str, lefts: list[Any], rights: list[Any]) -> None:
         """Items that cannot be told apart are one thing that is there, or is not, or changed."""

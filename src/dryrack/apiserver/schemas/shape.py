@@ -58,20 +58,29 @@ def _filled(schema: Schema | None, value: Any, *, whole: bool) -> Any:
         return [_filled(items, item, whole=whole) for item in value]
     if not whole and schema.is_atomic_map:
         return value
-    struct = schema.struct
-    if struct is None:
-        values = schema.values
-        if values is None and not schema.property_names:
-            return value
-        return {
-            name: _filled(schema.child(name), inner, whole=whole) for name, inner in value.items()
-        }
+    if schema.struct is None:
+        return _filled_map(schema, value, whole=whole)
     # In a struct null is the same as nothing, whoever wrote it; in a free map it is a value.
-    made = {
-        name: _filled(schema.named(name), inner, whole=whole)
-        for name, inner in value.items()
-        if inner is not None
-    }
-    for name, nothing in skeleton(schema).items():
-        made.setdefault(name, nothing)
-    return made
+    made = {name: inner for name, inner in value.items() if inner is not None}
+    for name, below in _containers(schema).items():
+        if name in made:
+            made[name] = _filled(below, made[name], whole=whole)
+    return {**skeleton(schema), **made}
+
+
+def _filled_map(schema: Schema, value: dict[str, Any], *, whole: bool) -> dict[str, Any]:
+    values = schema.values
+    if values is not None and values.is_scalar:
+        return value
+    return {name: _filled(schema.child(name), inner, whole=whole) for name, inner in value.items()}
+
+
+def _containers(schema: Schema) -> dict[str, Schema]:
+    """The fields of a struct in which something may be missing."""
+    known = schema.derived.get("containers")
+    if known is None:
+        fields = ((name, schema.named(name)) for name in schema.property_names)
+        known = {name: each for name, each in fields if each is not None and not each.is_scalar}
+        schema.derived["containers"] = known
+    assert isinstance(known, dict)
+    return known
