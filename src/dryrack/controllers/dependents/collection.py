@@ -156,7 +156,12 @@ class Collection:
             self._on_removal(uid_of(old or {"metadata": {}}))
             return
         item = item_of(endpoint, new)
+        before = self._graph.get(item.uid)
         self._graph.put(item)
+        for owner in before.owners if before else ():
+            # An owner that lets go of its dependents waits for the last of them.
+            if owner not in item.owners:
+                self._loop.queue.add(owner["uid"])
         self._absent.pop(item.uid, None)
         if item.owners or item.is_deleted:
             self._loop.queue.add(item.uid)
