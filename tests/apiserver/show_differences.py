@@ -26,11 +26,11 @@ def _show(script: Script) -> None:
     for step, recorded, answered in compared(script, answers):
         if recorded != answered:
             count += 1
-            sys.stdout.write(f"{script.name}: {step}:\n{_diff(recorded, answered)}\n\n")
+            sys.stdout.write(f"{script.name}: {step}:\n{diff(recorded, answered)}\n\n")
     sys.stdout.write(f"{script.name}: {count} of {len(answers)} differ\n")
 
 
-def _diff(recorded: dict[str, Any], answered: dict[str, Any]) -> str:
+def diff(recorded: dict[str, Any], answered: dict[str, Any]) -> str:
     before, after = (
         json.dumps(value, indent=1, sort_keys=True).splitlines() for value in (recorded, answered)
     )

@@ -1,0 +1,89 @@
+"""
+The recordings against a cluster of `dryrack up`: by HTTPS, with kubectl, and with its engines.
+
+    python -m tests.apiserver.over_https [SCRIPT…]
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from tests.apiserver.replay import compared
+from tests.apiserver.show_differences import diff
+from tests.parity.run import Run
+from tests.parity.script import load_all
+from tests.parity.server import Server
+from tests.realcluster import programs
+from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.parity.script import Script
+
+_UP_SECONDS_MAX = 60
+# The recordings were made without one.
+_WITHOUT = "scheduler"
+
+
+@contextmanager
+def cluster(name: str) -> Iterator[Server]:
+    """A cluster of its own, for the length of a block."""
+    with tempfile.TemporaryDirectory(prefix="dryrack-") as scratch:
+        kubeconfig = Path(scratch) / "kubeconfig"
+        _dryrack(
+            "up", "--name", name, "--detach", "--without", _WITHOUT, "--kubeconfig", kubeconfig
+        )
+        try:
+            yield Server.of(_with_files(kubeconfig))
+        finally:
+            _dryrack("down", "--name", name)
+
+
+def _dryrack(*words: str | Path) -> None:
+    command = [sys.executable, "-m", "dryrack", *map(str, words)]
+    subprocess.run(command, check=True, capture_output=True, timeout=_UP_SECONDS_MAX)
+
+
+def _with_files(kubeconfig: Path) -> Path:
+    """The same kubeconfig, with its certificates in files beside it."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    _to_file(config["clusters"][0]["cluster"], "certificate-authority", kubeconfig.parent)
+    for name in ("client-certificate", "client-key"):
+        _to_file(config["users"][0]["user"], name, kubeconfig.parent)
+    kubeconfig.write_text(yaml.safe_dump(config))
+    return kubeconfig
+
+
+def _to_file(entry: dict[str, Any], name: str, directory: Path) -> None:
+    path = directory / name
+    path.touch(mode=0o600)
+    path.write_bytes(base64.b64decode(entry.pop(f"{name}-data")))
+    entry[name] = str(path)
+
+
+def answers(script: Script, server: Server) -> list[dict[str, Any]]:
+    run = Run(script, server, programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE]))
+    return list(run.answers())
+
+
+def main(names: list[str]) -> None:
+    with cluster("parity") as server:
+        for script in load_all(names):
+            found, count = answers(script, server), 0
+            for step, recorded, answered in compared(script, found):
+                if recorded != answered:
+                    count += 1
+                    sys.stdout.write(f"{script.name}: {step}:\n{diff(recorded, answered)}\n\n")
+            sys.stdout.write(f"{script.name}: {count} of {len(found)} differ\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
