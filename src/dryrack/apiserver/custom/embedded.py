@@ -5,28 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dryrack.kinds.validation.problems import FieldProblem, required
+from dryrack.apiserver.gojson import type_name
+from dryrack.kinds.validation.problems import FieldProblem, required, shown_value
 
 Schema = Mapping[str, Any]
 
 
-def nameless(schema: Schema, value: Any, path: str = "") -> Iterator[FieldProblem]:
+def nameless(schema: Schema, value: Any) -> Iterator[FieldProblem]:
     """Embedded objects that do not say what they are."""
+    for path, obj in _embedded(schema, value, ""):
+        for name in ("apiVersion", "kind"):
+            if not obj.get(name):
+                yield required(f"{path}.{name}")
+
+
+def unreadable(schema: Schema, value: Any) -> str:
+    """Why an embedded object cannot be read as one, in the server's words; "" if all can be."""
+    for path, obj in _embedded(schema, value, ""):
+        for name in ("apiVersion", "kind"):
+            if not isinstance(obj.get(name, ""), str):
+                shown = shown_value(obj[name])
+                return f"{path}.{name}: Invalid value: {shown}: must be a string"
+        meta = obj.get("metadata")
+        if meta is not None and not isinstance(meta, dict):
+            what = f"cannot unmarshal {type_name(meta)} into Go value of type v1.ObjectMeta"
+            return f"{path}.metadata: Invalid value: {shown_value(meta)}: json: {what}"
+    return ""
+
+
+def _embedded(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every embedded object and its path; the object itself is none."""
     if isinstance(value, dict):
         if path and schema.get("x-kubernetes-embedded-resource"):
-            for name in ("apiVersion", "kind"):
-                if not value.get(name):
-                    yield required(f"{path}.{name}")
+            yield path, value
         yield from _below(schema, value, path)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         for index, item in enumerate(value):
-            yield from nameless(schema["items"], item, f"{path}[{index}]")
+            yield from _embedded(schema["items"], item, f"{path}[{index}]")
 
 
-def _below(schema: Schema, value: dict[str, Any], path: str) -> Iterator[FieldProblem]:
+def _below(
+    schema: Schema, value: dict[str, Any], path: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
     properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
     for name in sorted(value):
         if name in properties:
-            yield from nameless(properties[name], value[name], f"{path}.{name}" if path else name)
+            yield from _embedded(properties[name], value[name], f"{path}.{name}" if path else name)
         elif isinstance(additional, dict):
-            yield from nameless(additional, value[name], f"{path}[{name}]")
+            yield from _embedded(additional, value[name], f"{path}[{name}]")

@@ -30,10 +30,8 @@ def _object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
         place = properties.get(name, additional)
         if not isinstance(place, dict):
             filled[name] = inner
-        elif not _is_wrong_null(place, inner) or name not in properties:
+        elif not _is_wrong_null(place, inner) or place.get("default") is not None:
             filled[name] = with_defaults(place, _replaced_null(place, inner))
-        elif "default" in place:
-            filled[name] = with_defaults(place, place["default"])
     for name, place in properties.items():
         if name not in value and place.get("default") is not None:
             filled[name] = with_defaults(place, place["default"])

@@ -66,6 +66,11 @@ class Rule:
     def text(self) -> str:
         return str(self.raw["rule"]).strip()
 
+    @property
+    def name(self) -> str:
+        """How a rule that cannot be evaluated is told apart: by its message, if it has one."""
+        return str(self.raw.get("message") or "").strip() or self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Uncompiled:
@@ -208,14 +213,14 @@ def _failure(error: Err, rule: Rule) -> str:
     if told.startswith("no such overload"):
         return (
             f"'{told}': call arguments did not match a supported operator, function or macro "
-            f"signature for rule: {rule.text}"
+            f"signature for rule: {rule.name}"
         )
     if told.startswith("operation cancelled"):
         return (
             f"'{told}': no further validation rules will be run due to call cost exceeds limit "
-            f"for rule: {rule.text}"
+            f"for rule: {rule.name}"
         )
-    return f"{told} evaluating rule: {rule.text}"
+    return f"{told} evaluating rule: {rule.name}"
 
 
 def _broken(

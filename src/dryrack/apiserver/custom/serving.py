@@ -41,6 +41,7 @@ class CustomKinds:
     def __init__(self) -> None:
         self._server: ApiServer | None = None
         self._served: dict[str, tuple[Resource, ...]] = {}
+        self._made: dict[str, tuple[Raw, list[tuple[Resource, Shape]]]] = {}
         self._shapes: dict[tuple[str, str], Shape] = {}
         self._watched: dict[str, Callable[[], None]] = {}
         self._is_due = False
@@ -61,6 +62,7 @@ class CustomKinds:
         name = event.stored.key.name
         if event.type is EventType.DELETED:
             self._withdraw(name)
+            self._made.pop(name, None)
         else:
             self._serve(event.stored.object)
         self._come_back()
@@ -85,11 +87,20 @@ class CustomKinds:
         status = settled(definition, others, "")
         if condition_of({"status": status}, "Established").get("status") != "True":
             return
-        made = resources_of(definition)
+        made = self._resources_of(definition)
         self._served[name] = tuple(resource for resource, _ in made)
         for resource, shape in made:
             self._shapes[resource.storage, resource.version] = shape
         registry.add(*self._served[name])
+
+    def _resources_of(self, definition: Raw) -> list[tuple[Resource, Shape]]:
+        """Made anew only if the spec has changed: rules take a while to compile."""
+        name, spec = definition["metadata"]["name"], definition["spec"]
+        known, made = self._made.get(name, (None, []))
+        if known != spec:
+            made = resources_of(definition)
+            self._made[name] = (spec, made)
+        return made
 
     def _withdraw(self, name: str) -> None:
         for resource in self._served.pop(name, ()):

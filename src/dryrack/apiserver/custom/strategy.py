@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.custom.embedded import nameless
+from dryrack.apiserver.custom.embedded import nameless, unreadable
 from dryrack.apiserver.custom.filling import pruned, whole_numbers, with_defaults
 from dryrack.apiserver.custom.lists import duplicates
 from dryrack.apiserver.custom.rules import Ruled, broken
 from dryrack.apiserver.custom.scale import ScalePaths, scale_problems
 from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, problems
 from dryrack.apiserver.gotext import plain
+from dryrack.apiserver.status import bad_request
 from dryrack.apiserver.strategy import (
     PlainStrategy,
     Write,
@@ -93,6 +94,10 @@ class CustomStrategy(PlainStrategy):
         self.selectable_fields = tuple(self._selectable)
 
     def default(self, obj: Raw, write: Write) -> Raw:
+        if told := unreadable(self._schema, obj):
+            version = self._api_version.rpartition("/")[2]
+            mishandled = f'{self._kind} in version "{version}" cannot be handled as a {self._kind}'
+            raise bad_request(f"{mishandled}: {told}")
         filled: Raw = with_defaults(self._schema, obj)
         return filled
 

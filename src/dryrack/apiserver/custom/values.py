@@ -36,6 +36,8 @@ Schema = Mapping[str, Any]
 # How the server writes the path of a problem that it cannot place.
 NOWHERE = "<nil>"
 _INTEGER_BITS = {"int32": 32, "int64": 64}
+_NUMBER_FORMS = {"integer": ("int32", "int64"), "number": ("float", "double")}
+_FORMS = {int: "int64", float: "float64"}
 NO_OLD = object()
 
 
@@ -113,7 +115,20 @@ def _type(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProblem]:
         return
     if found == "integer" and "number" in wanted:
         return
-    yield _type_problem(place, ",".join(wanted), found)
+    form = _form(schema, wanted)
+    if form and value is not None and not isinstance(value, str | list):
+        # Of what has a format, the server compares formats, also where there are none.
+        yield _type_problem(place, form, _FORMS.get(type(value), ""))
+    else:
+        yield _type_problem(place, ",".join(wanted), found)
+
+
+def _form(schema: Schema, wanted: tuple[str, ...]) -> str:
+    """The format of a schema, if it is one that the server knows for its type."""
+    form = str(schema.get("format") or "")
+    if wanted == ("string",):
+        return form if known_format(schema) else ""
+    return form if form in _NUMBER_FORMS.get(",".join(wanted), ()) else ""
 
 
 def type_of(value: Any) -> str:
