@@ -43,8 +43,9 @@ class Err:
         return f"Err({self.message!r})"
 
 
-def no_such_overload() -> Err:
-    return Err("no such overload")
+def no_such_overload(operand: Value = None) -> Err:
+    """The operand does not fit; if it is an error itself, that is the reason."""
+    return operand if type(operand) is Err else Err("no such overload")
 
 
 @dataclass(frozen=True, slots=True)

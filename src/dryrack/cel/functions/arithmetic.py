@@ -70,7 +70,7 @@ def add(left: Value, right: Value) -> Value:
     if kind not in (int, Uint, float, str, bytes):
         return lacking("_+_", left)
     if type(right) is not kind:
-        return no_such_overload()
+        return no_such_overload(right)
     if kind is int:
         return checked_int(left + right)
     return checked_uint(left.value + right.value) if kind is Uint else left + right
@@ -94,7 +94,7 @@ def _add_time(left: Value, right: Value) -> Value:
         return _checked_timestamp(left.nanos + right.nanos, left.offset_seconds)
     if type(left) is Duration and type(right) is Timestamp:
         return _checked_timestamp(left.nanos + right.nanos, right.offset_seconds)
-    return no_such_overload()
+    return no_such_overload(right)
 
 
 def subtract(left: Value, right: Value) -> Value:
@@ -104,7 +104,7 @@ def subtract(left: Value, right: Value) -> Value:
     if kind not in (int, Uint, float, Duration):
         return lacking("_-_", left)
     if type(right) is not kind:
-        return no_such_overload()
+        return no_such_overload(right)
     if kind is int:
         return checked_int(left - right)
     if kind is Duration:
@@ -127,7 +127,7 @@ def multiply(left: Value, right: Value) -> Value:
     if kind not in (int, Uint, float):
         return lacking("_*_", left)
     if type(right) is not kind:
-        return no_such_overload()
+        return no_such_overload(right)
     if kind is int:
         return checked_int(left * right)
     return checked_uint(left.value * right.value) if kind is Uint else left * right
@@ -138,7 +138,7 @@ def divide(left: Value, right: Value) -> Value:
     if kind not in (int, Uint, float):
         return lacking("_/_", left)
     if type(right) is not kind:
-        return no_such_overload()
+        return no_such_overload(right)
     if kind is float:
         return _divide_floats(left, right)
     if kind is Uint:
@@ -162,7 +162,7 @@ def modulo(left: Value, right: Value) -> Value:
     if kind is not int and kind is not Uint:
         return lacking("_%_", left)
     if type(right) is not kind:
-        return no_such_overload()
+        return no_such_overload(right)
     if kind is Uint:
         return Uint(left.value % right.value) if right.value else Err("modulus by zero")
     if right == 0:

@@ -99,23 +99,23 @@ def _timestamp(left: Timestamp, right: Value) -> bool:
 
 def _quantity(left: Quantity, right: Value) -> bool | Err:
     # The class decides, not isinstance: a computed quantity on the right is refused.
-    return left.nanos == right.nanos if type(right) is Quantity else no_such_overload()
+    return left.nanos == right.nanos if type(right) is Quantity else no_such_overload(right)
 
 
 def _opaque(left: Value, right: Value) -> bool | Err:
-    return bool(left == right) if type(left) is type(right) else no_such_overload()
+    return bool(left == right) if type(left) is type(right) else no_such_overload(right)
 
 
 def _version(left: Version, right: Value) -> bool | Err:
-    return left.key == right.key if type(right) is Version else no_such_overload()
+    return left.key == right.key if type(right) is Version else no_such_overload(right)
 
 
 def _url(left: URL, right: Value) -> bool | Err:
-    return left.text == right.text if type(right) is URL else no_such_overload()
+    return left.text == right.text if type(right) is URL else no_such_overload(right)
 
 
 def _format(left: NamedFormat, right: Value) -> bool | Err:
-    return left.name == right.name if type(right) is NamedFormat else no_such_overload()
+    return left.name == right.name if type(right) is NamedFormat else no_such_overload(right)
 
 
 def _optional(left: Optional, right: Value) -> bool | Err:
@@ -157,7 +157,7 @@ def compare(left: Value, right: Value) -> int | Err:
     if kind is int or kind is float or kind is Uint:
         return compare_numbers(left, right)
     if type(right) is not kind:
-        return no_such_overload()
+        return no_such_overload(right)
     if kind is Duration or kind is Timestamp:
         return _order(left.nanos, right.nanos)
     # Go compares the bytes of strings; code points in UTF-8 sort as their bytes do.
@@ -174,7 +174,7 @@ ORDERED = (bool, int, Uint, float, str, bytes, Duration, Timestamp)
 def compare_numbers(left: Value, right: Value) -> int | Err:
     one, other = type(left), type(right)
     if other is not int and other is not float and other is not Uint:
-        return no_such_overload()
+        return no_such_overload(right)
     if left != left or right != right:
         return Err("NaN values cannot be ordered")
     if one is float:

@@ -41,7 +41,7 @@ def _is_sorted(values: list[Value]) -> Value:
     previous: Value = None
     for position, value in enumerate(values):
         if type(value) not in ORDERED:
-            return no_such_overload()
+            return no_such_overload(value)
         if position and compare(previous, value) == 1:
             return False
         previous = value
@@ -67,7 +67,7 @@ def _extreme(name: str, replaced_when: int) -> Callable[[list[Value]], Value]:
         best = values[0]
         for value in values:
             if type(value) not in ORDERED:
-                return no_such_overload()
+                return no_such_overload(value)
             if compare(best, value) == replaced_when:
                 best = value
         return best
@@ -98,15 +98,21 @@ def _slice(values: list[Value], start: int, end: int) -> Value:
     return list(values[start:end])
 
 
+def _declared_name(value: Value) -> str:
+    """The type of a value with its parameters, of which it has long forgotten what they were."""
+    name = type_name(value)
+    return {"list": "list(dyn)", "map": "map(dyn, dyn)"}.get(name, name)
+
+
 def _flatten_once(values: Value) -> Value:
     if not isinstance(values, list):
-        return Err(f"no such overload: {type_name(values)}.flatten()")
+        return Err(f"no such overload: {_declared_name(values)}.flatten()")
     return _flatten(values, 1)
 
 
 def _flatten(values: Value, depth: Value) -> Value:
     if not isinstance(values, list) or type(depth) is not int:
-        return Err(f"no such overload: {type_name(values)}.flatten({type_name(depth)})")
+        return Err(f"no such overload: {_declared_name(values)}.flatten({_declared_name(depth)})")
     if depth < 0:
         return Err("level must be non-negative")
     flat: list[Value] = list(values)
