@@ -24,6 +24,7 @@ from dryrack.cel.values import (
     Err,
     NamedFormat,
     Optional,
+    StringMap,
     TypeValue,
     Value,
     Version,
@@ -213,13 +214,13 @@ Qualifier: TypeAlias = ConstantQualifier | ComputedQualifier
 
 def _apply(scope: Scope, tracker: Tracker, start: Value, *, qualifiers: list[Qualifier]) -> Value:
     """Follow the qualifiers; the result is wrapped if the path turned optional on the way."""
-    value, optional = start, False
+    value, optional, holder = start, False, None
     if type(start) is Optional:
         if not start.present:
             return start
         value, optional = unwrapped(start.value), True
     for qualifier in qualifiers:
-        optional = optional or qualifier.optional
+        optional, holder = optional or qualifier.optional, value
         if optional:
             value, present, error = qualifier.qualify_if_present(scope, tracker, value)
             if error is not None:
@@ -230,7 +231,20 @@ def _apply(scope: Scope, tracker: Tracker, start: Value, *, qualifiers: list[Qua
             value = qualifier.qualify(scope, tracker, value)
             if type(value) is Err:
                 return value
+    if type(holder) is DomainMap or type(holder) is StringMap:
+        value = _handed_out(value)
     return Optional(value) if optional else value
+
+
+def _handed_out(value: Value) -> Value:
+    """
+    What a path finds in a device, which upstream wraps anew whenever it is asked.
+
+    It shows only where a map or a list is a key, because such a key is found by itself alone.
+    """
+    if type(value) is StringMap and value:
+        return StringMap(value)
+    return list(value) if type(value) is list else value
 
 
 class VariableAttribute:

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 
 class Variables:
-    """The outermost scope: the variables of the environment."""
+    """The outermost scope: the variables of the environment, each a new object when asked for."""
 
     __slots__ = ("values",)
 
-    def __init__(self, values: dict[str, Value]) -> None:
+    def __init__(self, values: dict[str, dict[str, Value]]) -> None:
         self.values = values
 
     def resolve(self, name: str, _tracker: Tracker) -> Value:
-        return self.values[name]
+        return self.values[name].copy()
 
 
 class Constant:
