@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tests.cel import generate_literals as literals
@@ -25,12 +26,18 @@ KINDS = ("string", "int", "bool", "version")
 
 
 def random_device(chance: Random, *, lists: bool) -> dict[str, Any]:
-    """Driver, attributes, capacity and allowMultipleAllocations, as a case names them."""
+    """
+    Driver, attributes, capacity and allowMultipleAllocations, as a case names them.
+
+    Names are sorted, as an API server hands them out. It matters if one is there twice, with
+    and without the driver's domain: Go begins anywhere in a map but then goes on in order.
+    """
     device: dict[str, Any] = {"driver": chance.choice(DRIVERS)}
     if attributes := {_name(chance): None for _ in range(chance.choice((0, 1, 1, 2, 3, 5)))}:
-        device["attributes"] = {name: _attribute(chance, name, lists) for name in attributes}
+        drawn = {name: _attribute(chance, name, lists) for name in attributes}
+        device["attributes"] = dict(sorted(drawn.items(), key=itemgetter(0)))
     if capacity := {_name(chance): None for _ in range(chance.choice((0, 1, 1, 2)))}:
-        device["capacity"] = {name: {"value": _quantity(chance)} for name in capacity}
+        device["capacity"] = {name: {"value": _quantity(chance)} for name in sorted(capacity)}
     if chance.random() < 0.3:
         device["allowMultipleAllocations"] = chance.random() < 0.5
     return device

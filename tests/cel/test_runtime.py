@@ -107,3 +107,18 @@ def test_a_result_that_is_no_bool_is_an_error() -> None:
         "CEL result of type int could not be converted to bool: "
         "unsupported type conversion from 'int' to bool"
     )
+
+
+@pytest.mark.parametrize(("driver", "kept"), [("d.example.com", 1), ("z.example.com", 2)])
+def test_a_name_that_is_there_twice_is_decided_by_the_order_of_names(
+    driver: str, kept: int
+) -> None:
+    """With and without its domain, the last in order counts, however the device was written."""
+    named = {
+        "index": DeviceAttribute(int_value=1),
+        f"{driver}/index": DeviceAttribute(int_value=2),
+    }
+    program = _program(f'device.attributes["{driver}"].index == {kept}')
+
+    for attributes in (named, dict(reversed(named.items()))):
+        assert program.matches(cel.Device(driver, attributes, {}, None))

@@ -60,9 +60,15 @@ class Device:
 
 
 def _by_domain(values: Mapping[str, Value], driver: str) -> DomainMap:
-    """Sort by domain and then by id; a name without a domain is the driver's."""
+    """
+    Sort by domain and then by id; a name without a domain is the driver's.
+
+    A device may name one thing twice, with and without its driver's domain. Upstream keeps the
+    one that it meets last, in an order that varies; this is the order that it takes most often,
+    because an API server hands out names sorted.
+    """
     domains = DomainMap()
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=_name):
         domain, slash, identifier = name.partition("/")
         if not slash:
             domain, identifier = driver, name
@@ -71,6 +77,10 @@ def _by_domain(values: Mapping[str, Value], driver: str) -> DomainMap:
     for domain in sorted(domains):
         ordered[domain] = StringMap(sorted(domains[domain].items()))
     return ordered
+
+
+def _name(item: tuple[str, Value]) -> str:
+    return item[0]
 
 
 def _attributes(
