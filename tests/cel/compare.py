@@ -91,6 +91,10 @@ def case_count() -> int:
     return int(os.environ.get("DRYRACK_ORACLE_CASES", "20000"))
 
 
+def seed_of(number: int) -> str:
+    return f"selector-{os.environ.get('DRYRACK_ORACLE_SEED', '1')}-{number}"
+
+
 def differing_fields(ours: Verdict, theirs: Verdict) -> tuple[str, ...]:
     if ours.crash:
         return ("crash",)

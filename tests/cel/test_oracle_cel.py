@@ -6,7 +6,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cel.compare import Difference, case_count, differing_fields, our_verdict, settled
+from tests.cel.compare import (
+    Difference,
+    case_count,
+    differing_fields,
+    our_verdict,
+    seed_of,
+    settled,
+)
 from tests.cel.compare import their_verdict as verdict_of
 from tests.cel.generate import generate
 from tests.cel.shrink import shrunk
@@ -29,7 +36,7 @@ def test_random_selectors_are_answered_as_kubernetes_answers(
     real_cel: Oracle[CelAnswer], part: int
 ) -> None:
     """Same compile verdict, estimate, match or error, and actual cost, on every random case."""
-    cases = [generate(f"selector-{n}") for n in range(part, case_count(), PARTS)]
+    cases = [generate(seed_of(n)) for n in range(part, case_count(), PARTS)]
     found = list(islice(differences(real_cel, cases), SHOWN))
 
     assert not found, "\n".join(str(shrunk(g, d, real_cel)) for g, d in found)
