@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dryrack.apiserver.custom.definition_problems import word_problems
 from dryrack.apiserver.gojson import type_name
-from dryrack.kinds.validation.problems import FieldProblem, required, shown_value
+from dryrack.apiserver.schemas import OBJECT_META, builtin
+from dryrack.apiserver.strictness import conform
+from dryrack.kinds.validation.problems import FieldProblem, invalid, required, shown_value
 
 Schema = Mapping[str, Any]
 
@@ -15,8 +18,13 @@ def nameless(schema: Schema, value: Any) -> Iterator[FieldProblem]:
     """Embedded objects that do not say what they are."""
     for path, obj in _embedded(schema, value, ""):
         for name in ("apiVersion", "kind"):
-            if not obj.get(name):
+            if name not in obj:
                 yield required(f"{path}.{name}")
+            elif not obj[name]:
+                yield invalid(f"{path}.{name}", "", "must not be empty")
+        if obj.get("kind") and (told := word_problems(obj["kind"].lower())):
+            detail = "may have mixed case, but should otherwise match: " + ",".join(told)
+            yield invalid(f"{path}.kind", obj["kind"], detail)
 
 
 def unreadable(schema: Schema, value: Any) -> str:
@@ -30,6 +38,8 @@ def unreadable(schema: Schema, value: Any) -> str:
         if meta is not None and not isinstance(meta, dict):
             what = f"cannot unmarshal {type_name(meta)} into Go value of type v1.ObjectMeta"
             return f"{path}.metadata: Invalid value: {shown_value(meta)}: json: {what}"
+        if meta and (told := conform(builtin()[OBJECT_META], meta).mismatch):
+            return f"{path}.metadata: Invalid value: {shown_value(meta)}: {told}"
     return ""
 
 

@@ -102,6 +102,8 @@ def _network(text: str) -> None:
 
 
 def _base64(text: str) -> None:
+    if not text:
+        raise ValueError(text)
     try:
         base64.b64decode(text, validate=True)
     except binascii.Error as error:
