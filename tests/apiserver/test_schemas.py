@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.apiserver.generate_objects import KINDS, Maker, kind_of
 
 from dryrack.apiserver.schemas import builtin, custom, raw_definitions, schema_of
 from dryrack.apiserver.schemas.shape import filled, skeleton
 from dryrack.apiserver.schemas.structs import structs
-from dryrack.apiserver.strictness import conform, conversion_problem, repeated_fields
+from dryrack.apiserver.strictness import (
+    conform,
+    conversion_problem,
+    explained,
+    repeated_fields,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,3 +233,26 @@ def test_fields_that_are_there_twice_are_named_in_order() -> None:
         'duplicate field "a"',
         'duplicate field "a.d"',
     )
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_the_swift_reader_reads_what_the_careful_one_reads(seed: int) -> None:
+    """Objects that are as they should be, and ones with something missing, null or wrong."""
+    kind = kind_of(*KINDS[seed % len(KINDS)])
+    random = Random(seed)
+    made = Maker(kind, random).object()
+    value = {name: spoiled(random, each) for name, each in made.items()}
+
+    assert conform(kind.schema, value) == explained(kind.schema, value)
+
+
+def spoiled(random: Random, value: Any) -> Any:
+    """The value with, now and then, something else in its place."""
+    if random.random() < 0.01:
+        return random.choice((None, "", 0, False, [], {}, 1.5, "word", 2**40, {"a": 1}))
+    if isinstance(value, dict):
+        made = {name: spoiled(random, each) for name, each in value.items()}
+        return made | {"colour": "red"} if random.random() < 0.01 else made
+    if isinstance(value, list):
+        return [spoiled(random, each) for each in value]
+    return value

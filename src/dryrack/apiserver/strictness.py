@@ -13,11 +13,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver import gotext, scalars, schemas
+from dryrack.apiserver import gotext, scalars, schemas, swift_reading
 from dryrack.apiserver.gojson import type_name
 from dryrack.apiserver.schemas.shape import skeleton
 from dryrack.apiserver.schemas.structs import UNSET
 from dryrack.apiserver.seams import Conformed
+from dryrack.apiserver.swift_reading import element_type
 from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
@@ -52,6 +53,19 @@ def conversion_problem(schema: Schema, obj: Raw) -> str:
 
 def conform(schema: Schema, obj: Raw) -> Conformed:
     """The object as Go would read it and write it again."""
+    try:
+        return Conformed(swift_reading.reader(schema, _written_unset)(obj))
+    except swift_reading.UnusualError:
+        return explained(schema, obj)
+
+
+def _written_unset(schema: Schema, known: GoField) -> Any:
+    is_written = known.is_written_unset and _is_shown(schema, known)
+    return _unset(schema, known) if is_written else swift_reading.not_written()
+
+
+def explained(schema: Schema, obj: Raw) -> Conformed:
+    """The same, with what is wrong."""
     reading = _Reading()
     try:
         made = reading.struct(schema, obj, "")
@@ -114,7 +128,7 @@ class _Reading:
         items = schema.items
         if items is None:
             return value
-        inner = _element(go_type, items)
+        inner = element_type(go_type, items)
         return [
             self._value(
                 items, _zero(items, inner) if item is None else item, f"{path}[{at}]", inner
@@ -130,7 +144,7 @@ class _Reading:
         values = schema.values
         if values is None:
             return value
-        inner = _element(go_type, values)
+        inner = element_type(go_type, values)
         read = {
             key: self._value(
                 values, _zero(values, inner) if each is None else each, _joined(path, key), inner
@@ -195,15 +209,6 @@ def _is_shown(schema: Schema, known: GoField) -> bool:
     are spared the null.
     """
     return known.unset is not None or known.kind == "struct" or known.name not in schema.required
-
-
-def _element(go_type: str, items: Schema) -> str:
-    """The Go type of the items of a list or the values of a map."""
-    if go_type.startswith("[]"):
-        return go_type[2:]
-    if go_type.startswith("map["):
-        return go_type.partition("]")[2]
-    return "resource.Quantity" if items.name.endswith(".Quantity") else items.type
 
 
 def _zero(schema: Schema, go_type: str) -> Any:

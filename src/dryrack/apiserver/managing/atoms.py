@@ -9,7 +9,7 @@ are granular, lists are atomic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.schemas.node import QUANTITY
@@ -47,17 +47,25 @@ class MapAtom:
 
     schema: Schema | None
     atomic: bool = False
+    _children: dict[str, Atom] = field(default_factory=dict)
 
     def has_field(self, name: str) -> bool:
         return self.schema is not None and self.schema.named(name) is not None
 
     def child(self, name: str) -> Atom | None:
         """What is at a key; None if the schema has no such field."""
+        known = self._children.get(name)
+        if known is not None:
+            return known
         if self.schema is None:
             return UNTYPED_ATOM if self.atomic else DEDUCED
-        found = self.schema.child(name)
+        found = self.schema.named(name)
         if found is not None:
-            return atom_of(found)
+            self._children[name] = atom_of(found)
+            return self._children[name]
+        values = self.schema.values
+        if values is not None:
+            return atom_of(values)
         return DEDUCED if self._is_open(self.schema) else None
 
     @staticmethod

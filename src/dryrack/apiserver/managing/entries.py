@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.managing import fieldsets
@@ -66,6 +66,14 @@ class Owned:
     fields: FieldSet
     api_version: str
     time: str = ""
+    # The entry that this was read from, which need not be written anew.
+    entry: dict[str, Any] | None = field(default=None, compare=False)
+
+    def with_fields(self, fields: FieldSet) -> Owned:
+        return Owned(fields, self.api_version, self.time)
+
+    def at(self, time: str) -> Owned:
+        return Owned(self.fields, self.api_version, time)
 
 
 Managed = dict[Author, Owned]
@@ -87,7 +95,8 @@ def decode(entries: Any) -> Managed:
             fields = fieldsets.decoded(entry.get("fieldsV1") or {})
         except fieldsets.FieldSetError as error:
             raise ManagedFieldsError(f"error decoding set: {error}") from error
-        managed[author] = Owned(fields, entry["apiVersion"], entry.get("time") or "")
+        kept = entry if fields == entry.get("fieldsV1") else None
+        managed[author] = Owned(fields, entry["apiVersion"], entry.get("time") or "", kept)
     return managed
 
 
@@ -120,6 +129,8 @@ def _rank(author: Author, owned: Owned) -> tuple[str, ...]:
 
 
 def _entry(author: Author, owned: Owned) -> dict[str, Any]:
+    if owned.entry is not None:
+        return owned.entry
     entry: dict[str, Any] = {"manager": author.manager, "operation": author.operation}
     entry["apiVersion"] = owned.api_version
     if owned.time:
@@ -158,4 +169,4 @@ def _pour(made: Managed, first: Author, author: Author) -> None:
         made[bucket] = made.pop(first)
     poured = fieldsets.union(owned.fields, made[bucket].fields)
     made.pop(author)
-    made[bucket] = replace(owned, fields=poured)
+    made[bucket] = owned.with_fields(poured)

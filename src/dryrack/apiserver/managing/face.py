@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.managing import fieldsets, last_applied, typed
@@ -209,7 +209,7 @@ class _Applying:
         new, managed = self._applied(live, typed_wanted, managed, force=force)
         if not typed.same(new, live):
             if self.author in managed:
-                managed = {**managed, self.author: replace(managed[self.author], time=self.now)}
+                managed = {**managed, self.author: managed[self.author].at(self.now)}
         else:
             new = live
         return with_managed(without_nulls(new), self._without_never_owned(managed))
@@ -232,6 +232,7 @@ class _Applying:
     def _before_first_apply(self, live: Object) -> Managed:
         """Everything that is there has an owner, so that an apply cannot take it unnoticed."""
         try:
+            typed.check(self.atom, live, allow_duplicates=True)
             return _after_update(
                 None, live, {}, manager=_BEFORE_FIRST_APPLY, now=self.now, tracked=self.tracked
             )
@@ -258,7 +259,7 @@ class _Applying:
             return managed
         fields = fieldsets.difference(owned.fields, _NEVER_OWNED)
         others = {author: each for author, each in managed.items() if author != self.author}
-        return {**others, self.author: replace(owned, fields=fields)} if fields else others
+        return {**others, self.author: owned.with_fields(fields)} if fields else others
 
 
 class _Refused(typed.TypeViolationError):

@@ -83,17 +83,6 @@ def insert(root: FieldSet, path: Sequence[str]) -> None:
             below[SELF] = {}
 
 
-def graft(root: FieldSet, path: Sequence[str], node: FieldSet) -> None:
-    """Puts a place with all that is below it where nothing is yet; not the whole object."""
-    if not path:
-        root.update({element: inner for element, inner in node.items() if element != SELF})
-        return
-    insert(root, path)
-    for element in path[:-1]:
-        root = root[element]
-    root[path[-1]] = node
-
-
 def of_paths(paths: Sequence[Path]) -> FieldSet:
     made: FieldSet = {}
     for path in paths:

@@ -9,7 +9,7 @@ Each author's fields are compared in the version in which they were written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.managing import fieldsets, typed
@@ -80,7 +80,7 @@ class Ownership:
             kept = fieldsets.difference(owned.fields, changes.written)
             kept = fieldsets.difference(kept, changes.removed)
             if kept:
-                made[author] = owned if kept == owned.fields else replace(owned, fields=kept)
+                made[author] = owned if kept == owned.fields else owned.with_fields(kept)
         return {author: each for author, each in made.items() if each.fields}, compared[
             self.api_version
         ]
