@@ -24,6 +24,7 @@ from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.server import ApiServer
 from dryrack.apiserver.strategies import strategy_of
 from dryrack.apiserver.strategies.pods import parts as pod_parts
+from dryrack.apiserver.strategies.workloads import scale
 from dryrack.apiserver.strictness import GoShapes
 from dryrack.apiserver.tables import PrintedTables
 from dryrack.client.client import Client
@@ -101,6 +102,7 @@ def build(options: PlaneOptions) -> Plane:
         **user_reviews.handlers(tokens),
         **access_reviews.handlers(authorization),
         **pod_parts.handlers(_logs(store)),
+        **scale.handlers(),
     }
     registry = Registry(builtin.resources(_Behaviours(handlers)))
     custom = CustomKinds()

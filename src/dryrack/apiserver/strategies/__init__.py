@@ -20,6 +20,12 @@ from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
 from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
+from dryrack.apiserver.strategies.workloads.jobs import JobStrategy
+from dryrack.apiserver.strategies.workloads.replicated import (
+    DeploymentStrategy,
+    ReplicaSetStrategy,
+)
+from dryrack.apiserver.strategies.workloads.sets import DaemonSetStrategy, StatefulSetStrategy
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.convert import GROUP
 
@@ -32,16 +38,21 @@ if TYPE_CHECKING:
 _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "configmaps": ConfigMapStrategy,
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy,
+    "daemonsets.apps": DaemonSetStrategy,
+    "deployments.apps": DeploymentStrategy,
     "events": EventStrategy,
     "events.events.k8s.io": NewEventStrategy,
+    "jobs.batch": JobStrategy,
     "leases.coordination.k8s.io": LeaseStrategy,
     "namespaces": NamespaceStrategy,
     "nodes": NodeStrategy,
     "poddisruptionbudgets.policy": BudgetStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
+    "replicasets.apps": ReplicaSetStrategy,
     "secrets": SecretStrategy,
     "serviceaccounts": ServiceAccountStrategy,
+    "statefulsets.apps": StatefulSetStrategy,
     f"clusterrolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=False),
     f"clusterroles.{RBAC}": lambda: RoleStrategy(namespaced=False),
     f"rolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=True),

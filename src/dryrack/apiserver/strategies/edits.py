@@ -15,10 +15,8 @@ Raw = dict[str, Any]
 
 
 def filled(holder: Raw, defaults: Mapping[str, Any]) -> Raw:
-    """With these values where there are none; an empty text is none."""
-    missing = {
-        key: value for key, value in defaults.items() if key not in holder or holder[key] == ""
-    }
+    """With these values where there are none; an empty text is none, and so is null."""
+    missing = {key: value for key, value in defaults.items() if holder.get(key) in (None, "")}
     return {**holder, **missing} if missing else holder
 
 

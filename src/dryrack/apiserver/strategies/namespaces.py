@@ -34,6 +34,9 @@ def _label_prefix(text: str) -> tuple[str, ...]:
     return label(f"{text[:-1]}a" if text.endswith("-") else text)
 
 
+LABEL = Naming(label, _label_prefix)
+
+
 class NamespaceStrategy(PlainStrategy):
     """The life of a namespace."""
 
@@ -41,7 +44,7 @@ class NamespaceStrategy(PlainStrategy):
     field_refusal = "field label not supported: {label}"
 
     def __init__(self) -> None:
-        super().__init__(namespaced=False, naming=Naming(label, _label_prefix), has_status=True)
+        super().__init__(namespaced=False, naming=LABEL, has_status=True)
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return _named(obj)

@@ -57,7 +57,7 @@ class PriorityClassStrategy(WholeStrategy):
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         if obj.get("value", 0) != old.get("value", 0):
-            yield forbidden_field("value", "may not be changed in an update")
+            yield forbidden_field("value", "may not be changed in an update.")
         policy = obj.get("preemptionPolicy")
         if policy != old.get("preemptionPolicy"):
             yield invalid("preemptionPolicy", Token(policy or ""), "field is immutable")

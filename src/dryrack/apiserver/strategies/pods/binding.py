@@ -47,10 +47,11 @@ async def bind(call: Call) -> Answer:
     name = (binding.get("metadata") or {}).get("name") or ""
     if call.target.name and call.target.name != name:
         raise bad_request("name in URL does not match name in Binding object")
-    problems = ", ".join(_problems(binding.get("target") or {}))
+    problems = tuple(_problems(binding.get("target") or {}))
     if problems:
         # The real server does not take these for refusals of its own either.
-        raise StatusError(Status(500, "", problems))
+        shown = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        raise StatusError(Status(500, "", shown))
     _assign(call, name, binding, dry_run=options.dry_run)
     return Reply(created_status(), 201)
 

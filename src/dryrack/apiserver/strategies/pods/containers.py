@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.validation.names import checked, label, label_key
+from dryrack.kinds.validation.names import checked, label, label_key, subdomain
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     Reason,
@@ -212,8 +212,7 @@ def _resource_source(at: str, given: Raw) -> Iterator[FieldProblem]:
 
 
 def _key_source(at: str, given: Raw) -> Iterator[FieldProblem]:
-    if not given.get("name"):
-        yield required(f"{at}.name")
+    yield from checked(f"{at}.name", given.get("name") or "", subdomain)
     key = given.get("key") or ""
     if key:
         yield from checked(f"{at}.key", key, checks.config_key)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.strategies.edits import with_metadata, with_value
 from dryrack.apiserver.strategies.pods import defaults
 from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
+from dryrack.apiserver.strategies.pods.binding import with_condition
 from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
 from dryrack.apiserver.strategies.pods.problems import spec_problems
 from dryrack.apiserver.strategies.pods.quality import quality
@@ -26,8 +27,6 @@ Raw = dict[str, Any]
 _GATED = {
     "type": "PodScheduled",
     "status": "False",
-    "lastProbeTime": None,
-    "lastTransitionTime": None,
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
@@ -67,19 +66,19 @@ class PodStrategy(PlainStrategy):
         spec = obj.get("spec") or {}
         status: Raw = {"phase": "Pending"}
         if spec.get("schedulingGates"):
-            status["conditions"] = [dict(_GATED)]
+            status["conditions"] = with_condition([], _GATED, write.now)
         status["qosClass"] = quality(spec)
         return with_metadata({**obj, "status": status}, "generation", 1)
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        name = obj["metadata"].get("name") or ""
-        complaints = label(name)
-        if complaints:
+        found = super().validate_create(obj, write)
+        complaints = label(obj["metadata"].get("name") or "")
+        if complaints and not found:
             write.warn(
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(complaints)}]"
             )
-        return super().validate_create(obj, write)
+        return found
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         spec = obj.get("spec") or {}

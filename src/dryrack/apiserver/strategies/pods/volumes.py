@@ -27,6 +27,14 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_FIRST = ("emptyDir", "hostPath", "secret", "nfs", "persistentVolumeClaim", "downwardAPI")
+
+
+def _rank(kind: str) -> tuple[int, str]:
+    """The order in which the server looks at kinds of volumes: of two the first counts."""
+    return (_FIRST.index(kind) if kind in _FIRST else len(_FIRST), kind)
+
+
 def volumes(at: str, given: Sequence[Raw]) -> tuple[list[FieldProblem], frozenset[str]]:
     """The problems, and the names of the volumes that are well."""
     problems: list[FieldProblem] = []
@@ -40,7 +48,7 @@ def volumes(at: str, given: Sequence[Raw]) -> tuple[list[FieldProblem], frozense
 
 
 def _volume(at: str, given: Raw, names: set[str]) -> Iterator[FieldProblem]:
-    kinds = [key for key in given if key != "name"]
+    kinds = sorted((key for key in given if key != "name"), key=_rank)
     for position, kind in enumerate(kinds):
         if position:
             yield forbidden(f"{at}.{kind}", "may not specify more than 1 volume type")

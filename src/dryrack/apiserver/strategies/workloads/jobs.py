@@ -1,0 +1,226 @@
+"""Jobs: pods that come to an end. Which pods are theirs the server makes up from their uid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.checks import INT32_MAX, non_negative, selector_problems
+from dryrack.apiserver.strategies.edits import filled
+from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
+from dryrack.apiserver.strategies.workloads.templates import (
+    TEMPLATE,
+    is_selector,
+    labels_of,
+    mismatch,
+    selects,
+    template_problems,
+)
+from dryrack.apiserver.strategy import object_meta
+from dryrack.kinds.validation.meta import metadata, metadata_change
+from dryrack.kinds.validation.problems import Token, invalid, not_supported, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+_UID, _NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
+_OLD_UID, _OLD_NAME = "controller-uid", "job-name"
+_COUNTS = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+_MODES = ("NonIndexed", "Indexed")
+_PARALLELISM_MAX = 100_000
+_BACKOFF_LIMIT = 6
+
+
+class JobStrategy(WorkloadStrategy):
+    """A deletion leaves the pods alone, unless it says otherwise: older clients count on it."""
+
+    is_part_of_names = True
+    orphans_by_default = True
+    selectable_fields = ("status.successful",)
+    field_refusal = 'field label "{label}" not supported for Job'
+
+    def defaults(self, spec: Raw) -> Raw:
+        made = spec
+        if spec.get("completions") is None and spec.get("parallelism") is None:
+            made = {**spec, "completions": 1}
+        backoff = _BACKOFF_LIMIT if spec.get("backoffLimitPerIndex") is None else INT32_MAX
+        replacement = "TerminatingOrFailed" if not spec.get("podFailurePolicy") else "Failed"
+        return filled(
+            made,
+            {
+                "parallelism": 1,
+                "backoffLimit": backoff,
+                "completionMode": "NonIndexed",
+                "suspend": False,
+                "podReplacementPolicy": replacement,
+                "manualSelector": False,
+            },
+        )
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return _labelled(super().default(obj, write))
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        made = super().prepare_create(obj, write)
+        if made["spec"].get("manualSelector"):
+            return made
+        is_borrowed = obj["metadata"].get("labels") in (None, labels_of(obj["spec"]))
+        made = {**made, "spec": _selecting(made)}
+        if not is_borrowed:
+            return made
+        meta = {**made["metadata"], "labels": labels_of(made["spec"])}
+        return {**made, "metadata": meta}
+
+    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        return [*_own_pods(obj), *self.spec_problems(obj.get("spec") or {})]
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        yield from _numbers(spec)
+        yield from template_problems(spec)
+        yield from _restarts(spec)
+        if spec.get("selector") is None:
+            yield required("spec.selector")
+        else:
+            yield from selector_problems("spec.selector", spec["selector"])
+        yield from mismatch(spec)
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        if write.subresource == "status":
+            return ()
+        meta = object_meta(obj)
+        return [
+            *metadata(meta, self.naming, namespaced=True),
+            *self.problems(obj, write),
+            *metadata_change(meta, object_meta(old)),
+            *self.spec_problems(obj.get("spec") or {}),
+            *self.changes(obj, old),
+        ]
+
+    def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+        yield from _completions(obj.get("spec") or {}, old.get("spec") or {})
+        yield from fixed(obj, old, "selector")
+        if not _may_be_moved(old):
+            yield from fixed(obj, old, "template")
+        mode = (obj.get("spec") or {}).get("completionMode")
+        if mode != (old.get("spec") or {}).get("completionMode"):
+            yield invalid("spec.completionMode", Token(mode or ""), "field is immutable")
+        names = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+        yield from fixed(obj, old, *names)
+
+    def fields(self, obj: Raw) -> Mapping[str, str]:
+        return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
+
+
+def _labelled(obj: Raw) -> Raw:
+    """A job without labels is labelled as its pods."""
+    labels = labels_of(obj["spec"])
+    if not labels or obj["metadata"].get("labels"):
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
+
+
+def _selecting(job: Raw) -> Raw:
+    """The spec with labels and a selector that no other job has."""
+    spec, meta = job["spec"], job["metadata"]
+    name, uid = meta.get("name") or "", meta["uid"]
+    own = {_OLD_NAME: name, _NAME: name, _OLD_UID: uid, _UID: uid}
+    template = spec.get("template") or {}
+    inner = template.get("metadata") or {}
+    labels = dict(sorted({**own, **(inner.get("labels") or {})}.items()))
+    selector = spec.get("selector") or {}
+    matched = {_UID: uid, **(selector.get("matchLabels") or {})}
+    return {
+        **spec,
+        "selector": {**selector, "matchLabels": dict(sorted(matched.items()))},
+        "template": {**template, "metadata": {**inner, "labels": labels}},
+    }
+
+
+def _own_pods(job: Raw) -> Iterator[FieldProblem]:
+    """That the made-up labels are there and as they were made."""
+    spec, meta = job.get("spec") or {}, job["metadata"]
+    selector = spec.get("selector")
+    if spec.get("manualSelector") or selector is None:
+        return
+    name, uid = meta.get("name") or "", meta.get("uid") or ""
+    expected = {_OLD_UID: uid, _OLD_NAME: name, _UID: uid, _NAME: name}
+    labels = labels_of(spec) or {}
+    for key, value in expected.items():
+        at = f"{TEMPLATE}.metadata.labels"
+        if key not in labels:
+            yield required(f"{at}[{key}]", f"must be '{value}'")
+        elif labels[key] != value:
+            yield invalid(f"{at}[{key}]", labels, f"must be '{value}'")
+    if is_selector(selector) and not selects(selector, expected):
+        yield invalid("spec.selector", selector, "`selector` not auto-generated")
+
+
+def _numbers(spec: Raw) -> Iterator[FieldProblem]:
+    for key in _COUNTS:
+        yield from non_negative(f"spec.{key}", spec.get(key))
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        yield required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    mode = spec.get("completionMode") or ""
+    if mode not in _MODES:
+        yield not_supported("spec.completionMode", mode, _MODES)
+    yield from _indexed(spec) if mode == "Indexed" else _not_indexed(spec)
+
+
+def _indexed(spec: Raw) -> Iterator[FieldProblem]:
+    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    if completions is None:
+        yield required("spec.completions", "when completion mode is Indexed")
+    if parallelism is not None and parallelism > _PARALLELISM_MAX:
+        detail = f"must be less than or equal to {_PARALLELISM_MAX} when completion mode is Indexed"
+        yield invalid("spec.parallelism", parallelism, detail)
+    failed = spec.get("maxFailedIndexes")
+    if failed is not None and completions is not None and failed > completions:
+        detail = "must be less than or equal to completions"
+        yield invalid("spec.maxFailedIndexes", failed, detail)
+
+
+def _not_indexed(spec: Raw) -> Iterator[FieldProblem]:
+    for key in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
+        if spec.get(key) is not None:
+            yield invalid(f"spec.{key}", spec[key], "requires indexed completion mode")
+
+
+def _restarts(spec: Raw) -> Iterator[FieldProblem]:
+    policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy") or ""
+    at = f"{TEMPLATE}.spec.restartPolicy"
+    if policy in ("", "Always"):
+        yield required(at, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield not_supported(at, policy, ("OnFailure", "Never"))
+    elif spec.get("podFailurePolicy") is not None and policy != "Never":
+        detail = 'only "Never" is supported when podFailurePolicy is specified'
+        yield invalid(at, Token(policy), detail)
+
+
+def _completions(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
+    now, before = spec.get("completions"), old.get("completions")
+    if now == before:
+        return
+    if spec.get("completionMode") != "Indexed":
+        yield invalid("spec.completions", now, "field is immutable")
+    elif now is not None and now != spec.get("parallelism"):
+        detail = "can only be modified in tandem with spec.parallelism"
+        yield invalid("spec.completions", now, detail)
+
+
+def _may_be_moved(old: Raw) -> bool:
+    """Where the pods of a job shall go can be said anew while none has started."""
+    status = old.get("status") or {}
+    return bool((old.get("spec") or {}).get("suspend")) and not status.get("startTime")

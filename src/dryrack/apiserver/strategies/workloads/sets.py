@@ -1,0 +1,235 @@
+"""Stateful sets and daemon sets: pods that have a number, or a node."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.checks import non_negative, selector_problems
+from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage, is_nothing
+from dryrack.apiserver.strategies.edits import each, filled, with_value
+from dryrack.apiserver.strategies.namespaces import LABEL
+from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy
+from dryrack.apiserver.strategies.workloads.templates import (
+    endless,
+    is_selector,
+    mismatch,
+    selector_needed,
+    template_problems,
+)
+from dryrack.kinds.validation.names import checked, label
+from dryrack.kinds.validation.problems import (
+    FieldProblem,
+    Reason,
+    Token,
+    forbidden,
+    invalid,
+    required,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.apiserver.strategy import Write
+
+Raw = dict[str, Any]
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_ROLLING = "RollingUpdate"
+_MAY_CHANGE = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+
+
+class StatefulSetStrategy(WorkloadStrategy):
+    """Pods in a row, each with its own volumes."""
+
+    no_status = MappingProxyType({"replicas": 0, "availableReplicas": 0})
+
+    def __init__(self) -> None:
+        super().__init__(LABEL)
+
+    def defaults(self, spec: Raw) -> Raw:
+        made = filled(
+            spec,
+            {"podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10},
+        )
+        retention = filled(
+            spec.get("persistentVolumeClaimRetentionPolicy") or {},
+            {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        )
+        made = {
+            **made,
+            "updateStrategy": _stateful_strategy(spec.get("updateStrategy") or {}),
+            "persistentVolumeClaimRetentionPolicy": retention,
+        }
+        return each(made, "volumeClaimTemplates", _claim)
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        yield from _stateful_policies(spec)
+        for key in ("replicas", "minReadySeconds"):
+            yield from non_negative(f"spec.{key}", spec.get(key))
+        start = (spec.get("ordinals") or {}).get("start")
+        yield from non_negative("spec.ordinals.start", start)
+        if spec.get("serviceName"):
+            yield from checked("spec.serviceName", spec["serviceName"], label)
+        yield from selector_needed(spec, "statefulset")
+        if is_selector(spec.get("selector")):
+            yield from mismatch(spec)
+            yield from template_problems(_with_claims(spec))
+        else:
+            yield invalid("spec.selector", spec.get("selector"), "")
+        yield from endless(spec, "StatefulSet")
+
+    def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+        spec, before = obj.get("spec") or {}, old.get("spec") or {}
+        for name in _MAY_CHANGE:
+            spec = with_value(spec, name, before.get(name))
+        if spec != before:
+            *most, last = (f"'{name}'" for name in _MAY_CHANGE)
+            detail = (
+                f"updates to statefulset spec for fields other than {', '.join(most)} and {last} "
+                "are forbidden"
+            )
+            yield forbidden("spec", detail)
+
+
+def _stateful_strategy(given: Raw) -> Raw:
+    if not given.get("type"):
+        given = {**given, "type": _ROLLING, "rollingUpdate": given.get("rollingUpdate") or {}}
+    if given["type"] != _ROLLING or given.get("rollingUpdate") is None:
+        return given
+    return {**given, "rollingUpdate": filled(given["rollingUpdate"], {"partition": 0})}
+
+
+def _claim(given: Raw) -> Raw:
+    """A template of a claim is written as a whole object."""
+    made = {**given, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+    made["spec"] = filled(given.get("spec") or {}, {"volumeMode": "Filesystem"})
+    made["status"] = filled(given.get("status") or {}, {"phase": "Pending"})
+    return made
+
+
+def _with_claims(spec: Raw) -> Raw:
+    """With the volumes that the controller will add, and the names that it will set."""
+    template = spec.get("template") or {}
+    pod = with_value(with_value(template.get("spec") or {}, "subdomain", None), "hostname", None)
+    claims = [
+        (each.get("metadata") or {}).get("name") for each in spec.get("volumeClaimTemplates") or ()
+    ]
+    added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    kept = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
+    pod = with_value(pod, "volumes", [*added, *kept] or None)
+    return {**spec, "template": {**template, "spec": pod}}
+
+
+def _stateful_policies(spec: Raw) -> Iterator[FieldProblem]:
+    policy = spec.get("podManagementPolicy") or ""
+    if policy not in ("OrderedReady", "Parallel"):
+        detail = "must be 'OrderedReady' or 'Parallel'"
+        yield invalid("spec.podManagementPolicy", Token(policy), detail)
+    strategy = spec.get("updateStrategy") or {}
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    if kind == "OnDelete" and rolling is not None:
+        detail = f"only allowed for updateStrategy '{_ROLLING}'"
+        yield invalid("spec.updateStrategy.rollingUpdate", rolling, detail)
+    elif kind == _ROLLING:
+        at = "spec.updateStrategy.rollingUpdate.partition"
+        yield from non_negative(at, (rolling or {}).get("partition"))
+    elif kind != "OnDelete":
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        yield invalid("spec.updateStrategy", shown, f"must be '{_ROLLING}' or 'OnDelete'")
+
+
+class DaemonSetStrategy(WorkloadStrategy):
+    """A pod on every node."""
+
+    no_status = MappingProxyType(
+        {
+            "currentNumberScheduled": 0,
+            "numberMisscheduled": 0,
+            "desiredNumberScheduled": 0,
+            "numberReady": 0,
+        }
+    )
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        # An old counter of templates lives on as an annotation that everybody seems to send.
+        annotations = obj["metadata"].get("annotations") or {}
+        kept = {**annotations, TEMPLATE_GENERATION: annotations.get(TEMPLATE_GENERATION) or "0"}
+        counted = {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
+        return super().default(counted, write)
+
+    def defaults(self, spec: Raw) -> Raw:
+        made = filled(spec, {"revisionHistoryLimit": 10})
+        return {**made, "updateStrategy": _daemon_strategy(spec.get("updateStrategy") or {})}
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        made = super().prepare_create(obj, write)
+        return _counted(made, max(1, _generation(made)))
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        made, count = super().prepare_update(obj, old, write), _generation(old)
+        before = (old.get("spec") or {}).get("template")
+        is_same = (made.get("spec") or {}).get("template") == before
+        return _counted(made, count if is_same else count + 1)
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        selector = spec.get("selector")
+        yield from selector_problems("spec.selector", selector)
+        yield from mismatch(spec)
+        if selector is not None and not any(selector.values()):
+            yield invalid("spec.selector", selector, "empty selector is invalid for daemonset")
+        yield from template_problems(spec)
+        yield from endless(spec, "DaemonSet")
+        yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        yield from _daemon_problems(spec.get("updateStrategy") or {})
+        yield from non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+
+def _generation(obj: Raw) -> int:
+    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or ""
+    return int(text) if text.isdigit() else 0
+
+
+def _counted(obj: Raw, count: int) -> Raw:
+    meta = obj["metadata"]
+    annotations = {**(meta.get("annotations") or {}), TEMPLATE_GENERATION: str(count)}
+    return {**obj, "metadata": {**meta, "annotations": annotations}}
+
+
+def _daemon_strategy(given: Raw) -> Raw:
+    made = filled(given, {"type": _ROLLING})
+    if made["type"] != _ROLLING:
+        return made
+    rolling = filled(made.get("rollingUpdate") or {}, {"maxUnavailable": 1, "maxSurge": 0})
+    return {**made, "rollingUpdate": rolling}
+
+
+def _daemon_problems(given: Raw) -> Iterator[FieldProblem]:
+    at, kind, rolling = "spec.updateStrategy", given.get("type"), given.get("rollingUpdate")
+    if kind == "OnDelete":
+        return
+    if kind != _ROLLING:
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        known = 'supported values: "RollingUpdate", "OnDelete"'
+        yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)
+        return
+    missing = (rolling or {}).get("maxUnavailable", 0)
+    surge = (rolling or {}).get("maxSurge", 0)
+    at = f"{at}.rollingUpdate"
+    for name, value in (("maxUnavailable", missing), ("maxSurge", surge)):
+        yield from count_or_percentage(f"{at}.{name}", value)
+    for name, value in (("maxUnavailable", missing), ("maxSurge", surge)):
+        yield from at_most_all(f"{at}.{name}", value)
+    if not is_nothing(missing) and not is_nothing(surge):
+        detail = "may not be set when maxUnavailable is non-zero"
+        yield invalid(f"{at}.maxSurge", surge, detail)
+    if is_nothing(missing) and is_nothing(surge):
+        yield required(f"{at}.maxUnavailable", "cannot be 0 when maxSurge is 0")

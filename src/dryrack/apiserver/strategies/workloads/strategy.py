@@ -1,0 +1,78 @@
+"""What deployments, sets and jobs have in common: a spec that is counted, a template, a status."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.apiserver.strategies.workloads.templates import completed, in_spec
+from dryrack.kinds.validation.names import label
+from dryrack.kinds.validation.problems import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import FieldProblem
+    from dryrack.kinds.validation.meta import Naming
+
+Raw = dict[str, Any]
+
+
+class WorkloadStrategy(WholeStrategy):
+    """For others to derive from: `defaults` completes a spec, `spec_problems` judges one."""
+
+    counts_generations = True
+    is_part_of_names = False
+    """Whether pods are called after it, and people are told if that will look odd."""
+    no_status: Mapping[str, int] = MappingProxyType({})
+    """What is written of a status before anybody has counted anything."""
+
+    def __init__(self, naming: Naming | None = None) -> None:
+        if naming is None:
+            super().__init__(namespaced=True, has_status=True)
+        else:
+            super().__init__(namespaced=True, has_status=True, naming=naming)
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return in_spec(obj, lambda spec: self.defaults(completed(spec)))
+
+    def defaults(self, spec: Raw) -> Raw:
+        return spec
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        made = super().prepare_create(obj, write)
+        return {**made, "status": dict(self.no_status)}
+
+    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        found = super().validate_create(obj, write)
+        complaints = label(obj["metadata"].get("name") or "") if self.is_part_of_names else ()
+        if complaints and not found:
+            write.warn(
+                "metadata.name: this is used in Pod names and hostnames, which can result in "
+                f"surprising behavior; a DNS label is recommended: [{' '.join(complaints)}]"
+            )
+        return found
+
+    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        return list(self.spec_problems(obj.get("spec") or {}))
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        yield from ()
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        if write.subresource == "status":
+            return list(self.status_changes(obj, old))
+        return [*self.problems(obj, write), *self.changes(obj, old)]
+
+    def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+        yield from fixed(obj, old, "selector")
+
+
+def fixed(obj: Raw, old: Raw, *names: str) -> Iterator[FieldProblem]:
+    """Parts of the spec that stay as they are."""
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    for name in names:
+        if spec.get(name) != before.get(name):
+            yield invalid(f"spec.{name}", spec.get(name), "field is immutable")
