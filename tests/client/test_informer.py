@@ -71,8 +71,8 @@ async def do(here: Site, word: str, number: int) -> None:
             )
             here.road.cuts = 1
         case "settle":
-            here.road.refuse = lambda _: None
             await here.clock.advance(60)
+            here.road.refuse = lambda _: None
 
 
 WORDS = st.sampled_from(["put", "put", "put", "delete", "cut", "lose", "settle"])

@@ -147,19 +147,28 @@ class Informer:
 
     async def run(self) -> None:
         """Lists and watches until it is cancelled."""
-        failures = 0
+        rounds = 0
         while True:
+            began = self._clock.now()
             try:
                 await self._follow()
-                failures = 0
+                has_failed = False
             except GoneError:
                 self._revision = ""
-                failures = 0
+                has_failed = False
             except (ApiError, TransportError) as error:
-                failures += 1
-                wait = min(BACKOFF_SECONDS_MIN * 2 ** min(failures - 1, 10), BACKOFF_SECONDS_MAX)
                 _logger.warning("watch of %s: %s", self.endpoint.resource, error)
-                await sleep(self._clock, jittered(self._chance, wait))
+                has_failed = True
+            rounds = 0 if self._clock.now() - began >= BACKOFF_SECONDS_MIN else rounds + 1
+            await self._wait(rounds, has_failed=has_failed)
+
+    async def _wait(self, rounds: int, *, has_failed: bool) -> None:
+        """A server that is not there, or ends every watch at once, is not asked all the time."""
+        if not has_failed and rounds <= 2:
+            await asyncio.sleep(0)
+            return
+        seconds = min(BACKOFF_SECONDS_MIN * 2 ** min(max(rounds - 1, 0), 10), BACKOFF_SECONDS_MAX)
+        await sleep(self._clock, jittered(self._chance, seconds))
 
     async def _follow(self) -> None:
         """One watch, with the listing that it needs before."""
@@ -206,14 +215,14 @@ class Informer:
 
     def _set(self, name: Name, new: Raw | None) -> None:
         old = self._objects.get(name)
-        if new is None:
-            self._objects.pop(name, None)
-        else:
-            self._objects[name] = new
         if old is None and new is None:
             return
         if old is not None and new is not None and _revision_of(old) == _revision_of(new):
             return
+        if new is None:
+            del self._objects[name]
+        else:
+            self._objects[name] = new
         for index in self._indexes.values():
             index.change(old, new)
         for listener in self._listeners:
