@@ -120,8 +120,9 @@ def _versions(spec: Raw) -> Iterator[FieldProblem]:
         yield invalid("spec.versions", _as_go(versions), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield invalid("spec.versions", _as_go(versions), detail)
-    if versions and (told := word_problems(names[0] or "")):
+        shown = None if spec.get("versions") is None else _as_go(versions)
+        yield invalid("spec.versions", shown, detail)
+    if versions and names[0] and (told := word_problems(names[0])):
         yield invalid("spec.version", names[0], ",".join(told))
 
 

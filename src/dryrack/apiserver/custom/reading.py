@@ -17,6 +17,9 @@ from dryrack.apiserver.status import StatusError, bad_request
 Raw = dict[str, Any]
 Reader = Callable[[Any, str], Any]
 
+_MISHANDLED = (
+    'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition'
+)
 _WHERE = "JSONSchemaProps.spec.versions.schema.openAPIV3Schema"
 
 
@@ -39,8 +42,7 @@ def _version(version: Any) -> Any:
 
 def _mismatch(value: Any, at: str, wanted: str) -> StatusError:
     return bad_request(
-        'CustomResourceDefinition in version "v1" cannot be handled as a '
-        f"CustomResourceDefinition: json: cannot unmarshal {type_name(value)} into Go struct "
+        f"{_MISHANDLED}: json: cannot unmarshal {type_name(value)} into Go struct "
         f"field {at} of type {wanted}"
     )
 
@@ -53,8 +55,13 @@ def _schema(value: Any, at: str) -> Any:
     return {
         key: _READERS[key](inner, f"{at}.{key}") if key in _READERS else inner
         for key, inner in value.items()
-        if inner is not None
+        if inner is not None and not _is_overlooked(key, inner)
     }
+
+
+def _is_overlooked(key: str, value: Any) -> bool:
+    """Items that are neither a schema nor a list are read as if they were not there."""
+    return key == "items" and not isinstance(value, dict | list)
 
 
 def _of(wanted: str, *kinds: type) -> Reader:
@@ -86,6 +93,8 @@ def _map_of(reader: Reader, wanted: str) -> Reader:
 
 
 def _schema_or_bool(value: Any, at: str) -> Any:
+    if not isinstance(value, bool | dict):
+        raise bad_request(f"{_MISHANDLED}: boolean or JSON schema expected")
     return value if isinstance(value, bool) else _schema(value, at)
 
 

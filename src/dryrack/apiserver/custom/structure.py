@@ -36,7 +36,7 @@ _EMPTY_TYPE = {
     "field": "must not be empty for specified object fields",
 }
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
-_UNREADABLE = (*(f".{name}" for name in _UNSUPPORTED), "items")
+_UNREADABLE = ("is not supported", "not an array")
 _NOT_IN_JUNCTORS = (
     "type",
     "additionalProperties",
@@ -56,7 +56,7 @@ def schema_problems(schema: Schema, path: str) -> list[FieldProblem]:
     """All that is wrong with a schema at a path."""
     general = list(_general(schema, path, level="root"))
     # What the server cannot even read as a structure, it does not judge as one.
-    is_readable = not any(problem.field.endswith(_UNREADABLE) for problem in general)
+    is_readable = not any(problem.detail.endswith(_UNREADABLE) for problem in general)
     shape = sorted(_structure(schema, path, level="root"), key=str) if is_readable else []
     defaults = [] if shape or not is_readable else list(_defaults(schema, path))
     found = [*shape, *defaults, *general]
@@ -84,6 +84,7 @@ def _structure(schema: Schema, path: str, *, level: str) -> Iterator[FieldProble
         yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
     yield from _junctors(schema, path)
     yield from _type(schema, path, level=level)
+    yield from _embedded(schema, path)
     yield from _metadata(schema, path, level=level)
 
 
@@ -96,6 +97,18 @@ def _type(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]:
         yield required(f"{path}.type", _EMPTY_TYPE[level])
     if level == "root" and kind and kind != "object":
         yield invalid(f"{path}.type", kind, "must be object at the root")
+
+
+def _embedded(schema: Schema, path: str) -> Iterator[FieldProblem]:
+    if not schema.get("x-kubernetes-embedded-resource"):
+        return
+    if schema.get("additionalProperties") is not None:
+        detail = "must not be used if x-kubernetes-embedded-resource is set"
+        yield forbidden(f"{path}.additionalProperties", detail)
+    if not schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
+        detail = "must not be empty if x-kubernetes-embedded-resource is true without "
+        detail += "x-kubernetes-preserve-unknown-fields"
+        yield required(f"{path}.properties", detail)
 
 
 def _is_untyped(schema: Schema) -> bool:
@@ -231,7 +244,9 @@ def _list_type(schema: Schema, path: str) -> Iterator[FieldProblem]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
     at = f"{path}.x-kubernetes-list-type"
     if kind is not None and schema.get("type") != "array":
-        yield invalid(f"{path}.type", schema.get("type") or "", _WITH_LIST_TYPE)
+        given = schema.get("type") or ""
+        where = f"{path}.type"
+        yield invalid(where, given, _WITH_LIST_TYPE) if given else required(where, _WITH_LIST_TYPE)
     if kind is not None and kind not in _LIST_TYPES:
         yield not_supported(at, kind, _LIST_TYPES)
     if keys and kind != "map":
