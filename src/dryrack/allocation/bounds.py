@@ -355,7 +355,9 @@ class Bounds:
                     masks[column[self._sample[sort]]] |= 1 << index
             # Up to 1.36 only the last device of a request is compared with other requests'.
             last_only = isinstance(walk.states[constraint.number], LastDistinctState)
-            needs = _last_needs(covered) if last_only else [group.need for group in covered]
+            needs = (
+                _last_needs(constraint, covered) if last_only else [group.need for group in covered]
+            )
             if _hall_violated(needs, Counter(masks.values())):
                 return True
         return False
@@ -464,22 +466,24 @@ def _covers(constraint: Constraint, demand: Demand) -> bool:
     return all(constraint in way.constraints for way in demand.ways)
 
 
-def _last_needs(covered: Sequence[Group]) -> list[int]:
+def _last_needs(constraint: Constraint, covered: Sequence[Group]) -> list[int]:
     """
     How many values are needed at once where only the last device of a request is compared.
 
     One for each request; and the latest, if it has not begun, must find a second one for its
-    second device while the last devices of all others stand, and its own first.
+    second device while the last devices of all others stand, and its own first. Unless another
+    constraint has its say later: a device that it refuses makes this one forget the first.
     """
     latest = max(group.last.request for group in covered)
     return [
-        group.requests + (group.last.request == latest and _begins_with_two(group.last))
+        group.requests + (group.last.request == latest and _needs_a_second(constraint, group.last))
         for group in covered
     ]
 
 
-def _begins_with_two(demand: Demand) -> bool:
-    return demand.cursor is None and demand.need > 1
+def _needs_a_second(constraint: Constraint, demand: Demand) -> bool:
+    begins_with_two = demand.cursor is None and demand.need > 1
+    return begins_with_two and all(way.constraints[-1] is constraint for way in demand.ways)
 
 
 def _hall_violated(needs: Sequence[int], by_mask: Mapping[int, int]) -> bool:
