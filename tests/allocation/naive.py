@@ -2,8 +2,9 @@
 The search as one would write it first: try everything, in order, and keep nothing.
 
 It knows exact requests and subrequests, constraints, counters, and selectors that compare one
-attribute and fail where it is missing, by the rules of 1.37. It shares no line with the
-allocator, so that the two are wrong in the same way only if both were told wrongly.
+attribute and fail where it is missing, by the rules of 1.37; `Forgetful` by those of 1.36. It
+shares no line with the allocator, so that the two are wrong in the same way only if both were
+told wrongly.
 """
 
 from __future__ import annotations
@@ -80,7 +81,11 @@ class Naive:
             if self._devices(claim, request, way, left - 1, place + 1):
                 return True
             self.taken.pop()
+            self._forget(claim, request)
         return False
+
+    def _forget(self, claim: int, request: int) -> None:
+        """What happens when a device was taken back; by the rules of 1.37 nothing."""
 
     @staticmethod
     def _selected(way: Wanted, thing: Thing) -> bool:
@@ -96,15 +101,62 @@ class Naive:
             used = sum(taken[2].draws.get(counter, 0) for taken in self.taken)
             if used + amount > self.counters[counter]:
                 return False
-        for rule in self.claims[claim][1]:
-            if rule.requests and request not in rule.requests:
-                continue
-            others = [
-                taken[2].attributes[rule.attribute]
-                for taken in self.taken
-                if taken[0] == claim and (not rule.requests or taken[1] in rule.requests)
-            ]
+        return self._by_rules(claim, request, thing)
+
+    def _by_rules(self, claim: int, request: int, thing: Thing) -> bool:
+        for rule in self._rules(claim, request):
+            others = self._values(claim, rule)
             mine = thing.attributes.get(rule.attribute)
             if mine is None or (others and (mine in others) is not rule.same):
                 return False
         return True
+
+    def _rules(self, claim: int, request: int) -> list[Rule]:
+        rules = self.claims[claim][1]
+        return [rule for rule in rules if not rule.requests or request in rule.requests]
+
+    def _values(self, claim: int, rule: Rule) -> list[int]:
+        return [
+            taken[2].attributes[rule.attribute]
+            for taken in self.taken
+            if taken[0] == claim and (not rule.requests or taken[1] in rule.requests)
+        ]
+
+
+@dataclass
+class Forgetful(Naive):
+    """
+    The same with the slips of 1.36.
+
+    Devices need only differ from the last of each request, which is written down as soon as it
+    is allowed, and forgotten when it is taken back: also if another rule does not allow it.
+    """
+
+    last: dict[tuple[int, int], dict[int, int]] = field(default_factory=dict)
+
+    def _by_rules(self, claim: int, request: int, thing: Thing) -> bool:
+        done: list[Rule] = []
+        for rule in self._rules(claim, request):
+            mine = thing.attributes.get(rule.attribute)
+            if mine is None or not self._noted(claim, request, rule, mine):
+                for each in done:
+                    self._lasts(claim, each).pop(request, None)
+                return False
+            done.append(rule)
+        return True
+
+    def _noted(self, claim: int, request: int, rule: Rule, mine: int) -> bool:
+        if rule.same:
+            return all(mine == other for other in self._values(claim, rule))
+        if mine in self._lasts(claim, rule).values():
+            return False
+        self._lasts(claim, rule)[request] = mine
+        return True
+
+    def _forget(self, claim: int, request: int) -> None:
+        for rule in self._rules(claim, request):
+            self._lasts(claim, rule).pop(request, None)
+
+    def _lasts(self, claim: int, rule: Rule) -> dict[int, int]:
+        place = next(n for n, each in enumerate(self.claims[claim][1]) if each is rule)
+        return self.last.setdefault((claim, place), {})

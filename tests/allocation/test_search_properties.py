@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from tests.allocation.builders import DRIVER, allocator, claim, counters, device, node, pool, way
 from tests.allocation.entangled import entangled
 from tests.allocation.generate import generate
-from tests.allocation.naive import Naive, Rule, SelectorFailsError, Thing, Wanted
+from tests.allocation.naive import Forgetful, Naive, Rule, SelectorFailsError, Thing, Wanted
 from tests.oracle.verdicts import our_verdict
 
-from dryrack.allocation import Allocated, AllocationError, Release
+from dryrack.allocation import Allocated, AllocationError, Release, Unsatisfiable
 from dryrack.allocation import allocator as allocator_module
 from dryrack.allocation.bounds import Bounds
 from dryrack.allocation.likeness import Likeness
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 
 ATTRIBUTES = ("a", "b")
+
+CHUNKS = 2
+PROBLEMS_IN_A_CHUNK = 250
 
 values = st.integers(0, 2)
 things: st.SearchStrategy[dict[str, Any]] = st.builds(
@@ -58,9 +61,23 @@ problems = st.tuples(
 )
 
 
-@pytest.fixture(params=[0, 3], ids=["always with proof", "with proof after a while"])
+# Walks without proof, with proof alone, and both in turns of a step or a few.
+PATIENCE = {
+    "without proof": {"_DEAD_ENDS_MAX": 1 << 60},
+    "with proof": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
+    "with proof after a while": {"_DEAD_ENDS_MAX": 3, "_PROVING_STEPS": 1 << 60},
+    "in turns": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1, "_PLAIN_STEPS": 3},
+}
+
+
+@pytest.fixture(params=list(PATIENCE))
 def _patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allocator_module, "_DEAD_ENDS_MAX", request.param)
+    be_patient(monkeypatch, request.param)
+
+
+def be_patient(patch: pytest.MonkeyPatch, how: str) -> None:
+    for name, value in PATIENCE[how].items():
+        patch.setattr(allocator_module, name, value)
 
 
 def in_api(problem: Any) -> tuple[list[ResourceSlice], list[ResourceClaim]]:
@@ -116,7 +133,7 @@ def _way(wanted: Wanted) -> Any:
     return way(wanted.count, select=select)
 
 
-def naively(problem: Any) -> list[tuple[int, str]] | str | None:
+def naively(problem: Any, search: type[Naive] = Naive) -> list[tuple[int, str]] | str | None:
     made, limits, claims = problem
     offered = [Thing(f"gpu-{n}", e["attributes"], e["draws"]) for n, e in enumerate(made)]
     kept = [
@@ -124,25 +141,31 @@ def naively(problem: Any) -> list[tuple[int, str]] | str | None:
         for asked, under in claims
     ]
     try:
-        return Naive(offered, limits, kept).solve()
+        return search(offered, limits, kept).solve()
     except SelectorFailsError:
         return "error"
 
 
-def ours(problem: Any) -> list[tuple[int, str]] | str | None:
+def ours(problem: Any, release: Release = Release.V1_37) -> list[tuple[int, str]] | str | None:
     slices, claims = in_api(problem)
     try:
-        outcome = allocator(slices, release=Release.V1_37).allocate(node(), claims)
+        outcome = allocator(slices, release=release).allocate(node(), claims)
     except AllocationError:
         return "error"
     if not isinstance(outcome, Allocated):
-        assert outcome.reasons, "an attempt failed for no reason"
+        check_reasons(outcome)
         return None
     return [
         (number, each.device)
         for number, result in enumerate(outcome.results)
         for each in result.devices.results
     ]
+
+
+def check_reasons(outcome: Unsatisfiable) -> None:
+    """Reasons are those of the first walk, if there was one."""
+    if allocator_module._DEAD_ENDS_MAX >= 0:
+        assert outcome.reasons, "an attempt failed for no reason"
 
 
 @pytest.mark.usefixtures("_patience")
@@ -153,13 +176,65 @@ def test_cuts_never_change_the_answer(problem: Any) -> None:
     assert ours(problem) == naively(problem)
 
 
+@pytest.mark.usefixtures("_patience")
+@pytest.mark.parametrize("seed", range(CHUNKS))
+def test_cuts_never_change_the_answer_where_lasts_are_compared(seed: int) -> None:
+    """By the rules of 1.36 what was tried in vain decides what is found; cuts know of it."""
+    chance = Random(seed)
+    for _ in range(PROBLEMS_IN_A_CHUNK):
+        problem = unlike_neighbours(chance)
+        expected = naively(problem, Forgetful)
+        assert ours(problem, Release.V1_36) == expected, problem
+
+
+def unlike_neighbours(chance: Random) -> Any:
+    """Requests for several devices that must differ; some alike side by side, some apart."""
+    looks = [_look(chance) for _ in range(chance.randint(2, 5))]
+    made = [each for look in looks for each in [look] * chance.randint(1, 3)]
+    made += [chance.choice(looks) for _ in range(chance.randint(0, 3))]
+    if chance.random() < 0.3:
+        chance.shuffle(made)
+    claims = [_differing(chance) for _ in range(chance.choice((1, 1, 1, 2)))]
+    return made, {"x": chance.randint(1, 4), "y": 1}, claims
+
+
+def _look(chance: Random) -> Any:
+    drawn = {"a": chance.randint(0, 2), "b": chance.choice((0, 0, 1))}
+    attributes = {name: each for name, each in drawn.items() if chance.random() < 0.95}
+    return {"attributes": attributes, "draws": {"x": 1} if chance.random() < 0.1 else {}}
+
+
+def _differing(chance: Random) -> Any:
+    asked = [
+        [_wanted(chance) for _ in range(chance.choice((1, 1, 1, 2)))]
+        for _ in range(chance.choice((1, 2, 3, 3)))
+    ]
+    numbers = range(len(asked))
+    # None named is all.
+    covered = chance.choice((0.0, 0.0, 0.4))
+    under = [
+        Rule(
+            attribute=chance.choice(ATTRIBUTES) if same else chance.choice("aaab"),
+            same=same,
+            requests=frozenset(n for n in numbers if chance.random() < covered),
+        )
+        for same in chance.choice(((False,), (False, True), (True, False), (False, True, False)))
+    ]
+    return asked, under
+
+
+def _wanted(chance: Random) -> Wanted:
+    select = (chance.choice(ATTRIBUTES), chance.randint(0, 2)) if chance.random() < 0.15 else None
+    return Wanted(chance.choice((1, 1, 2, 2, 3)), select)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_cuts_never_change_the_answer_of_the_reference_release(seed: int) -> None:
     """With everything 1.36 has, slips included, a search with proof ends like one without."""
     case = generate(Random(seed))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(allocator_module, "_DEAD_ENDS_MAX", 0)
+        be_patient(patch, "with proof")
         with_proof = our_verdict(case)
         # Long enough for all but the hopeless, which a plain search would not end.
         patch.setattr(allocator_module, "_DEAD_ENDS_MAX", 3000)
@@ -173,9 +248,13 @@ def test_cuts_never_change_the_answer_where_all_is_entangled(release: Release, s
     """Groups that look alike, shares, lists and mines: with proof as without."""
     slices, claims = entangled(Random(seed))
     told = []
-    for dead_ends in (0, 2000):
+    for how in ("with proof", "without proof"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(allocator_module, "_DEAD_ENDS_MAX", dead_ends)
+            be_patient(patch, how)
+            # Long enough for all but the hopeless, which a plain search would not end.
+            patch.setattr(
+                allocator_module, "_DEAD_ENDS_MAX", 2000 if how == "without proof" else -1
+            )
             told.append(_told(slices, claims, release))
 
     assert told[0] == told[1]
@@ -200,12 +279,28 @@ PLANTED: dict[str, list[tuple[type, str, Any]]] = {
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_cut_that_is_too_eager_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison with the plain search can fail: here it does, for each kind of cut."""
-    monkeypatch.setattr(allocator_module, "_DEAD_ENDS_MAX", 0)
+    be_patient(monkeypatch, "with proof")
     assert ours(CONTENDED) == naively(CONTENDED)
     for where, name, wrong in PLANTED[bug]:
         monkeypatch.setattr(where, name, wrong)
 
     assert ours(CONTENDED) != naively(CONTENDED)
+
+
+def test_a_device_refused_by_another_rule_makes_up_for_a_second_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """1.36 forgets the first of two devices over one that only the later rule refuses."""
+    offered = [(0, 0), (1, 0), (2, 1), (1, 0)]
+    made = [{"attributes": {"a": a, "b": b}, "draws": {}} for a, b in offered]
+    everywhere = frozenset[int]()
+    under = [Rule("a", same=False, requests=everywhere), Rule("b", same=True, requests=everywhere)]
+    problem = made, {"x": 0, "y": 0}, [([[Wanted(1)], [Wanted(2)]], under)]
+    be_patient(monkeypatch, "with proof")
+
+    found = [(0, "gpu-0"), (0, "gpu-1"), (0, "gpu-3")]
+    assert ours(problem, Release.V1_36) == found == naively(problem, Forgetful)
+    assert ours(problem, Release.V1_37) is None
 
 
 @settings(max_examples=200, deadline=None)
@@ -229,5 +324,5 @@ def _told(
         return str(error)
     if isinstance(outcome, Allocated):
         return outcome.results
-    assert outcome.reasons, "an attempt failed for no reason"
+    check_reasons(outcome)
     return None

@@ -108,8 +108,8 @@ class SearchProof:
         if any(self._likeness.compares_neighbours(way) for way in ways):
             # There what was tried before decides, so less competition may be worse.
             return False
-        walk = Walk(self._problem, self)
-        return walk.run(_ALONE_DEAD_ENDS_MAX, within=requests) is Ending.FAILED
+        walk = Walk(self._problem, self, within=requests)
+        return walk.run(_ALONE_DEAD_ENDS_MAX) is Ending.FAILED
 
     # What the walk asks.
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dryrack.allocation.problem import Problem, Slate
 
 _NO_DRAW: tuple[tuple[int, int], ...] = ()
+_NO_END = 1 << 62
 
 
 class Ending(IntEnum):
@@ -43,7 +44,7 @@ class Ending(IntEnum):
     FAILED = 1
     # No choice of devices can keep the claim within its limit of results.
     EXCEEDED = 2
-    # Too many dead ends for a walk without proof; nothing is known.
+    # The walk has passed its limits; nothing is known yet.
     UNDECIDED = 3
 
 
@@ -84,7 +85,10 @@ class Proof(Protocol):
 class Walk:
     """The state of the walk: what is chosen, and what that leaves."""
 
-    def __init__(self, problem: Problem, proof: Proof | None = None) -> None:
+    def __init__(
+        self, problem: Problem, proof: Proof | None = None, *, within: range | None = None
+    ) -> None:
+        """`within` limits the walk to some requests that follow each other."""
         self.problem = problem
         self.stack: list[Frame] = []
         self.counts = [0] * len(problem.claims)
@@ -107,26 +111,28 @@ class Walk:
         # The last ask that would have put its claim over the limit of results.
         self.limited: Slate | None = None
         self._proof = proof
-        self._end = len(problem.requests)
+        self._within = within if within is not None else range(len(problem.requests))
         self._picks = 0
+        # What the frame on top of the stack has to be told when the walk goes on.
+        self._news: Ending | None = Ending.UNDECIDED
 
-    def run(self, dead_ends_max: int | None = None, *, within: range | None = None) -> Ending:
+    def run(self, dead_ends_max: int = _NO_END, *, steps_max: int = _NO_END) -> Ending:
         """
-        Walk until something is found, nothing is left, or there were too many dead ends.
+        Walk until something is found, nothing is left, or one of the limits is passed.
 
-        `within` limits the walk to some requests that follow each other.
+        A walk that is undecided goes on from there when it is run again; dead ends are those
+        of the whole walk, steps those of this run.
         """
-        if within is not None:
-            self._end = within.stop
-        ending = self._enter(within.start if within else 0)
-        while self.stack:
-            if ending is Ending.FOUND:
-                return ending
-            if dead_ends_max is not None and self.dead_ends > dead_ends_max:
-                self._unwind()
+        ending = self._news
+        if ending is Ending.UNDECIDED:
+            ending = self._enter(self._within.start)
+        stack, steps = self.stack, 0
+        while stack and ending is not Ending.FOUND:
+            if steps >= steps_max or self.dead_ends > dead_ends_max:
+                self._news = ending
                 return Ending.UNDECIDED
-            frame = self.stack[-1]
-            ending = self._resume(frame, ending)
+            steps += 1
+            ending = self._resume(stack[-1], ending)
         return Ending.FOUND if ending is Ending.FOUND else Ending.FAILED
 
     @property
@@ -145,7 +151,7 @@ class Walk:
 
     def _enter(self, request: int) -> Ending | None:
         problem = self.problem
-        if request == self._end:
+        if request == self._within.stop:
             return Ending.FOUND
         frame = Frame(problem.requests[request][0], -1)
         if self._proof is not None and self._proof.hopeless(self, frame):
@@ -386,12 +392,6 @@ class Walk:
         room = self.room(device)
         for index, need in enumerate(slate.needs.get(device, ())):
             room[index] -= change * need
-
-    def _unwind(self) -> None:
-        while self.stack:
-            frame = self.stack.pop()
-            if frame.chosen >= 0:
-                self._release(frame)
 
     def _note(self, slate: Slate) -> None:
         """Remember how far the walk came, for explanations."""
