@@ -13,6 +13,7 @@ be made stricter without locking objects that already exist.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -312,7 +313,16 @@ def _enumeration(schema: Schema, value: Any, place: _Place) -> Iterator[FieldPro
 
 
 def _equal(value: Any, allowed: Any) -> bool:
-    return isinstance(value, bool) == isinstance(allowed, bool) and bool(value == allowed)
+    """Whether two values are equal once the first has the type of the second, as Go converts."""
+    if isinstance(value, bool) or isinstance(allowed, bool):
+        return value is allowed
+    match value, allowed:
+        case float(), int():
+            return int(value) == allowed
+        case int(), str():
+            return 0 <= value <= sys.maxunicode and chr(value) == allowed
+        case _:
+            return bool(value == allowed)
 
 
 def _json(value: Any) -> str:
