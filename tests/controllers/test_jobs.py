@@ -1,0 +1,165 @@
+"""Jobs under any order of events and crashes: each pod is counted once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.controllers.scenes import is_true, job
+from tests.controllers.worlds import World
+
+from dryrack.client.endpoints import JOBS, PODS
+from dryrack.client.informer import Name
+from dryrack.controllers.jobs import completion
+from dryrack.controllers.jobs.tracking import index_text, parsed_indexes
+from dryrack.controllers.objects import is_deleted, is_terminal, status_of, uid_of
+from dryrack.controllers.workloads import is_active
+
+Raw = dict[str, Any]
+
+NAME = Name("default", "sum")
+
+
+class Play:
+    """A job, its controller, and pods that end as they are told."""
+
+    def __init__(self, **spec: Any) -> None:
+        self.world = World()
+        made = self.world.create(JOBS, job(NAME, **spec))
+        labels = {"batch.kubernetes.io/controller-uid": uid_of(made)}
+        template = made["spec"]["template"]
+        labelled = template | {"metadata": template["metadata"] | {"labels": labels}}
+        selected = {"selector": {"matchLabels": labels}, "template": labelled}
+        self.world.put(JOBS, made | {"spec": made["spec"] | selected})
+        self.ended: dict[str, str] = {}
+
+    @property
+    def job(self) -> Raw:
+        found = self.world.get(JOBS, NAME)
+        assert found is not None
+        return found
+
+    def control(self, up_to: int | None = None) -> int:
+        plan = completion.plan(self.job, self.world.all(PODS), self.world.now)
+        self.world.carry_out(plan.writes, up_to=up_to)
+        return len(plan.writes)
+
+    def end(self, phase: str) -> bool:
+        running = [pod for pod in self.world.all(PODS) if not is_terminal(pod)]
+        if not running:
+            return False
+        self.ended[uid_of(running[0])] = phase
+        self.world.put(PODS, running[0] | {"status": {"phase": phase}})
+        return True
+
+    def finish(self, phase: str) -> None:
+        for _ in range(200):
+            self.world.now += 1000
+            if not self.control() and not self.end(phase):
+                return
+        raise AssertionError("the job has no end")
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["control", "crash", "good", "bad", "later"]), st.integers(0, 4)),
+    max_size=40,
+)
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(0, 4),
+    STEPS,
+    st.sampled_from(["Succeeded", "Failed"]),
+)
+def test_every_pod_is_counted_once(
+    completions: int, parallelism: int, limit: int, steps: list[tuple[str, int]], end: str
+) -> None:
+    """The numbers of a finished job are those of the pods that ended, however it went."""
+    play = Play(completions=completions, parallelism=parallelism, backoffLimit=limit)
+    for word, number in steps:
+        do(play, word, number)
+        active = [pod for pod in play.world.all(PODS) if is_active(pod)]
+        assert len(active) <= parallelism
+    play.finish(end)
+    status = status_of(play.job)
+    good = sum(phase == "Succeeded" for phase in play.ended.values())
+    bad = sum(phase == "Failed" for phase in play.ended.values())
+
+    assert status.get("succeeded", 0) == good
+    assert status.get("failed", 0) == bad
+    assert is_true(play.job, "Complete") == (good >= completions and bad <= limit)
+    assert is_true(play.job, "Complete") != is_true(play.job, "Failed")
+    assert status["uncountedTerminatedPods"] == {}
+
+
+def do(play: Play, word: str, number: int) -> None:
+    match word:
+        case "control":
+            play.control()
+        case "crash":
+            play.control(up_to=number)
+        case "good":
+            play.end("Succeeded")
+        case "bad":
+            play.end("Failed")
+        case "later":
+            play.world.now += number * 10
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 5), st.integers(1, 3), STEPS)
+def test_each_index_succeeds_once(
+    completions: int, parallelism: int, steps: list[tuple[str, int]]
+) -> None:
+    """An indexed job ends with every index done, and none twice at a time."""
+    play = Play(
+        completions=completions,
+        parallelism=parallelism,
+        completionMode="Indexed",
+        backoffLimit=100,
+    )
+    for word, number in steps:
+        do(play, word, number)
+    play.finish("Succeeded")
+
+    assert status_of(play.job)["completedIndexes"] == index_text(frozenset(range(completions)))
+    assert is_true(play.job, "Complete")
+
+
+@given(st.frozensets(st.integers(0, 40)))
+def test_indexes_are_written_and_read(indexes: frozenset[int]) -> None:
+    """Runs of numbers are written short and read back the same."""
+    assert parsed_indexes(index_text(indexes)) == indexes
+
+
+def test_a_suspended_job_has_no_pods() -> None:
+    """Suspending deletes what runs; resuming starts again."""
+    play = Play(completions=2, parallelism=2, suspend=True)
+    play.control()
+    assert play.world.all(PODS) == []
+    assert is_true(play.job, "Suspended")
+    play.world.put(JOBS, play.job | {"spec": play.job["spec"] | {"suspend": False}})
+    play.control()
+    assert len(play.world.all(PODS)) == 2
+    play.world.put(JOBS, play.job | {"spec": play.job["spec"] | {"suspend": True}})
+    play.control()
+    assert all(is_deleted(pod) for pod in play.world.all(PODS))
+
+
+def test_a_finished_job_goes_when_its_time_is_over() -> None:
+    """`ttlSecondsAfterFinished` counts from the end."""
+    play = Play(completions=1, ttlSecondsAfterFinished=100)
+    play.control()
+    play.end("Succeeded")
+    while not is_true(play.job, "Complete"):
+        assert play.control()
+    waiting = completion.plan(play.job, play.world.all(PODS), play.world.now + 50)
+    over = completion.plan(play.job, play.world.all(PODS), play.world.now + 101)
+
+    assert waiting.writes == ()
+    assert waiting.again_seconds == 50
+    assert [type(each).__name__ for each in over.writes] == ["Delete"]

@@ -1,0 +1,188 @@
+"""The life of a pod, under every order of events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dryrack.controllers.pods.lifecycle import (
+    Deleted,
+    Effect,
+    Event,
+    Exited,
+    Passed,
+    Prepared,
+    Remove,
+    Role,
+    Run,
+    Running,
+    Waiting,
+    WakeAt,
+    step,
+)
+from dryrack.controllers.pods.rendering import new_run, phase_of, render, resume
+
+Raw = dict[str, Any]
+
+START = 1_800_000_000.0
+SECONDS = st.sampled_from(["0", "1", "7", "30", "x", "-1", "nan"])
+ANNOTATIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        f"dryrack.dev/{word}": values
+        for word, values in {
+            "start-seconds": SECONDS,
+            "init-seconds": SECONDS,
+            "ready-seconds": SECONDS,
+            "run-seconds": SECONDS,
+            "stop-seconds": SECONDS,
+            "exit-code": st.sampled_from(["0", "1", "256"]),
+            "failures": st.sampled_from(["0", "2"]),
+            "waiting": st.sampled_from(["", "ImagePullBackOff"]),
+        }.items()
+    },
+)
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Raw:
+    sidecars = draw(st.lists(st.booleans(), max_size=3))
+    first = [
+        {"name": f"i{number}", "image": "i"} | ({"restartPolicy": "Always"} if sidecar else {})
+        for number, sidecar in enumerate(sidecars)
+    ]
+    count = draw(st.integers(1, 3))
+    spec = {
+        "restartPolicy": draw(st.sampled_from(["Always", "OnFailure", "Never"])),
+        "initContainers": first,
+        "containers": [{"name": f"c{number}", "image": "c"} for number in range(count)],
+    }
+    metadata = {"name": "p", "uid": "u", "annotations": draw(ANNOTATIONS)}
+    return {"metadata": metadata, "spec": spec}
+
+
+SCRIPTS = st.lists(
+    st.tuples(st.sampled_from(["prepare", "pass", "pass", "delete"]), st.integers(0, 400)),
+    max_size=20,
+)
+
+
+def drive(pod: Raw, script: list[tuple[str, int]]) -> list[tuple[Event, Run, tuple[Effect, ...]]]:
+    run, now, found = new_run(pod, START), START, []
+    for word, seconds in script:
+        now += seconds
+        event: Event = (
+            Prepared(now)
+            if word == "prepare"
+            else Deleted(now, 30.0)
+            if word == "delete"
+            else Passed(now)
+        )
+        run, effects = step(run, event)
+        found.append((event, run, effects))
+    return found
+
+
+@given(pods(), SCRIPTS)
+def test_time_only_goes_forward(pod: Raw, script: list[tuple[str, int]]) -> None:
+    """Nothing happens in the future, every wake-up is ahead, and no change is before another."""
+    last = START
+    for event, run, effects in drive(pod, script):
+        assert last <= run.at <= max(event.at, last)
+        last = run.at
+        assert all(each.when > event.at for each in effects if isinstance(each, WakeAt))
+
+
+@given(pods(), SCRIPTS)
+def test_nothing_runs_before_its_turn(pod: Raw, script: list[tuple[str, int]]) -> None:
+    """No main container starts before all init containers are done, none before the devices."""
+    for _, run, _ in drive(pod, script):
+        begun = [each for each in run.containers if not isinstance(each.state, Waiting)]
+        if run.prepared_at is None:
+            assert begun == []
+        if any(each.role is Role.MAIN for each in begun):
+            inits = [each for each in run.containers if each.role is Role.INIT]
+            assert all(isinstance(each.state, Exited) for each in inits)
+
+
+@given(pods(), SCRIPTS)
+def test_the_policy_decides_about_restarts(pod: Raw, script: list[tuple[str, int]]) -> None:
+    """Never means never; success is final unless the policy is Always."""
+    for _, run, _ in drive(pod, script):
+        for container in run.mains:
+            if run.restart_policy == "Never":
+                assert container.restarts == 0
+            if run.restart_policy == "OnFailure" and container.last is not None:
+                assert container.last.code != 0
+
+
+@given(pods(), SCRIPTS)
+def test_a_pod_is_removed_only_when_it_is_deleted_and_still(
+    pod: Raw, script: list[tuple[str, int]]
+) -> None:
+    """`Remove` follows a deletion, when nothing runs; and within the grace it comes."""
+    deleted_at: float | None = None
+    for event, run, effects in drive(pod, script):
+        if isinstance(event, Deleted) and deleted_at is None:
+            deleted_at = event.at
+        is_removed = Remove() in effects
+        if is_removed:
+            assert deleted_at is not None
+            assert not any(isinstance(each.state, Running) for each in run.containers)
+        if deleted_at is not None and event.at >= deleted_at + 30:
+            assert is_removed
+
+
+@given(pods(), SCRIPTS)
+def test_waking_up_early_changes_nothing(pod: Raw, script: list[tuple[str, int]]) -> None:
+    """It does not matter how often a run is told that time passes."""
+    often: list[tuple[str, int]] = []
+    for word, seconds in script:
+        half = seconds // 2
+        often += [("pass", half), (word, seconds - half)]
+    rare, dense = drive(pod, script), drive(pod, often)
+
+    assert not script or rare[-1][1] == dense[-1][1]
+
+
+@given(pods(), SCRIPTS)
+def test_a_run_goes_on_from_its_status(pod: Raw, script: list[tuple[str, int]]) -> None:
+    """What a status tells is what was written: phase, containers, restarts."""
+    for _, run, _ in drive(pod, script):
+        status = render(run, pod, address="10.64.0.1", host="10.0.0.1")
+        again = resume(pod | {"status": status}, START)
+
+        assert [(each.name, each.state, each.restarts) for each in again.containers] == [
+            (each.name, each.state, each.restarts) for each in run.containers
+        ]
+        if run.stops_at is None:
+            assert phase_of(again) == phase_of(run) == status["phase"]
+
+
+@given(pods(), SCRIPTS)
+def test_rendering_is_stable(pod: Raw, script: list[tuple[str, int]]) -> None:
+    """A status that was written is not written again while nothing changes."""
+    status: Raw = {}
+    for event, run, _ in drive(pod, script):
+        status = render(run, pod | {"status": status}, address="10.64.0.1", host="10.0.0.1")
+        later, _ = step(run, Passed(event.at))
+        again = render(later, pod | {"status": status}, address="10.64.0.1", host="10.0.0.1")
+
+        assert again == status
+
+
+def test_a_pod_completes_by_itself() -> None:
+    """With restartPolicy Never and no word about it, a pod runs for a while and succeeds."""
+    pod = {
+        "metadata": {"name": "p", "uid": "u"},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c"}]},
+    }
+    run, effects = step(new_run(pod, START), Prepared(START))
+
+    assert phase_of(run) == "Running"
+    assert effects == (WakeAt(START + 5.0),)
+    run, effects = step(run, Passed(START + 5.0))
+    assert phase_of(run) == "Succeeded"
+    assert effects == ()
