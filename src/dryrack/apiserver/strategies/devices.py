@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.status import bad_request
+from dryrack.apiserver.strategies.gostructs import shown_as_struct
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
 from dryrack.cel.admission import SelectorChecker
 from dryrack.kinds import resource
@@ -51,16 +52,21 @@ class DeviceStrategy(PlainStrategy):
         if kind == "ResourceSlice":
             self.selectable_fields = ("spec.nodeName", "spec.driver")
             self.field_refusal = "field label not supported for {gvk}: {label}"
-        self.updates_unconditionally = kind != "DeviceTaintRule"
+        # Taint rules are too new for v1; they are stored as they come.
+        self._is_in_v1 = kind != "DeviceTaintRule"
+        self.updates_unconditionally = self._is_in_v1
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return with_defaults(obj, now=write.now)
 
     def to_storage(self, obj: Raw) -> Raw:
-        return to_v1(obj)
+        return to_v1(obj) if self._is_in_v1 else obj
 
     def from_storage(self, obj: Raw) -> Raw:
-        return obj if self._api_version == V1 else from_v1(obj, self._api_version)
+        return self._served(obj) if self._is_in_v1 else obj
+
+    def _served(self, document: Raw) -> Raw:
+        return document if self._api_version == V1 else from_v1(document, self._api_version)
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         kept = self._enabled(self._without_status(obj), None, write)
@@ -77,16 +83,17 @@ class DeviceStrategy(PlainStrategy):
         typed = self._typed(document)
         for warning in warnings(typed):
             write.warn(warning)
-        return validate(
+        found = validate(
             typed,
             expressions=_CHECKER,
             namespace_labels=_namespace_labels(write),
             document=document,
         )
+        return [shown_as_struct(each) for each in found]
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
-            return self._enabled(_without_lost_devices(status_only(obj, old)), old, write)
+            return self._enabled(_without_lost_devices(status_only(obj, old), old), old, write)
         kept = keep_status(obj, old) if self.has_status else obj
         kept = self._enabled(kept, old, write)
         if not self._counts_generations:
@@ -97,7 +104,7 @@ class DeviceStrategy(PlainStrategy):
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         document = to_v1(obj)
-        return validate(
+        found = validate(
             self._typed(document),
             old=self._typed(to_v1(old)),
             subresource=write.subresource,
@@ -105,6 +112,7 @@ class DeviceStrategy(PlainStrategy):
             namespace_labels=_namespace_labels(write),
             document=document,
         )
+        return [shown_as_struct(each) for each in found]
 
     def _enabled(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         """Without the fields that the gates of the reference release leave out."""
@@ -114,7 +122,7 @@ class DeviceStrategy(PlainStrategy):
         dropped = drop_disabled(typed, before, subresource=write.subresource)
         if not dropped.fields:
             return obj
-        return self.from_storage(changed(document, typed, dropped.obj))
+        return self._served(changed(document, typed, dropped.obj))
 
     def _typed(self, document: Raw) -> Validated:
         try:
@@ -138,11 +146,23 @@ def _namespace_labels(write: Write) -> Mapping[str, str] | None:
     return labels
 
 
-def _without_lost_devices(claim: Raw) -> Raw:
-    """A claim tells the status of devices that it has; those of others go with the allocation."""
+def _without_lost_devices(claim: Raw, old: Raw) -> Raw:
+    """What a claim tells of devices goes with them when they are given back."""
     status = claim.get("status") or {}
     told = status.get("devices")
-    if not told or status.get("allocation"):
+    lost = _devices_of(old) - _devices_of(claim)
+    if not told or not lost:
         return claim
+    left = [each for each in told if _device_of(each) not in lost]
     kept = {key: value for key, value in status.items() if key != "devices"}
-    return {**claim, "status": kept}
+    return {**claim, "status": kept | ({"devices": left} if left else {})}
+
+
+def _devices_of(claim: Raw) -> set[tuple[str, ...]]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    results = (allocation.get("devices") or {}).get("results") or ()
+    return {_device_of(each) for each in results}
+
+
+def _device_of(named: Raw) -> tuple[str, ...]:
+    return tuple(named.get(key) or "" for key in ("driver", "pool", "device", "shareID"))
