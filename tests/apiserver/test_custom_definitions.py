@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -164,12 +165,25 @@ def test_a_definition_waits_for_the_finalizers_of_its_objects(plane: _Plane) -> 
     plane.ask("DELETE", f"{_DEFINITIONS}/gadgets.example.com")
 
     assert plane.ask("GET", f"{_DEFINITIONS}/gadgets.example.com")[0] == 200
+    late = {**gadget, "metadata": {"name": "late"}}
+    assert plane.ask("POST", "/apis/example.com/v1/gadgets", late)[0] == 405
     released = plane.ask(
         "PATCH", "/apis/example.com/v1/gadgets/g", {"metadata": {"finalizers": None}}
     )
     assert released[0] == 200
     assert plane.ask("GET", "/apis/example.com/v1/gadgets/g")[0] == 404
     assert plane.ask("GET", f"{_DEFINITIONS}/gadgets.example.com")[0] == 404
+
+
+def test_conversion_webhooks_are_warned_of() -> None:
+    """A definition that asks for a webhook is taken, and told that nobody will call it."""
+    warnings: list[str] = []
+    strategy = DefinitionStrategy()
+    body = _definition("gadgets", "Gadget")
+    body["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "x"}}}
+    strategy.admit(strategy.default(body, _WRITE), None, replace(_WRITE, warn=warnings.append))
+
+    assert ["webhooks are not called" in warning for warning in warnings] == [True]
 
 
 def test_the_scale_of_a_custom_kind_can_be_read_and_written(plane: _Plane) -> None:

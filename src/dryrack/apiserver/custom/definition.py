@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_NO_WEBHOOKS = (
+    "spec.conversion.strategy: webhooks are not called by this server; "
+    "between versions nothing changes but the name of the version, as with strategy None"
+)
 # The name follows from the contents, and is judged together with them.
 _NAMING = Naming(path_segment, None)
 
@@ -49,6 +53,11 @@ class DefinitionStrategy(PlainStrategy):
             "conversion": spec.get("conversion") or {"strategy": "None"},
         }
         return {**obj, "spec": filled, "status": _status(obj, filled)}
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        if (obj["spec"].get("conversion") or {}).get("strategy") == "Webhook":
+            write.warn(_NO_WEBHOOKS)
+        return obj
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         stored = obj["status"].get("storedVersions")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.columns import shape_of_columns
@@ -12,9 +13,11 @@ from dryrack.apiserver.custom.scale import ScalePaths
 from dryrack.apiserver.custom.scaling import scale_subresource
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.registry import STATUS, Resource, Subresource
+from dryrack.apiserver.status import Status
 from dryrack.apiserver.versions import version_order
 
 if TYPE_CHECKING:
+    from dryrack.apiserver.calls import Call
     from dryrack.apiserver.tables.columns import Shape
 
 Raw = dict[str, Any]
@@ -33,6 +36,17 @@ def resources_of(definition: Raw) -> list[tuple[Resource, Shape]]:
         for version in versions
         if version.get("served")
     ]
+
+
+def without_creation(resource: Resource) -> Resource:
+    """A resource whose objects are being deleted, so that no new ones are taken."""
+
+    async def refuse(call: Call) -> Status:
+        subject = call.target.resource.as_resource
+        message = "create not allowed while custom resource definition is terminating"
+        return Status(405, "MethodNotAllowed", message, subject.details())
+
+    return replace(resource, handlers={**resource.handlers, "create": refuse})
 
 
 def _resource(spec: Raw, version: Raw, kept: Raw) -> Resource:

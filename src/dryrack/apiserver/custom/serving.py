@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.acceptance import settled
 from dryrack.apiserver.custom.definition import CLEANUP, condition_of
-from dryrack.apiserver.custom.resources import resources_of
+from dryrack.apiserver.custom.resources import resources_of, without_creation
 from dryrack.apiserver.deletion import DeleteOptions
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.writing import Order, Proposal
@@ -57,6 +57,7 @@ class CustomKinds:
         server.store.subscribe(STORAGE, self._on_definition)
         for stored in server.store.list(STORAGE, None)[0]:
             self._serve(stored.object)
+        self._come_back()
 
     def _on_definition(self, event: Event) -> None:
         name = event.stored.key.name
@@ -91,6 +92,8 @@ class CustomKinds:
         self._served[name] = tuple(resource for resource, _ in made)
         for resource, shape in made:
             self._shapes[resource.storage, resource.version] = shape
+        if "deletionTimestamp" in definition["metadata"]:
+            self._served[name] = tuple(without_creation(each) for each in self._served[name])
         registry.add(*self._served[name])
 
     def _resources_of(self, definition: Raw) -> list[tuple[Resource, Shape]]:
