@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of
 from tests.apiserver.go_oracle import ask
+from tests.apiserver.replay import embedded_server
 
+from dryrack.apiserver import bodies
 from dryrack.apiserver.patching import (
     JSON_PATCH,
     MERGE_PATCH,
@@ -39,6 +41,7 @@ VALUES = st.recursive(
 )
 OBJECTS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
 ORACLE_CASES = 2_000
+APPLY = "application/apply-patch+yaml"
 
 
 def by_json(live: dict[str, Any], *operations: Any) -> Any:
@@ -136,6 +139,40 @@ def test_copies_of_copies_have_an_end() -> None:
     made = by_json({"a": ["x" * 1000]}, *copies[:0], *grown)
 
     assert isinstance(made, PatchProblem)
+
+
+@pytest.mark.parametrize("media_type", [JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY])
+def test_no_depth_of_a_patch_takes_the_server_down(media_type: str) -> None:
+    """It is refused, or told to be of the wrong type."""
+    server = embedded_server()
+    server.make_namespace("n")
+    path = "/api/v1/namespaces/n/configmaps"
+    made = b'{"metadata": {"name": "a"}, "data": {"x": "1"}}'
+    server.send("POST", path, headers={"Content-Type": "application/json"}, content=made)
+    for depth in (10, 190, 250, 500, 990, 20_000):
+        value = '{"a":' * depth + "1" + "}" * depth
+        patch = f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{value}}}'
+        if media_type == JSON_PATCH:
+            patch = f'[{{"op":"add","path":"/data/y","value":{value}}}]'
+        headers = {"Content-Type": media_type}
+        status, _, body = server.send(
+            "PATCH", f"{path}/a?fieldManager=m", headers=headers, content=patch.encode()
+        )
+
+        assert json.loads(body)["kind"] == "Status"
+        assert status in (400, 422, 500)
+    server.close()
+
+
+def test_a_json_patch_cannot_nest_an_object_without_end() -> None:
+    """Copies into what was copied are deeper than any body; the result counts."""
+    inward = [
+        {"op": "copy", "from": "/metadata/labels", "path": "/metadata/labels/" + "a/" * level + "a"}
+        for level in (0, 1, 3, 7, 15, 31, 63, 127)
+    ]
+    made = by_json({"metadata": {"labels": {}}}, *inward)
+
+    assert bodies.is_too_deep(made)
 
 
 # JSON merge patch

@@ -143,6 +143,9 @@ class AllPatches:
         made = patched(current, patch.body, content_type=patch.media_type, schema=schema)
         if isinstance(made, PatchProblem):
             raise StatusError(Status(made.code, made.reason, made.message, made.details))
+        if patch.media_type == JSON_PATCH and bodies.is_too_deep(made.object):
+            # By adding and copying into what is there an object could grow without end.
+            raise bad_request("exceeded max depth")
         shown = _shown(made.object, current, patch)
         if not isinstance(made.object, dict):
             raise invalid_patch(shown(), bodies.no_object(made.object))

@@ -15,7 +15,7 @@ from dryrack.apiserver.calls import Answer, Call, Reply, Target
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.rendering import response, status_response, warned
 from dryrack.apiserver.seams import Seams
-from dryrack.apiserver.status import Status, StatusError, Success, forbidden
+from dryrack.apiserver.status import Status, StatusError, Success, bad_request, forbidden
 from dryrack.apiserver.verbs import Verbs
 from dryrack.apiserver.writing import StoreLookup
 from dryrack.base.ports import Chance
@@ -58,6 +58,11 @@ class ApiServer:
             if isinstance(route, paths.Elsewhere):
                 return await self._page(request)
             return await self._answer(request, route)
+        except RecursionError:
+            # A schema that refers to itself takes more of the stack than the depth of a body.
+            return status_response(
+                bad_request("exceeded max depth").status, _wanted_or_plain(request)
+            )
         except StatusError as error:
             refused = status_response(error.status, _wanted_or_plain(request))
             # A response to HEAD has no body, whatever it would have been.
