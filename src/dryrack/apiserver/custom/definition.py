@@ -55,7 +55,8 @@ class DefinitionStrategy(PlainStrategy):
         return {**obj, "spec": filled, "status": _status(obj, filled)}
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
-        if (obj["spec"].get("conversion") or {}).get("strategy") == "Webhook":
+        conversion = obj["spec"].get("conversion") or {}
+        if conversion.get("strategy") == "Webhook" and conversion.get("webhook"):
             write.warn(_NO_WEBHOOKS)
         return obj
 
