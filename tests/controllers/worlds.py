@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.objects import finalizers_of, is_deleted, uid_of
-from dryrack.controllers.writes import Create, Delete, Patch, Report, Update, Write
+from dryrack.controllers.writes import Apply, Create, Delete, Patch, Report, Update, Write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +85,10 @@ class World:
                 self._patch(write)
             case Delete():
                 self._delete(write)
+            case Apply(endpoint, obj):
+                current = self._current(endpoint, name_of(obj), "", "")
+                status = (current.get("status") or {}) | obj["status"]
+                self.put(endpoint, current | {"status": status})
             case _:
                 raise AssertionError(f"the world does not know {write}")
 

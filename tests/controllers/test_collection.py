@@ -1,0 +1,110 @@
+"""Garbage collection never touches what has an owner, and never guesses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dryrack.client.endpoints import PODS, REPLICA_SETS
+from dryrack.client.informer import Name
+from dryrack.controllers.dependents.collection import Fate, plan
+from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item
+from dryrack.controllers.writes import Delete, Patch
+
+Raw = dict[str, Any]
+
+
+def item(
+    uid: str, *owners: str, finalizers: tuple[str, ...] = (), is_deleted: bool = False
+) -> Item:
+    references = tuple({"uid": each, "blockOwnerDeletion": True} for each in owners)
+    name = Name("default", uid)
+    return Item(PODS, name, uid, "7", references, finalizers, is_deleted)
+
+
+@given(st.lists(st.sampled_from(Fate), min_size=1, max_size=4))
+def test_only_what_has_lost_every_owner_goes(fates: list[Fate]) -> None:
+    """One living or unknown owner is enough to stay."""
+    owners = [f"o{number}" for number in range(len(fates))]
+    found = plan(item("x", *owners), dict(zip(owners, fates, strict=True)), ())
+    deletes = [each for each in found.writes if isinstance(each, Delete)]
+
+    assert bool(deletes) == all(each in (Fate.GONE, Fate.WAITING) for each in fates)
+    assert all(each.uid == "x" and each.revision == "7" for each in deletes)
+
+
+def test_lost_owners_are_forgotten_while_others_live() -> None:
+    """References to owners that are gone are taken away, and nothing else."""
+    (write,) = plan(item("x", "a", "b"), {"a": Fate.GONE, "b": Fate.SOLID}, ()).writes
+
+    assert isinstance(write, Patch)
+    left = write.patch["metadata"]["ownerReferences"]
+    assert [each["uid"] for each in left] == ["b"]
+
+
+def test_an_owner_waits_for_blocking_dependents() -> None:
+    """In the foreground the finalizer stays until no blocking dependent is left."""
+    owner = item("o", finalizers=(FOREGROUND, "other"), is_deleted=True)
+
+    assert plan(owner, {}, [item("x", "o")]).writes == ()
+    (write,) = plan(owner, {}, ()).writes
+    assert isinstance(write, Patch)
+    assert write.patch["metadata"]["finalizers"] == ["other"]
+
+
+def test_orphans_are_set_free_first() -> None:
+    """With orphaning, dependents lose the reference; then the owner loses its finalizer."""
+    owner = item("o", finalizers=(ORPHAN,), is_deleted=True)
+    (freed,) = plan(owner, {}, [item("x", "o", "p")]).writes
+    (gone,) = plan(owner, {}, ()).writes
+
+    assert isinstance(freed, Patch)
+    assert freed.name == Name("default", "x")
+    assert [each["uid"] for each in freed.patch["metadata"]["ownerReferences"]] == ["p"]
+    assert isinstance(gone, Patch)
+    assert gone.patch["metadata"]["finalizers"] is None
+
+
+def test_foreground_deletion_goes_down_the_tree() -> None:
+    """A dependent that is itself an owner is deleted in the foreground, too."""
+    (write,) = plan(item("x", "o"), {"o": Fate.WAITING}, [item("y", "x")]).writes
+
+    assert isinstance(write, Delete)
+    assert write.propagation == "Foreground"
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=2), st.booleans()),
+        max_size=30,
+    )
+)
+def test_the_graph_knows_the_dependents(script: list[tuple[int, list[int], bool]]) -> None:
+    """After any changes, the dependents of a uid are those whose last state names it."""
+    graph, truth = Graph(), dict[str, Item]()
+    for number, owners, is_removed in script:
+        uid = f"u{number}"
+        if is_removed:
+            graph.remove(uid)
+            truth.pop(uid, None)
+        else:
+            truth[uid] = item(uid, *(f"u{each}" for each in owners))
+            graph.put(truth[uid])
+    for number in range(6):
+        uid = f"u{number}"
+        expected = [
+            each.uid for each in truth.values() if any(o["uid"] == uid for o in each.owners)
+        ]
+        assert [each.uid for each in graph.dependents(uid)] == sorted(expected)
+
+
+def test_kinds_are_kept_apart() -> None:
+    """An item keeps the kind under which it is written."""
+    graph = Graph()
+    graph.put(Item(REPLICA_SETS, Name("a", "b"), "r", "1", (), (), is_deleted=False))
+    found = graph.get("r")
+
+    assert found is not None
+    assert found.endpoint is REPLICA_SETS
