@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of
+from tests.apiserver.generate_patches import case
 from tests.apiserver.go_oracle import ask
 from tests.apiserver.replay import embedded_server
 
@@ -22,6 +23,7 @@ from dryrack.apiserver.patching import (
     STRATEGIC_MERGE_PATCH,
     Patched,
     PatchProblem,
+    json_patch,
     merge_patch,
     patched,
     strategic,
@@ -316,3 +318,24 @@ def test_strategic_merges_are_those_of_kubernetes() -> None:
             made = {"error": str(error)}  # type: ignore[dict-item]  # one of the two, as answered
 
         assert made == answer, f"seed {seed}"
+
+
+@pytest.mark.real
+def test_json_patches_and_merge_patches_are_those_of_the_server() -> None:
+    """The same object, or refused by both; the server does not tell why."""
+    cases = [case(seed) for seed in range(ORACLE_CASES)]
+
+    for seed, (asked, answer) in enumerate(zip(cases, ask("patches", cases), strict=True)):
+        try:
+            made = _patched(asked)
+        except PatchError:
+            made = None
+
+        object_text = json.dumps(answer.get("object"), sort_keys=True)
+        assert made == (None if "error" in answer else object_text), f"seed {seed}"
+
+
+def _patched(asked: dict[str, Any]) -> str:
+    live, patch = asked["live"], asked["patch"]
+    made = merge_patch.merged(live, patch) if asked["merge"] else json_patch.apply(live, patch)
+    return json.dumps(made, sort_keys=True)
