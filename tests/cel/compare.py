@@ -169,6 +169,9 @@ def _evaluated(program: Program, device: Device) -> Verdict:
     except EvaluationError as error:
         fast = _outcome(error)
     assert fast == counted, f"matches says {fast}, matches_with_cost says {counted}"
+    exact, exact_cost = program.matches_exactly(device)
+    judged = f"matches_exactly says {_outcome(exact)} at {exact_cost}, not at {actual_cost}"
+    assert (_outcome(exact), exact_cost) == (counted, actual_cost), judged
     match, error_text = counted
     return Verdict(
         cost=program.max_cost, match=match, match_error=error_text, actual_cost=actual_cost

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,9 +86,16 @@ def _used(program: cel.Program, device: cel.Device) -> bool | str:
         return error.message
 
 
-def _exact(program: cel.Program, device: cel.Device) -> bool | str:
-    verdict, _cost = program.matches_with_cost(device)
-    return verdict.message if isinstance(verdict, cel.EvaluationError) else verdict
+def _outcome(judged: tuple[bool | cel.EvaluationError, int]) -> tuple[bool | str, int]:
+    verdict, cost = judged
+    return (verdict.message if isinstance(verdict, cel.EvaluationError) else verdict), cost
+
+
+def _assert_tiers_agree(program: cel.Program, device: cel.Device) -> None:
+    exact = _outcome(program.matches_exactly(device))
+
+    assert _outcome(program.matches_with_cost(device)) == exact
+    assert _used(program, device) == exact[0]
 
 
 @settings(max_examples=400, deadline=None)
@@ -101,27 +107,47 @@ def test_every_tier_gives_the_same_answer(
     program = cel.compile_expression(text, env)
 
     if isinstance(program, cel.Program):
-        assert _used(program, device) == _exact(program, device)
+        _assert_tiers_agree(program, device)
+
+
+@settings(max_examples=400, deadline=None)
+@given(_EXPRESSIONS, _devices(), st.sampled_from(ENVIRONMENTS))
+def test_what_counts_gives_the_same_answer(
+    text: str, device: cel.Device, env: cel.Environment
+) -> None:
+    """An expression that could be expensive has the verdict, error and cost of the exact tier."""
+    program = cel.compile_expression(f"lists.range(3 + 0).map(r, {text}).all(r, r)", env)
+
+    if isinstance(program, cel.Program):
+        assert program.max_cost > 20_000
+        _assert_tiers_agree(program, device)
 
 
 _LOOPS = (
     "lists.range(1000).all(x, lists.range(1000).all(y, {body}))",
+    "lists.range(1000).all(x, lists.range(1000).all(y, z, {body}))",
     "lists.range(2000).map(x, lists.range(500).filter(y, {body})).size() == 2000",
     "lists.range(1000).exists_one(x, lists.range(1000).exists(y, {body}))",
+    "lists.range(1000).transformMap(x, y, {body}).size() == 1000",
 )
-_BODIES = ("x + y >= 0", "x * y < 0", "x - y == 1001", "y > x ? true : false", "[x, y][0] >= 0")
+_BODIES = (
+    "x + y >= 0", "x * y < 0", "x - y == 1001", "y > x ? true : false", "[x, y][0] >= 0",
+    "[[x], [y], [x, y]].size() == 3", "x in [1, 2, 3] || [y][0] == y", '"abcabcabc".contains("d")',
+    '("aaaaaaaaaaaaaaaaaaaaaaa" + string(x)).matches("b+c+d+e+")', "sets.contains([x], [y])",
+    "[x, y].distinct().size() > 0", "has(device.attributes.nothing) || [x] == [y]",
+    "lists.range(x).size() == x",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("loop", "body"), [(_LOOPS[i % len(_LOOPS)], body) for i, body in enumerate(_BODIES)]
-)
-def test_what_counts_agrees_with_the_exact_tier(loop: str, body: str) -> None:
-    """An expression that may exceed the limit ends the same way in generated code."""
-    program = cel.compile_expression(loop.format(body=body), ENVIRONMENTS[0])
-    device = cel.Device("gpu.example.com", {}, {}, None)
+@settings(max_examples=60, deadline=None)
+@given(st.integers(997_000, 1_000_050), st.sampled_from(_LOOPS), st.sampled_from(_BODIES))
+def test_what_counts_ends_where_the_exact_tier_ends(spent: int, loop: str, body: str) -> None:
+    """At the limit, the cost is that of the step at which the exact tier stops."""
+    text = f"lists.range({spent}).size() >= 0 && {loop.format(body=body)}"
+    program = cel.compile_expression(text, ENVIRONMENTS[0])
 
     assert isinstance(program, cel.Program)
-    assert _used(program, device) == _exact(program, device)
+    _assert_tiers_agree(program, cel.Device("gpu.example.com", {}, {}, None))
 
 
 def test_ordinary_selectors_have_generated_code() -> None:

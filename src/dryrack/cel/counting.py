@@ -1,16 +1,19 @@
 """
-The counting tier: for expressions that may exceed the cost limit.
+The counting tier: for expressions that may be expensive.
 
 It is the exact tier written out as Python statements with one counter. Without errors, and
 without the few steps that leave something behind on the exact tier's stack, the price of a
 step follows from its arguments alone, so no stack is needed. Whatever raises, other than the
-limit itself, is left to the exact tier; the limit, once exceeded, is exceeded there too,
-because cost only ever rises.
+limit itself, is left to the exact tier.
+
+Cost only ever rises, so it is added up and compared with the limit once for many steps. If it
+is too high then, the steps are gone through again, one by one, for the one at which the exact
+tier stops.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dryrack.cel import attributes as paths
 from dryrack.cel import interpreter as steps
@@ -21,16 +24,18 @@ from dryrack.cel.emission import (
     look_up_or_raise,
     presence_or_raise,
 )
-from dryrack.cel.folds import iterate_dyn_or_raise, plain_or_raise
+from dryrack.cel.folds import entries_or_raise, iterate_dyn_or_raise, plain_or_raise
 from dryrack.cel.functions.arithmetic import OPERATORS
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.runtime_cost import COST_LIMIT, LIST_COST, CostLimitExceededError, costs_one
-from dryrack.cel.values import INT_MAX, INT_MIN, MutableList, MutableMap, Value
+from dryrack.cel.values import INT_MAX, INT_MIN, MutableList, MutableMap, Value, encode_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.cel.attributes import Attribute, Qualifier, Step
+
+    Counted: TypeAlias = Callable[[Value], tuple[Value, int]]
 
 _INT_OPERATORS = {"_+_": "+", "_-_": "-", "_*_": "*"}
 _ORDERS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
@@ -38,9 +43,9 @@ _ORDERS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
 _DEPTH_MAX = 60
 
 
-def count(step: Step) -> Callable[[Value], Value] | None:
+def count(step: Step) -> Counted | None:
     """
-    Make a function from the variable `device` to the result; None if it cannot be.
+    Make a function from the variable `device` to the result and its cost; None if it cannot be.
 
     It raises `CostLimitExceededError` if that is the end of it, and anything else to say that
     the exact tier must be asked.
@@ -50,17 +55,24 @@ def count(step: Step) -> Callable[[Value], Value] | None:
         result = writer.step(step)
         writer.flush()
         body = "\n".join(writer.lines)
-        source = (
-            f"def counted(device):\n k = 0\n{body}\n"
-            f" if k > {COST_LIMIT}: raise over\n return {result}\n"
-        )
+        source = f"def counted(device):\n k = 0\n{body}\n return {result}, k\n"
         code = compile(source, "<selector>", "exec")
     except (Unsupported, SyntaxError, MemoryError, RecursionError):
         return None
-    namespace: dict[str, Any] = {**writer.names.constants, "over": CostLimitExceededError}
+    namespace: dict[str, Any] = {**writer.names.constants, "over": _over}
     exec(code, namespace)
-    made: Callable[[Value], Value] = namespace["counted"]
+    made: Counted = namespace["counted"]
     return made
+
+
+def _over(total: int, *prices: int) -> CostLimitExceededError:
+    """The end of an evaluation whose last steps had these prices, and cost too much in all."""
+    cost = total - sum(prices)
+    for price in prices:
+        cost += price
+        if cost > COST_LIMIT:
+            break
+    return CostLimitExceededError(cost)
 
 
 def _are_integers(args: list[str]) -> str:
@@ -81,15 +93,21 @@ def _finished(value: Value) -> Value:
     return dict(value) if type(value) is MutableMap else value
 
 
+def _sum(prices: list[str]) -> str:
+    """The prices that are known as one number, and the names of the others."""
+    known = sum(int(price) for price in prices if price.isdigit())
+    return " + ".join([str(known), *(price for price in prices if not price.isdigit())])
+
+
 class _Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.names = Names()
         self._indent = 1
-        self._pending = 0
+        self._pending: list[str] = []
         self._scopes: list[dict[str, str]] = [{"device": "device"}]
 
-    # Lines, and the cost that is known without running.
+    # Lines, and the prices of the steps since cost was last compared with the limit.
 
     def _line(self, text: str) -> None:
         if self._indent > _DEPTH_MAX:
@@ -98,8 +116,12 @@ class _Writer:
 
     def flush(self) -> None:
         if self._pending:
-            self._line(f"k += {self._pending}")
-            self._pending = 0
+            self._line(f"k += {_sum(self._pending)}")
+            self._line(f"if k > {COST_LIMIT}: raise over(k, {', '.join(self._pending)})")
+            self._pending = []
+
+    def _charge(self, price: int | str) -> None:
+        self._pending.append(str(price))
 
     def _assign(self, code: str) -> str:
         name = self.names.temporary()
@@ -121,19 +143,23 @@ class _Writer:
                 return self._logic(step)
             case steps.ListStep() if not step.optional:
                 elements = [self.step(element) for element in step.elements]
-                self._pending += LIST_COST
+                self._charge(LIST_COST)
                 return self._assign(f"[{', '.join(elements)}]")
             case steps.Fold():
                 return self._fold(step)
+            case steps.Membership():
+                members, key = self.names.constant(step.members), self.names.constant(encode_key)
+                return self._assign(f"{key}({self.step(step.arg)}) in {members}")
             case _:
                 raise Unsupported("a step that leaves something behind")
 
     def _attribute_step(self, step: steps.AttributeStep) -> str:
         value = self._resolve(step.attribute)
-        if not isinstance(step.attribute, paths.ConditionalAttribute):
-            self._pending += 1
-        if step.test_id is not None:
-            self._pending -= 1
+        if isinstance(step.attribute, paths.ConditionalAttribute):
+            if step.test_id is not None:
+                raise Unsupported("a step that lowers the cost")
+        elif step.test_id is None:
+            self._charge(1)
         return value
 
     def _resolve(self, attribute: Attribute) -> str:
@@ -157,13 +183,14 @@ class _Writer:
     def _qualify(self, value: str, qualifier: Qualifier) -> str:
         if qualifier.optional:
             raise Unsupported("an optional path")
-        self._pending += 1
+        look = look_up_or_raise
         if isinstance(qualifier, paths.ConstantQualifier):
             key = self.names.literal_or_constant(qualifier.key)
             look = presence_or_raise if qualifier.test_only else look_up_or_raise
-            return self._assign(f"{self.names.constant(look)}({value}, {key})")
-        key = self._resolve(qualifier.attribute)
-        return self._assign(f"{self.names.constant(look_up_or_raise)}({value}, {key})")
+        else:
+            key = self._resolve(qualifier.attribute)
+        self._charge(1)
+        return self._assign(f"{self.names.constant(look)}({value}, {key})")
 
     def _conditional(self, attribute: paths.ConditionalAttribute) -> str:
         # Under a name, because Python warns of `1 is True`.
@@ -199,14 +226,16 @@ class _Writer:
         cost = None if costs_one(step.cost) else self.names.constant(step.cost)
         if step.priced_first and cost is not None:
             self.flush()
-            self._line(f"if k + {cost}(({listed},), None) > {COST_LIMIT}: raise over")
+            price = self._assign(f"{cost}(({listed},), None)")
+            self._line(f"if k + {price} > {COST_LIMIT}: raise over(k + {price}, {price})")
         value = self._applied(step, args)
         if cost is None:
-            self._pending += 1
+            self._charge(1)
         elif step.where[0] in ("_==_", "_!=_"):
-            self._line(f"k += 1 if {args[0]}.__class__ is int else {cost}(({listed},), {value})")
+            price = f"1 if {args[0]}.__class__ is int else {cost}(({listed},), {value})"
+            self._charge(self._assign(price))
         else:
-            self._line(f"k += {cost}(({listed},), {value})")
+            self._charge(self._assign(f"{cost}(({listed},), {value})"))
         return value
 
     def _applied(self, step: steps.Call, args: list[str]) -> str:
@@ -238,16 +267,19 @@ class _Writer:
 
     def _fold(self, fold: steps.Fold) -> str:
         first, second, accumulator = fold.names
-        if second or not isinstance(fold.accu, steps.Constant):
-            raise Unsupported("two variables, or an accumulator made on demand")
+        if not isinstance(fold.accu, steps.Constant):
+            raise Unsupported("an accumulator made on demand")
         over = self.step(fold.iter_range)
         make = self.names.constant(_mutable_if_empty)
         accumulated = self._assign(f"{make}({self.step(fold.accu)})")
-        element = self.names.temporary()
+        element, other = self.names.temporary(), self.names.temporary()
+        target = f"{element}, {other}" if second else element
+        entries = self.names.constant(entries_or_raise if second else iterate_dyn_or_raise)
         self.flush()
-        self._line(f"for {element} in {self.names.constant(iterate_dyn_or_raise)}({over}):")
+        self._line(f"for {target} in {entries}({over}):")
         self._indent += 1
-        self._scopes.append({first: element, accumulator: accumulated})
+        # The accumulator hides a variable of the same name, and the first variable the second.
+        self._scopes.append({second: other, first: element, accumulator: accumulated})
         self._iteration(fold, accumulated)
         self._indent -= 1
         self._scopes[-1] = {accumulator: accumulated}
@@ -264,7 +296,6 @@ class _Writer:
             stepped = f"{self.names.constant(plain_or_raise)}({stepped})"
         self._line(f"{accumulated} = {stepped}")
         self.flush()
-        self._line(f"if k > {COST_LIMIT}: raise over")
 
 
 assert set(_INT_OPERATORS) | set(_ORDERS) <= set(OPERATORS), "the shortcuts are of operators"

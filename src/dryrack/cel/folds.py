@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dryrack.cel import ast
-from dryrack.cel.values import Optional, Value, keys_of
+from dryrack.cel.values import Optional, Value, decode_key, keys_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,18 @@ def plain_or_raise(value: Value) -> Value:
     if type(value) is Optional:
         raise TypeError("an optional is taken apart when it is named or chosen")
     return value
+
+
+def entries_or_raise(value: Value) -> list[tuple[Value, Value]]:
+    """What a comprehension with two variables sees: indices or keys, and what is there."""
+    entries: list[tuple[Value, Value]]
+    if isinstance(value, dict):
+        entries = [(decode_key(key), item) for key, item in value.items()]
+    else:
+        entries = list(enumerate(iterate_or_raise(value)))
+    if any(type(part) is Optional for entry in entries for part in entry):
+        raise TypeError("an optional is taken apart when it is named")
+    return entries
 
 
 def iterate_dyn_or_raise(value: Value) -> list[Value]:

@@ -1,24 +1,23 @@
 """
 From the text of a selector to something that can be asked about devices.
 
-A program has two tiers. The fast one is generated Python; it is there if the expression has a
-shape that it knows and cannot exceed the cost limit. The exact one can do everything and is
-asked whenever the fast one meets anything out of the ordinary.
+A program has up to three tiers. The fast one is generated Python; it is there if the expression
+has a shape that it knows and cannot exceed the cost limit. The counting one is generated too,
+for what can be expensive. The exact one can do everything and is asked whenever another meets
+anything out of the ordinary.
 """
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.base.errors import DryrackError
 from dryrack.cel import types as t
 from dryrack.cel.checker import Checked
 from dryrack.cel.codegen import generate
 from dryrack.cel.counting import count
-from dryrack.cel.depth import depth_of
+from dryrack.cel.depth import depth_of, room_for
 from dryrack.cel.estimation import estimate
 from dryrack.cel.frontend import compile_text
 from dryrack.cel.interpreter import Variables
@@ -28,16 +27,15 @@ from dryrack.cel.runtime_cost import COST_LIMIT, CostLimitExceededError, Tracker
 from dryrack.cel.values import UINT_MAX, Err, PanicError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from dryrack.cel.attributes import Step
+    from dryrack.cel.counting import Counted
     from dryrack.cel.device import Device, View
     from dryrack.cel.environment import Environment
-    from dryrack.cel.values import Value
 
-# An attribute within an attribute is the deepest a single level of the tree goes.
-_FRAMES_PER_LEVEL = 6
-_FRAMES_TO_SPARE = 500
+# What may cost more is worth generating code for, even to be asked once.
+_CHEAP = 20_000
 _LIMIT_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
 
@@ -56,6 +54,9 @@ class EvaluationError(DryrackError):
         self.message = message
 
 
+Judged: TypeAlias = tuple[bool | EvaluationError, int]
+
+
 class Program:
     """A compiled selector."""
 
@@ -64,16 +65,15 @@ class Program:
     def __init__(self, checked: Checked, env: Environment) -> None:
         self._lists = env.list_type_attributes
         self._depth = depth_of(checked.expr)
-        with _frames(self._depth):
+        with room_for(self._depth):
             self._step: Step = Planner(checked, env).plan(checked.expr)
         self.max_cost: int = estimate(checked, env).max
-        self._counted: Callable[[Value], Value] | None = None
+        self._counted: Counted | None = count(self._step) if self.max_cost > _CHEAP else None
+        self._run: Callable[[View], bool] = self._slow
         if self.max_cost <= COST_LIMIT:
-            fast = generate(checked, env, self._slow)
-            self._run = self._slow if fast is None else fast
-        else:
-            self._counted = count(self._step)
-            self._run = self._slow if self._counted is None else self._count
+            self._run = generate(checked, env, self._slow) or self._slow
+        elif self._counted is not None:
+            self._run = self._limited
 
     @property
     def is_generated(self) -> bool:
@@ -87,36 +87,45 @@ class Program:
             raise EvaluationError(view.error)
         return self._run(view)
 
-    def matches_with_cost(self, device: Device) -> tuple[bool | EvaluationError, int]:
-        """The verdict and what it cost, by the exact tier."""
+    def matches_with_cost(self, device: Device) -> Judged:
+        """The verdict and what it cost."""
         view = device.lists if self._lists else device.scalars
         if view.error:
             return EvaluationError(view.error), 0
-        tracker = Tracker()
-        verdict = self._evaluate(view, tracker)
-        return (EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict), (
-            tracker.cost & UINT_MAX
-        )
+        return self._count(view) or self._evaluate(view)
 
-    def _count(self, view: View) -> bool:
-        assert self._counted is not None, "the constructor has seen to it"
-        try:
-            value = self._counted(view.variable)
-        except CostLimitExceededError:
-            raise EvaluationError(_LIMIT_EXCEEDED) from None
-        except Exception:  # noqa: BLE001 - anything unusual is for the exact tier to judge
-            return self._slow(view)
-        return value if type(value) is bool else self._slow(view)
+    def matches_exactly(self, device: Device) -> Judged:
+        """The same by the exact tier alone, which is the measure of the others."""
+        view = device.lists if self._lists else device.scalars
+        return (EvaluationError(view.error), 0) if view.error else self._evaluate(view)
+
+    def _limited(self, view: View) -> bool:
+        return _verdict(self._count(view) or self._evaluate(view))
 
     def _slow(self, view: View) -> bool:
-        verdict = self._evaluate(view, Tracker())
-        if isinstance(verdict, Err):
-            raise EvaluationError(verdict.message)
-        return verdict
+        return _verdict(self._evaluate(view))
 
-    def _evaluate(self, view: View, tracker: Tracker) -> bool | Err:
+    def _count(self, view: View) -> Judged | None:
+        """Ask the counting tier; None if there is none, or it has met anything unusual."""
+        if self._counted is None:
+            return None
         try:
-            with _frames(self._depth):
+            value, cost = self._counted(view.variable)
+        except CostLimitExceededError as exceeded:
+            return EvaluationError(_LIMIT_EXCEEDED), exceeded.cost
+        except Exception:  # noqa: BLE001 - for the exact tier to judge
+            return None
+        return (value, cost) if type(value) is bool else None
+
+    def _evaluate(self, view: View) -> Judged:
+        tracker = Tracker()
+        verdict = self._value(view, tracker)
+        judged = EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict
+        return judged, tracker.cost & UINT_MAX
+
+    def _value(self, view: View, tracker: Tracker) -> bool | Err:
+        try:
+            with room_for(self._depth):
                 value = self._step.eval(Variables({"device": view.variable}), tracker)
         except CostLimitExceededError:
             return Err(_LIMIT_EXCEEDED)
@@ -125,24 +134,11 @@ class Program:
         return value if type(value) is Err else to_bool(value)
 
 
-@contextmanager
-def _frames(depth: int) -> Iterator[None]:
-    """
-    Let Python nest as deeply as the expression does.
-
-    A chain such as `1 + 1 + …` is thousands of levels deep and steps call each other directly,
-    so it takes no more of the machine's stack; only Python's own count has to allow it.
-    """
-    needed = depth * _FRAMES_PER_LEVEL + _FRAMES_TO_SPARE
-    allowed = sys.getrecursionlimit()
-    if needed <= allowed:
-        yield
-        return
-    sys.setrecursionlimit(allowed + needed)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(allowed)
+def _verdict(judged: Judged) -> bool:
+    verdict, _cost = judged
+    if isinstance(verdict, EvaluationError):
+        raise verdict
+    return verdict
 
 
 def compile_expression(text: str, env: Environment) -> Program | CompileError:

@@ -47,6 +47,10 @@ CallCost: TypeAlias = "Callable[[Sequence[Value], Value], int]"
 class CostLimitExceededError(Exception):
     """The evaluation has cost more than it may."""
 
+    def __init__(self, cost: int) -> None:
+        super().__init__()
+        self.cost = cost
+
 
 class Tracker:
     """
@@ -71,7 +75,7 @@ class Tracker:
         self.values.append(value)
         # Upstream's count is unsigned: below zero it is a huge number.
         if not 0 <= self.cost <= self.limit:
-            raise CostLimitExceededError
+            raise CostLimitExceededError(self.cost)
 
     def drop(self, node_id: int) -> None:
         """Forget the step and all that came after it; a step that is not there is let be."""
@@ -111,7 +115,7 @@ class Tracker:
         """Cancel before work whose price is known already and cannot be paid."""
         if self.cost + more > self.limit:
             self.cost += more
-            raise CostLimitExceededError
+            raise CostLimitExceededError(self.cost)
 
 
 def _scaled(size: float, factor: float = _TRAVERSAL) -> int:

@@ -1,0 +1,75 @@
+"""Room for deep expressions, also where several threads ask for it."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dryrack import cel
+from dryrack.cel.depth import room_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ENV = cel.Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=False)
+_DEVICE = cel.Device("d.example.com", {}, {}, None)
+
+
+def test_who_leaves_first_takes_only_its_own_room() -> None:
+    """The limit is raised for all that are deep at the time, and is as before when none is."""
+    before = sys.getrecursionlimit()
+    first, second = room_for(1000), room_for(2000)
+
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sys.getrecursionlimit() - before >= 2000
+    second.__exit__(None, None, None)
+    assert sys.getrecursionlimit() == before
+
+
+def test_room_is_given_back_after_a_failure() -> None:
+    """An evaluation that is cancelled leaves nothing behind."""
+    before = sys.getrecursionlimit()
+    deep = "1" + " + 1" * 200
+    program = cel.compile_expression(f"lists.range(1000000).all(x, {deep} > x)", _ENV)
+
+    assert isinstance(program, cel.Program)
+    verdict, _cost = program.matches_exactly(_DEVICE)
+    assert isinstance(verdict, cel.EvaluationError)
+    assert sys.getrecursionlimit() == before
+
+
+def _nested(levels: int) -> cel.Program:
+    index = "0"
+    for _ in range(levels):
+        index = f"[0][{index}]"
+    program = cel.compile_expression(f"{index} == 0", _ENV)
+    assert isinstance(program, cel.Program)
+    return program
+
+
+@contextmanager
+def _little_room_and_many_switches() -> Iterator[None]:
+    limit, interval = sys.getrecursionlimit(), sys.getswitchinterval()
+    sys.setrecursionlimit(400)
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+        assert sys.getrecursionlimit() == 400
+    finally:
+        sys.setswitchinterval(interval)
+        sys.setrecursionlimit(limit)
+
+
+def test_threads_evaluate_deep_expressions_at_once() -> None:
+    """Expressions of different depth do not take each other's room."""
+    programs = [_nested(levels) for levels in (90, 240, 120, 210, 150, 180)]
+
+    def evaluate(program: cel.Program) -> bool:
+        return all(program.matches_exactly(_DEVICE)[0] is True for _ in range(50))
+
+    with _little_room_and_many_switches(), ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(evaluate, programs))
