@@ -21,10 +21,12 @@ from dryrack.apiserver.status import StatusError
 from dryrack.apiserver.strategy import Write
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request
+from dryrack.cluster.journal import SqliteJournal
 from dryrack.cluster.plane import PlaneOptions, build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from dryrack.client.transport import Transport
 
@@ -173,6 +175,31 @@ def test_a_definition_waits_for_the_finalizers_of_its_objects(plane: _Plane) -> 
     assert released[0] == 200
     assert plane.ask("GET", "/apis/example.com/v1/gadgets/g")[0] == 404
     assert plane.ask("GET", f"{_DEFINITIONS}/gadgets.example.com")[0] == 404
+
+
+def test_definitions_are_served_again_after_a_restart(tmp_path: Path) -> None:
+    """What a journal kept is served, with its schema, before anybody writes."""
+    gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}}
+    schema = {"type": "object", "properties": {"spec": {"type": "string"}}}
+    version = {"schema": {"openAPIV3Schema": schema}}
+
+    async def first() -> None:
+        journal = SqliteJournal(tmp_path)
+        transport = build(PlaneOptions(journal=journal)).transport
+        body = json.dumps(_definition("gadgets", "Gadget", **version)).encode()
+        await transport.send(Request("POST", _DEFINITIONS, body=body))
+        await journal.close()
+
+    async def second() -> int:
+        journal = SqliteJournal(tmp_path)
+        transport = build(PlaneOptions(journal=journal)).transport
+        body = json.dumps({**gadget, "spec": 5}).encode()
+        response = await transport.send(Request("POST", "/apis/example.com/v1/gadgets", body=body))
+        await journal.close()
+        return response.status
+
+    asyncio.run(first())
+    assert asyncio.run(second()) == 422
 
 
 def test_conversion_webhooks_are_warned_of() -> None:
