@@ -9,7 +9,7 @@ _KEYS = ("a", "b", "c~d", "e/f", "0", "-")
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
 
-def case(seed: int) -> dict[str, Any]:
+def random_case(seed: int) -> dict[str, Any]:
     """An object, a patch, and whether it is a merge patch."""
     random = Random(seed)
     live = _map(random, 0)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of
-from tests.apiserver.generate_patches import case
+from tests.apiserver.generate_patches import random_case
 from tests.apiserver.go_oracle import ask
 from tests.apiserver.replay import embedded_server
 
@@ -322,10 +322,16 @@ def test_strategic_merges_are_those_of_kubernetes() -> None:
 
 @pytest.mark.real
 def test_json_patches_and_merge_patches_are_those_of_the_server() -> None:
-    """The same object, or refused by both; the server does not tell why."""
-    cases = [case(seed) for seed in range(ORACLE_CASES)]
+    """
+    The same object, or refused by both; the server does not tell why.
+
+    Its library panics when it tests a list with a null in it; there is nothing to compare then.
+    """
+    cases = [random_case(seed) for seed in range(ORACLE_CASES)]
 
     for seed, (asked, answer) in enumerate(zip(cases, ask("patches", cases), strict=True)):
+        if answer.get("error", "").startswith("panic"):
+            continue
         try:
             made = _patched(asked)
         except PatchError:
