@@ -119,13 +119,13 @@ class Resource:
 
     @property
     def as_resource(self) -> Subject:
-        """How refusals name the resource."""
-        return Subject(self.group, self.plural)
+        """How refusals name the resource: by the group that stores it."""
+        return Subject("" if self.stored_in else self.group, self.plural)
 
     @property
     def as_kind(self) -> Subject:
         """How refusals name the kind."""
-        return Subject(self.group, self.kind)
+        return Subject("" if self.stored_in else self.group, self.kind)
 
 
 class Registry:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.definition import DefinitionStrategy
+from dryrack.apiserver.schemas import schema_of
+from dryrack.apiserver.schemas.shape import skeleton
 from dryrack.apiserver.strategies.accounts import (
     RBAC,
     RoleBindingStrategy,
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.strategy import Strategy
 
-_BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
+Raw = dict[str, Any]
+
+_BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "configmaps": ConfigMapStrategy,
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy,
     "daemonsets.apps": DaemonSetStrategy,
@@ -67,7 +71,17 @@ def strategy_of(kind: Builtin) -> Strategy:
         return DeviceStrategy(
             kind.kind, kind.version, namespaced=kind.namespaced, has_status=has_status
         )
-    made = _BY_STORAGE.get(kind.storage)
-    if made is not None:
-        return made()
-    return PlainStrategy(namespaced=kind.namespaced, has_status=has_status)
+    found = _BY_STORAGE.get(kind.storage)
+    made = (
+        PlainStrategy(namespaced=kind.namespaced, has_status=has_status)
+        if found is None
+        else found()
+    )
+    made.empty_status = lambda: empty_status(kind)
+    return made
+
+
+def empty_status(kind: Builtin) -> Raw | None:
+    """The status that the real server writes of an object that has none."""
+    found: Raw | None = skeleton(schema_of(kind.group, kind.version, kind.kind)).get("status")
+    return found

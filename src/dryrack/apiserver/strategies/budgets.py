@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
+_FIELDS = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
@@ -36,7 +37,8 @@ class BudgetStrategy(WholeStrategy):
 def _spec(spec: Raw) -> Iterator[FieldProblem]:
     bounds = [key for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
     if len(bounds) > 1:
-        yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+        shown = {f"{key[0].upper()}{key[1:]}": spec.get(key) for key in _FIELDS}
+        yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
     for key in bounds:
         yield from count_or_percentage(f"spec.{key}", spec[key])
     yield from selector_problems("spec.selector", spec.get("selector"))

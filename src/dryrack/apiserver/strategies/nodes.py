@@ -93,7 +93,8 @@ def _taints(node: Raw) -> Iterator[FieldProblem]:
             yield invalid(f"{at}.value", value, ";".join(complaints))
         yield from checks.taint_effect(f"{at}.effect", effect, may_be_empty=False)
         if (key, effect) in seen:
-            shown = {"key": key, **({"value": value} if value else {}), "effect": effect}
+            shown = {"Key": key, "Value": value, "Effect": effect}
+            shown["TimeAdded"] = taint.get("timeAdded")
             yield FieldProblem(Reason.DUPLICATE, at, shown, _UNIQUE)
         seen.add((key, effect))
 
@@ -107,10 +108,15 @@ def _resources(node: Raw) -> Iterator[FieldProblem]:
 
 
 def _range_problems(node: Raw) -> Iterator[FieldProblem]:
-    for position, text in enumerate((node.get("spec") or {}).get("podCIDRs") or ()):
+    ranges = (node.get("spec") or {}).get("podCIDRs") or []
+    for position, text in enumerate(ranges):
         if not _is_range(text):
             detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
             yield invalid(f"spec.podCIDRs[{position}]", text, detail)
+    families = [":" in text for text in ranges]
+    if len(families) > len(set(families)):
+        detail = "may specify no more than one CIDR for each IP family"
+        yield invalid("spec.podCIDRs", ranges, detail)
 
 
 def _is_range(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import non_negative
@@ -30,7 +29,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
     """So many pods."""
 
     is_part_of_names = True
-    no_status = MappingProxyType({"replicas": 0})
 
     def defaults(self, spec: Raw) -> Raw:
         return filled(spec, {"replicas": 1})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import non_negative, selector_problems
@@ -49,8 +48,6 @@ _MAY_CHANGE = (
 
 class StatefulSetStrategy(WorkloadStrategy):
     """Pods in a row, each with its own volumes."""
-
-    no_status = MappingProxyType({"replicas": 0, "availableReplicas": 0})
 
     def __init__(self) -> None:
         super().__init__(LABEL)
@@ -149,15 +146,6 @@ def _stateful_policies(spec: Raw) -> Iterator[FieldProblem]:
 
 class DaemonSetStrategy(WorkloadStrategy):
     """A pod on every node."""
-
-    no_status = MappingProxyType(
-        {
-            "currentNumberScheduled": 0,
-            "numberMisscheduled": 0,
-            "desiredNumberScheduled": 0,
-            "numberReady": 0,
-        }
-    )
 
     def default(self, obj: Raw, write: Write) -> Raw:
         # An old counter of templates lives on as an annotation that everybody seems to send.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.whole import WholeStrategy
@@ -11,7 +10,7 @@ from dryrack.kinds.validation.names import label
 from dryrack.kinds.validation.problems import invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.validation import FieldProblem
@@ -26,8 +25,6 @@ class WorkloadStrategy(WholeStrategy):
     counts_generations = True
     is_part_of_names = False
     """Whether pods are called after it, and people are told if that will look odd."""
-    no_status: Mapping[str, int] = MappingProxyType({})
-    """What is written of a status before anybody has counted anything."""
 
     def __init__(self, naming: Naming | None = None) -> None:
         if naming is None:
@@ -40,10 +37,6 @@ class WorkloadStrategy(WholeStrategy):
 
     def defaults(self, spec: Raw) -> Raw:
         return spec
-
-    def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        made = super().prepare_create(obj, write)
-        return {**made, "status": dict(self.no_status)}
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         found = super().validate_create(obj, write)
