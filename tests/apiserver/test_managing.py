@@ -302,6 +302,23 @@ def test_lists_of_a_custom_resource_are_merged_by_their_keys() -> None:
     ]
 
 
+def test_whoever_owned_a_part_owns_the_whole_when_the_schema_says_it_is_one() -> None:
+    """A map of a custom resource that was owned field by field becomes one value."""
+    base = {"apiVersion": "x.example.com/v1", "kind": "X", "metadata": {"name": "a", "uid": "u"}}
+    wanted = {**base, "spec": {"a": {"b": 1}, "c": 1}}
+    inner = {"type": "object", "additionalProperties": {"type": "integer"}}
+    made: Any = None
+    for extension in ({}, {"x-kubernetes-map-type": "atomic"}):
+        fields = {"a": {**inner, **extension}, "c": {"type": "integer"}}
+        spec = {"type": "object", "properties": fields}
+        schema = custom({"type": "object", "properties": {"spec": spec}})
+        one = Tracked("x.example.com/v1", "X", OneVersion("x.example.com/v1", schema))
+        manager = "second" if extension else "first"
+        made = applied(made, wanted, manager=manager, force=False, now=NOW, tracked=one)
+
+    assert owned_by(made, "first") == [".spec.a", ".spec.c"]
+
+
 @pytest.mark.parametrize("seed", range(90))
 def test_an_apply_twice_is_once(seed: int) -> None:
     """The second changes neither the object nor its owners nor their times."""

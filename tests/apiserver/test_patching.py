@@ -239,6 +239,17 @@ def test_what_is_no_patch_is_a_bad_request(content_type: str, text: bytes, messa
     assert made == PatchProblem(400, "BadRequest", message)
 
 
+def test_fields_that_are_there_twice_are_named_in_order() -> None:
+    """Each repetition once, with its path."""
+    text = b'{"a": 1, "b": [{"c": 1, "c": 2}], "a": {"d": 1, "d": 1}}'
+
+    assert bodies.repeated_fields(text, json.loads(text)) == (
+        'duplicate field "b[0].c"',
+        'duplicate field "a"',
+        'duplicate field "a.d"',
+    )
+
+
 # Strategic merge patch
 
 

@@ -17,7 +17,6 @@ from dryrack.apiserver.strictness import (
     conform,
     conversion_problem,
     explained,
-    repeated_fields,
 )
 
 if TYPE_CHECKING:
@@ -222,17 +221,6 @@ def test_a_custom_schema_has_every_objects_metadata() -> None:
 
     assert metadata is not None
     assert metadata.named("labels") is not None
-
-
-def test_fields_that_are_there_twice_are_named_in_order() -> None:
-    """Each repetition once, with its path."""
-    text = b'{"a": 1, "b": [{"c": 1, "c": 2}], "a": {"d": 1, "d": 1}}'
-
-    assert repeated_fields(text) == (
-        'duplicate field "b[0].c"',
-        'duplicate field "a"',
-        'duplicate field "a.d"',
-    )
 
 
 @pytest.mark.parametrize("seed", range(120))

@@ -22,8 +22,6 @@ from dryrack.apiserver.swift_reading import element_type
 from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.schemas import Schema
     from dryrack.apiserver.schemas.structs import GoField, Struct
@@ -275,30 +273,3 @@ def _embedded_metadata(value: Any, path: str, strict: list[str]) -> Any:
         return value
     strict += [each.replace('field "', f'field "{path}.', 1) for each in read.strict]
     return read.object
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object as it was written, with keys that may repeat."""
-
-
-def repeated_fields(text: bytes) -> tuple[str, ...]:
-    """Complaints about fields that a JSON text has twice, in the order of the text."""
-    try:
-        pairs = json.loads(text, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError):
-        return ()
-    return tuple(f"duplicate field {quoted(path)}" for path in _repeated(pairs, ""))
-
-
-def _repeated(value: Any, path: str) -> Iterator[str]:
-    if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for name, each in value:
-            at = _joined(path, name)
-            if name in seen:
-                yield at
-            seen.add(name)
-            yield from _repeated(each, at)
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _repeated(each, f"{path}[{index}]")

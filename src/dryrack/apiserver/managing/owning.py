@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.managing import fieldsets, typed
 from dryrack.apiserver.managing.atoms import Atom, atom_of
 from dryrack.apiserver.managing.comparing import Comparison, compare
-from dryrack.apiserver.managing.entries import APPLY, Author, Managed, Owned, in_order
+from dryrack.apiserver.managing.entries import Author, Managed, Owned, in_order
 from dryrack.apiserver.managing.merging import merge, remove, with_named_fields
+from dryrack.apiserver.managing.reconciling import reconciled
 
 if TYPE_CHECKING:
     from dryrack.apiserver.managing.fieldsets import FieldSet, Path
@@ -45,10 +46,14 @@ class Ownership:
         return atom_of(self.versions.schema(api_version))
 
     def _known(self, managed: Managed) -> Managed:
-        """Without authors whose version is not served any more."""
-        versions = {owned.api_version for owned in managed.values()}
-        gone = {version for version in versions if not self.versions.serves(version)}
-        return {author: owned for author, owned in managed.items() if owned.api_version not in gone}
+        """Without authors whose version is not served any more; the others as the schema is now."""
+        made: Managed = {}
+        for author, owned in managed.items():
+            atom = self._atom(owned.api_version)
+            if atom is not None:
+                fields = reconciled(atom, owned.fields)
+                made[author] = owned if fields is owned.fields else owned.with_fields(fields)
+        return made
 
     def _compare(self, live: Object, new: Object, api_version: str) -> Comparison:
         atom = self._atom(api_version)
@@ -171,7 +176,3 @@ class Ownership:
         gone = fieldsets.intersection(fieldsets.difference(everything, kept), before_all)
         made: Object = remove(atom, merged, gone)
         return made
-
-
-def is_applied(author: Author) -> bool:
-    return author.operation == APPLY

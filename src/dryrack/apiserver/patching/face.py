@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver import gojson
-from dryrack.apiserver.bodies import read_json
+from dryrack.apiserver.bodies import read_json, repeated_fields
 from dryrack.apiserver.patching import json_patch, merge_patch, strategic
 from dryrack.apiserver.patching.problems import PatchError, Problem, bad_patch
-from dryrack.apiserver.strictness import repeated_fields
 
 if TYPE_CHECKING:
     from dryrack.apiserver.schemas import Schema
@@ -63,7 +62,7 @@ def _merged(live: dict[str, Any], patch: bytes) -> Patched:
     _check_map(value, "error decoding patch: ")
     if value is None:
         raise bad_patch("Invalid JSON Patch")
-    return Patched(merge_patch.merged(live, value), repeated_fields(patch))
+    return Patched(merge_patch.merged(live, value), repeated_fields(patch, value))
 
 
 def _strategic(live: dict[str, Any], patch: bytes, schema: Schema | None) -> Patched:
@@ -71,7 +70,7 @@ def _strategic(live: dict[str, Any], patch: bytes, schema: Schema | None) -> Pat
     _check_map(value, "")
     if schema is None:
         raise bad_patch("strategic merge patch format is not supported")
-    return Patched(strategic.merged(live, value or {}, schema), repeated_fields(patch))
+    return Patched(strategic.merged(live, value or {}, schema), repeated_fields(patch, value))
 
 
 def _read(patch: bytes, prefix: str) -> Any:
