@@ -17,6 +17,7 @@ from dryrack.apiserver.strategies.budgets import BudgetStrategy
 from dryrack.apiserver.strategies.configuration import ConfigMapStrategy, SecretStrategy
 from dryrack.apiserver.strategies.devices import MODELS, DeviceStrategy
 from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
+from dryrack.apiserver.strategies.gangs import PodGroupStrategy, WorkloadObjectStrategy
 from dryrack.apiserver.strategies.leases import LeaseStrategy
 from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
@@ -51,12 +52,14 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "namespaces": NamespaceStrategy,
     "nodes": NodeStrategy,
     "poddisruptionbudgets.policy": BudgetStrategy,
+    "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
     "replicasets.apps": ReplicaSetStrategy,
     "secrets": SecretStrategy,
     "serviceaccounts": ServiceAccountStrategy,
     "statefulsets.apps": StatefulSetStrategy,
+    "workloads.scheduling.k8s.io": WorkloadObjectStrategy,
     f"clusterrolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=False),
     f"clusterroles.{RBAC}": lambda: RoleStrategy(namespaced=False),
     f"rolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=True),
