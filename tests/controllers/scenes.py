@@ -43,6 +43,16 @@ DRIVER = "gpu.example.com"
 POD_SPEC: Raw = {"containers": [{"name": "main", "image": "example.com/main"}]}
 
 
+async def pods_of(client: Client, owner: Name) -> list[Raw]:
+    """The pods of an owner, by name."""
+    listing = await client.list(PODS, Selection(namespace=owner.namespace))
+    return [pod for pod in listing.items if _is_owned(pod, owner.name)]
+
+
+def _is_owned(pod: Raw, name: str) -> bool:
+    return any(each["name"] == name for each in pod["metadata"].get("ownerReferences") or ())
+
+
 async def settled(
     client: Client,
     endpoint: Endpoint,
@@ -246,7 +256,7 @@ async def job_completes(client: Client, namespace: str) -> Raw:
     assert done is not None
     assert done["status"]["succeeded"] == 5
     assert not done["status"].get("failed")
-    pods = (await client.list(PODS, Selection(namespace=namespace))).items
+    pods = await pods_of(client, name)
     assert [phase(pod) for pod in pods] == ["Succeeded"] * 5
     return done
 
@@ -263,6 +273,10 @@ async def job_fails(client: Client, namespace: str) -> Raw:
     return done
 
 
+def _owned(every: Mapping[Name, Raw], owner: str) -> list[Name]:
+    return [name for name, pod in sorted(every.items()) if _is_owned(pod, owner)]
+
+
 async def stateful_set_keeps_order(client: Client, namespace: str) -> None:
     """Pods of a stateful set come one after the other, and its last goes first."""
     name = Name(namespace, "db")
@@ -270,13 +284,16 @@ async def stateful_set_keeps_order(client: Client, namespace: str) -> None:
     wanted["spec"]["serviceName"] = "db"
     await client.create(STATEFUL_SETS, wanted)
     await settled_one(client, STATEFUL_SETS, name, is_rolled_out(3))
-    pods = (await client.list(PODS, Selection(namespace=namespace))).items
+    pods = await pods_of(client, name)
     assert [pod["metadata"]["name"] for pod in pods] == ["db-0", "db-1", "db-2"]
     made = [int(pod["metadata"]["resourceVersion"]) for pod in pods]
     assert made == sorted(made)
     await client.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 1}}, namespace=namespace)
-    left = await settled(client, PODS, lambda every: len(every) == 1, namespace=namespace)
-    assert list(left) == [Name(namespace, "db-0")]
+    left = await settled(
+        client, PODS, lambda every: len(_owned(every, "db")) == 1, namespace=namespace
+    )
+    assert _owned(left, "db") == [Name(namespace, "db-0")]
+    await settled_one(client, STATEFUL_SETS, name, is_rolled_out(1))
 
 
 async def daemon_set_covers(client: Client, namespace: str, nodes: list[str]) -> None:
@@ -291,7 +308,7 @@ async def daemon_set_covers(client: Client, namespace: str, nodes: list[str]) ->
         name,
         lambda it: (it or {}).get("status", {}).get("numberReady") == len(nodes),
     )
-    pods = (await client.list(PODS, Selection(namespace=namespace))).items
+    pods = await pods_of(client, name)
     assert sorted(pod["spec"]["nodeName"] for pod in pods) == nodes
 
 

@@ -11,13 +11,21 @@ from typing import Any
 
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, Endpoint
 from dryrack.client.informer import name_of
-from dryrack.controllers.objects import controller_reference, spec_of, uid_of, with_metadata
+from dryrack.controllers.objects import (
+    annotations_of,
+    controller_reference,
+    labels_of,
+    spec_of,
+    uid_of,
+    with_metadata,
+)
 from dryrack.controllers.workloads import template_hash
 from dryrack.controllers.writes import Create, Delete, Update, Write
 
 Raw = dict[str, Any]
 
 HASH_LABEL = "controller-revision-hash"
+"""Of a pod: by it one sees which template it was made from."""
 HISTORY_DEFAULT = 10
 
 
@@ -31,22 +39,33 @@ class Chronicle:
 
 
 def chronicle(
-    owner: Raw, endpoint: Endpoint, known: Sequence[Raw], *, in_use: Sequence[str]
+    owner: Raw,
+    endpoint: Endpoint,
+    known: Sequence[Raw],
+    *,
+    in_use: Sequence[str],
+    label: str = HASH_LABEL,
 ) -> Chronicle:
-    """Brings the history up to date; revisions `in_use` (by name) are never forgotten."""
+    """
+    Brings the history up to date.
+
+    Revisions `in_use` (by name) are never forgotten; `label` is where a revision keeps its hash.
+    """
     template = spec_of(owner).get("template") or {}
     data = {"spec": {"template": template | {"$patch": "replace"}}}
     ordered = sorted(known, key=lambda each: (each.get("revision", 0), name_of(each)))
     same = next((each for each in reversed(ordered) if each.get("data") == data), None)
     if same is None:
-        return _added(owner, endpoint, ordered, data)
+        return _added(owner, endpoint, ordered, data=data, label=label)
     name = same["metadata"]["name"]
-    label = (same["metadata"].get("labels") or {}).get(HASH_LABEL, "")
+    digest = labels_of(same).get(label, "")
     writes = [*_renumbered(same, ordered), *_forgotten(owner, ordered, [*in_use, name])]
-    return Chronicle(label, name, tuple(writes))
+    return Chronicle(digest, name, tuple(writes))
 
 
-def _added(owner: Raw, endpoint: Endpoint, ordered: Sequence[Raw], data: Raw) -> Chronicle:
+def _added(
+    owner: Raw, endpoint: Endpoint, ordered: Sequence[Raw], *, data: Raw, label: str
+) -> Chronicle:
     taken = {each["metadata"]["name"] for each in ordered}
     owner_name = owner["metadata"]["name"]
     template = spec_of(owner).get("template") or {}
@@ -57,7 +76,8 @@ def _added(owner: Raw, endpoint: Endpoint, ordered: Sequence[Raw], data: Raw) ->
         "metadata": {
             "name": f"{owner_name}-{digest}",
             "namespace": owner["metadata"]["namespace"],
-            "labels": labels | {HASH_LABEL: digest},
+            "labels": labels | {label: digest},
+            "annotations": dict(annotations_of(owner)),
             "ownerReferences": [controller_reference(owner, endpoint)],
         },
         "data": data,

@@ -14,6 +14,7 @@ from dryrack.client.informer import Name, name_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.eviction import tolerates
 from dryrack.controllers.objects import (
+    annotations_of,
     is_deleted,
     is_ready,
     is_terminal,
@@ -48,6 +49,7 @@ from dryrack.kinds.selectors import parse_node_selector
 
 Raw = dict[str, Any]
 
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 # What every pod of a daemon set tolerates: it is there to serve nodes in trouble, too.
@@ -162,19 +164,21 @@ def _placed(
     for name in names:
         pods = [pod for pod in by_node.get(name, ()) if not is_deleted(pod)]
         failed = [pod for pod in pods if is_terminal(pod)]
-        writes += [_deletion(daemon_set, pod) for pod in failed]
+        writes += _deletions(daemon_set, failed)
         living = [pod for pod in pods if not is_terminal(pod)]
-        writes += [_deletion(daemon_set, pod) for pod in living[1:]]
+        writes += _deletions(daemon_set, living[1:])
         if not by_node.get(name):
             writes.append(_creation(daemon_set, name, digest))
     for name in sorted(set(by_node) - set(names)):
-        writes += [_deletion(daemon_set, pod) for pod in by_node[name] if not is_deleted(pod)]
+        writes += _deletions(daemon_set, [pod for pod in by_node[name] if not is_deleted(pod)])
     return writes
 
 
 def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
     pod = pod_from(spec_of(daemon_set).get("template") or {}, daemon_set, DAEMON_SETS)
     labels = (pod["metadata"].get("labels") or {}) | {HASH_LABEL: digest}
+    if TEMPLATE_GENERATION in annotations_of(daemon_set):
+        labels["pod-template-generation"] = annotations_of(daemon_set)[TEMPLATE_GENERATION]
     spec = pod["spec"] | {
         "affinity": _pinned(pod["spec"].get("affinity") or {}, node),
         "tolerations": _tolerations(pod["spec"]),
@@ -193,8 +197,13 @@ def _pinned(affinity: Raw, node: str) -> Raw:
     return affinity | {"nodeAffinity": (affinity.get("nodeAffinity") or {}) | {_REQUIRED: pinned}}
 
 
-def _deletion(daemon_set: Raw, pod: Raw) -> Write:
-    return Delete(PODS, name_of(pod), uid_of(pod))
+def _deletions(daemon_set: Raw, pods: Sequence[Raw]) -> list[Write]:
+    writes: list[Write] = []
+    for pod in pods:
+        message = f"Deleted pod: {pod['metadata']['name']}"
+        report = Report(daemon_set, "Normal", "SuccessfulDelete", message)
+        writes += [Delete(PODS, name_of(pod), uid_of(pod)), report]
+    return writes
 
 
 def _outdated(
@@ -219,7 +228,7 @@ def _outdated(
         if old:
             doomed.insert(0, old[0])
             allowed += 1
-    return [_deletion(scene.daemon_set, pod) for pod in doomed[: max(0, allowed)]]
+    return _deletions(scene.daemon_set, doomed[: max(0, allowed)])
 
 
 def _status(

@@ -44,6 +44,9 @@ from dryrack.controllers.writes import (
 Raw = dict[str, Any]
 
 
+REVISION_HASH = "controller.kubernetes.io/hash"
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """All that decides about a stateful set."""
@@ -73,7 +76,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The template that is rolled out, and the one from which it comes; by hash."""
+    """The template that is rolled out, and the one from which it comes; by revision."""
 
     new: str
     old: str
@@ -90,8 +93,10 @@ def plan(scene: Scene) -> Plan:
         return NOTHING
     told = status_of(stateful_set)
     used = [told.get("currentRevision", ""), told.get("updateRevision", "")]
-    history = chronicle(stateful_set, STATEFUL_SETS, scene.revisions, in_use=used)
-    templates = _templates(scene, history.hash)
+    history = chronicle(
+        stateful_set, STATEFUL_SETS, scene.revisions, in_use=used, label=REVISION_HASH
+    )
+    templates = _templates(scene, history.name)
     pods = {ordinal_of(pod): pod for pod in family.members}
     writes = [
         *history.writes,
@@ -110,15 +115,14 @@ def ordinal_of(pod: Raw) -> int:
 
 def _templates(scene: Scene, new: str) -> Templates:
     """The old template is the one that the status calls current, while it is remembered."""
-    name = scene.stateful_set["metadata"]["name"]
     current = status_of(scene.stateful_set).get("currentRevision", "")
     known = {each["metadata"]["name"]: each for each in scene.revisions}
     template = spec_of(scene.stateful_set).get("template") or {}
-    if current not in known or current == f"{name}-{new}":
+    if current not in known or current == new:
         return Templates(new, new, template)
     data = known[current]["data"]["spec"]["template"]
     kept = {key: value for key, value in data.items() if key != "$patch"}
-    return Templates(new, current.removeprefix(f"{name}-"), kept)
+    return Templates(new, current, kept)
 
 
 def _step(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
@@ -129,7 +133,7 @@ def _step(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Writ
         if pod is None:
             writes.append(_creation(scene, ordinal, templates))
         elif is_terminal(pod) and not is_deleted(pod):
-            writes.append(Delete(PODS, name_of(pod), uid_of(pod)))
+            writes += _deletion(scene, pod)
         elif _is_fine(scene, pod):
             continue
         if scene.is_ordered:
@@ -137,10 +141,17 @@ def _step(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Writ
     surplus = sorted((each for each in pods if each not in wanted), reverse=True)
     for ordinal in surplus:
         if not is_deleted(pods[ordinal]):
-            writes.append(Delete(PODS, name_of(pods[ordinal]), uid_of(pods[ordinal])))
+            writes += _deletion(scene, pods[ordinal])
         if scene.is_ordered:
             return writes
     return writes or _update(scene, pods, templates)
+
+
+def _deletion(scene: Scene, pod: Raw) -> list[Write]:
+    owner = scene.stateful_set
+    what = f"delete Pod {pod['metadata']['name']} in StatefulSet {owner['metadata']['name']}"
+    report = Report(owner, "Normal", "SuccessfulDelete", f"{what} successful")
+    return [Delete(PODS, name_of(pod), uid_of(pod)), report]
 
 
 def _is_fine(scene: Scene, pod: Raw) -> bool:
@@ -159,7 +170,7 @@ def _update(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
         if pod is None or is_deleted(pod):
             return []
         if labels_of(pod).get(HASH_LABEL) != templates.new:
-            return [Delete(PODS, name_of(pod), uid_of(pod))]
+            return _deletion(scene, pod)
         if not _is_fine(scene, pod):
             return []
     return []
@@ -178,7 +189,6 @@ def _creation(scene: Scene, ordinal: int, templates: Templates) -> Write:
         "statefulset.kubernetes.io/pod-name": name,
         HASH_LABEL: templates.old if is_old else templates.new,
     }
-    metadata = {key: val for key, val in pod["metadata"].items() if key != "generateName"}
     spec = {"subdomain": spec_of(owner).get("serviceName", "")} | pod["spec"] | {"hostname": name}
     volumes = _volumes(owner, name)
     if volumes:
@@ -186,7 +196,7 @@ def _creation(scene: Scene, ordinal: int, templates: Templates) -> Write:
     made = f"create Pod {name} in StatefulSet {owner['metadata']['name']}"
     return Create(
         PODS,
-        {"metadata": metadata | {"name": name, "labels": labels}, "spec": spec},
+        {"metadata": pod["metadata"] | {"name": name, "labels": labels}, "spec": spec},
         refused=Report(owner, "Warning", "FailedCreate", f"{made} failed error: {{}}"),
         accepted=Report(owner, "Normal", "SuccessfulCreate", f"{made} successful"),
     )
@@ -202,7 +212,7 @@ def _volumes(owner: Raw, pod: str) -> list[Raw]:
 
 def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
     owner = scene.stateful_set
-    name, old = owner["metadata"]["name"], status_of(owner)
+    old = status_of(owner)
     made = [pod for pod in pods.values() if not is_terminal(pod)]
     living = [pod for pod in made if not is_deleted(pod)]
     updated = sum(labels_of(pod).get(HASH_LABEL) == templates.new for pod in living)
@@ -220,8 +230,8 @@ def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
         "replicas": len(made),
         "availableReplicas": available,
         "collisionCount": old.get("collisionCount", 0),
-        "currentRevision": f"{name}-{templates.new if is_complete else templates.old}",
-        "updateRevision": f"{name}-{templates.new}",
+        "currentRevision": templates.new if is_complete else templates.old,
+        "updateRevision": templates.new,
     }
     if old.get("conditions"):
         status["conditions"] = old["conditions"]
