@@ -135,7 +135,8 @@ _BODIES = (
     "[[x], [y], [x, y]].size() == 3", "x in [1, 2, 3] || [y][0] == y", '"abcabcabc".contains("d")',
     '("aaaaaaaaaaaaaaaaaaaaaaa" + string(x)).matches("b+c+d+e+")', "sets.contains([x], [y])",
     "[x, y].distinct().size() > 0", "has(device.attributes.nothing) || [x] == [y]",
-    "lists.range(x).size() == x",
+    "lists.range(x).size() == x", 'int("12".find("[0-9]+")) + "é".size() > x',
+    'x < 0 && int("a".find("b")) == 1', '"a".replace("a", "aa").replace("a", "aaa").size() == 6',
 )  # fmt: skip
 
 

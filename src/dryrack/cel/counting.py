@@ -28,7 +28,7 @@ from dryrack.cel.folds import entries_or_raise, iterate_dyn_or_raise, plain_or_r
 from dryrack.cel.functions.arithmetic import OPERATORS
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.runtime_cost import COST_LIMIT, LIST_COST, CostLimitExceededError, costs_one
-from dryrack.cel.values import INT_MAX, INT_MIN, MutableList, MutableMap, Value, encode_key
+from dryrack.cel.values import INT_MAX, INT_MIN, MutableList, MutableMap, Value, encode_key, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,8 @@ _INT_OPERATORS = {"_+_": "+", "_-_": "-", "_*_": "*"}
 _ORDERS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
 # Loops and branches; Python's own parser allows a hundred levels of indentation.
 _DEPTH_MAX = 60
+# What is made of more than this is made when the expression runs, if it can be paid.
+_FOLDED_SIZE_MAX = 1000
 
 
 def count(step: Step) -> Counted | None:
@@ -105,6 +107,7 @@ class _Writer:
         self.names = Names()
         self._indent = 1
         self._pending: list[str] = []
+        self._known: dict[str, Value] = {}
         self._scopes: list[dict[str, str]] = [{"device": "device"}]
 
     # Lines, and the prices of the steps since cost was last compared with the limit.
@@ -133,8 +136,7 @@ class _Writer:
     def step(self, step: Step) -> str:
         match step:
             case steps.Constant():
-                # In parentheses a number can be asked for its class.
-                return f"({self.names.literal_or_constant(step.value)})"
+                return self._constant(step.value)
             case steps.AttributeStep():
                 return self._attribute_step(step)
             case steps.Call():
@@ -152,6 +154,12 @@ class _Writer:
                 return self._assign(f"{key}({self.step(step.arg)}) in {members}")
             case _:
                 raise Unsupported("a step that leaves something behind")
+
+    def _constant(self, value: Value) -> str:
+        # In parentheses a number can be asked for its class.
+        name = f"({self.names.literal_or_constant(value)})"
+        self._known[name] = value
+        return name
 
     def _attribute_step(self, step: steps.AttributeStep) -> str:
         value = self._resolve(step.attribute)
@@ -222,6 +230,10 @@ class _Writer:
 
     def _call(self, step: steps.Call) -> str:
         args = [self.step(arg) for arg in step.args]
+        if not step.priced_first and all(arg in self._known for arg in args):
+            folded = self._folded(step, [self._known[arg] for arg in args])
+            if folded is not None:
+                return folded
         listed = ", ".join(args)
         cost = None if costs_one(step.cost) else self.names.constant(step.cost)
         if step.priced_first and cost is not None:
@@ -237,6 +249,18 @@ class _Writer:
         else:
             self._charge(self._assign(f"{cost}(({listed},), {value})"))
         return value
+
+    def _folded(self, step: steps.Call, values: list[Value]) -> str | None:
+        """A call that is the same every time; None if that is a failure, or too much to do now."""
+        if any(size_of(value) > _FOLDED_SIZE_MAX for value in values):
+            return None
+        try:
+            result = fast_call(step.run)(*values)
+            price = step.cost(values, result)
+        except Exception:  # noqa: BLE001 - it happens when the expression runs, or not at all
+            return None
+        self._charge(price)
+        return self._constant(result)
 
     def _applied(self, step: steps.Call, args: list[str]) -> str:
         """Integers have a shortcut, because bombs are made of them."""
