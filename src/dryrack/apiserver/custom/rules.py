@@ -60,6 +60,7 @@ class Rule:
     raw: Mapping[str, Any]
     condition: Step
     uses_old: bool
+    checked: Checked
     message: Step | None = None
 
     @property
@@ -116,7 +117,7 @@ def compile_rule(
             return Uncompiled("messageExpression must evaluate to a string", "messageExpression")
         message = found[1]
     names = (reference.name for reference in checked.references.values())
-    return Rule(raw, step, "oldSelf" in names, message)
+    return Rule(raw, step, "oldSelf" in names, checked, message)
 
 
 def _compiled(text: str, env: Environment) -> tuple[Checked, Step] | str:

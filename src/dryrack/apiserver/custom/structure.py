@@ -12,6 +12,7 @@ from typing import Any
 
 from dryrack.apiserver.custom.filling import pruned, with_defaults
 from dryrack.apiserver.custom.lists import duplicates
+from dryrack.apiserver.custom.rule_costs import Spent, Within
 from dryrack.apiserver.custom.rules import Uncompiled, compile_rule
 from dryrack.apiserver.custom.values import problems
 from dryrack.cel.functions.strings import compile_pattern
@@ -60,7 +61,7 @@ def schema_problems(schema: Schema, path: str) -> list[FieldProblem]:
     shape = sorted(_structure(schema, path, level="root"), key=str) if is_readable else []
     defaults = [] if shape or not is_readable else list(_defaults(schema, path))
     found = [*shape, *defaults, *general]
-    return found or list(_rules(schema, path, is_root=True))
+    return found or list(_rules(schema, path))
 
 
 def _children(schema: Schema, path: str) -> Iterator[tuple[Schema, str, str]]:
@@ -285,17 +286,25 @@ def _map_list(schema: Schema, path: str, keys: list[str]) -> Iterator[FieldProbl
             yield invalid(at, keys, "must not contain duplicate entries")
 
 
-def _rules(schema: Schema, path: str, *, is_root: bool = False) -> Iterator[FieldProblem]:
+def _rules(schema: Schema, path: str) -> Iterator[FieldProblem]:
+    spent = Spent()
+    yield from _rules_at(schema, path, within=Within(1), spent=spent)
+    yield from spent.problems(path)
+
+
+def _rules_at(schema: Schema, path: str, *, within: Within, spent: Spent) -> Iterator[FieldProblem]:
     for place, below, _ in _children(schema, path):
-        yield from _rules(place, below)
+        yield from _rules_at(place, below, within=within.below(schema), spent=spent)
     for index, raw in enumerate(schema.get("x-kubernetes-validations") or ()):
         at = f"{path}.x-kubernetes-validations[{index}]"
         if not (raw.get("rule") or "").strip():
             yield required(f"{at}.rule", "rule is not specified")
             continue
-        rule = compile_rule(raw, schema, is_root=is_root)
+        rule = compile_rule(raw, schema, is_root=within.is_root)
         if isinstance(rule, Uncompiled):
             yield invalid(f"{at}.{rule.field}", _as_go(raw), rule.problem)
+        else:
+            yield from spent.observe(rule, schema, within, at=f"{at}.rule")
 
 
 def _as_go(raw: Schema) -> dict[str, Any]:

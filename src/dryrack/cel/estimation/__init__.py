@@ -10,6 +10,6 @@ characters, and so on) enters as size hints.
 """
 
 from dryrack.cel.estimation.arithmetic import CostEstimate
-from dryrack.cel.estimation.walk import estimate
+from dryrack.cel.estimation.walk import estimate, estimate_by
 
-__all__ = ["CostEstimate", "estimate"]
+__all__ = ["CostEstimate", "estimate", "estimate_by"]

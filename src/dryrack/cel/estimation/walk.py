@@ -50,7 +50,12 @@ if TYPE_CHECKING:
 
 def estimate(checked: Checked, env: Environment) -> CostEstimate:
     """The least and the most that evaluating the expression can cost, on any device."""
-    return run(_Costs(Knowledge(checked, SizeHints(env))).of(checked.expr))
+    return estimate_by(checked, SizeHints(env))
+
+
+def estimate_by(checked: Checked, hints: SizeHints) -> CostEstimate:
+    """The same for an expression about something else than a device, whose sizes are known."""
+    return run(_Costs(Knowledge(checked, hints)).of(checked.expr))
 
 
 class _Costs:
