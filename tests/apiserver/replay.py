@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dryrack.client.transport import Body, Transport
 
 DIFFERENCES = Path(__file__).with_name("differences.yaml")
+DIFFERENCES_OVER_HTTPS = Path(__file__).with_name("differences_over_https.yaml")
 _NUMBERED = re.compile(r"<(uid|revision) \d+>")
 # Longer than any watch of a script.
 _WATCH_SECONDS = 10.0
@@ -149,9 +150,9 @@ def _renumbered(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return numbered
 
 
-def known_differences() -> dict[str, dict[str, str]]:
+def known_differences(path: Path = DIFFERENCES) -> dict[str, dict[str, str]]:
     """By script and step: why the answer is another one than the real server's."""
-    known: dict[str, dict[str, str]] = yaml.safe_load(DIFFERENCES.read_text()) or {}
+    known: dict[str, dict[str, str]] = yaml.safe_load(path.read_text())
     return known
 
 

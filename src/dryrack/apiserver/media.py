@@ -15,8 +15,10 @@ from dryrack.apiserver.status import no_representation, not_acceptable, unsuppor
 
 JSON = "application/json"
 YAML = "application/yaml"
-# Protobuf is not served: JSON is what every client can speak.
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+# Protobuf is not served: JSON is what every client can speak. It is read, where HTTP comes in.
 SERVED = (JSON, YAML)
+_READ = (JSON, YAML, PROTOBUF)
 
 _META_VERSIONS = ("v1", "v1beta1")
 _ENCODINGS = {
@@ -113,7 +115,7 @@ def body_type(headers: Mapping[str, str]) -> str:
         return JSON
     media_type = bare(given)
     if media_type not in SERVED:
-        raise unsupported_media_type(SERVED)
+        raise unsupported_media_type(_READ)
     return media_type
 
 
