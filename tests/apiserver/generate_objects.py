@@ -220,3 +220,15 @@ def _blend(random: Random, mine: Any, other: Any) -> Any:
     if isinstance(mine, list) and isinstance(other, list):
         return random.choice((mine, other, list(reversed(mine))))
     return random.choice((mine, other))
+
+
+def spoiled(random: Random, value: Any) -> Any:
+    """The value with, now and then, something else in its place."""
+    if random.random() < 0.01:
+        return random.choice((None, "", 0, False, [], {}, 1.5, "word", 2**40, {"a": 1}))
+    if isinstance(value, dict):
+        made = {name: spoiled(random, each) for name, each in value.items()}
+        return made | {"colour": "red"} if random.random() < 0.01 else made
+    if isinstance(value, list):
+        return [spoiled(random, each) for each in value]
+    return value

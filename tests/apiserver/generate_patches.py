@@ -33,16 +33,16 @@ def _value(random: Random, depth: int) -> Any:
 
 
 def _operation(random: Random, live: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"op": random.choice(_OPERATIONS), "path": _path(random, live)}
+    made: dict[str, Any] = {"op": random.choice(_OPERATIONS), "path": path_into(random, live)}
     if made["op"] in ("move", "copy"):
-        made["from"] = _path(random, live)
+        made["from"] = path_into(random, live)
     elif made["op"] != "remove":
         found = _at(live, made["path"])
         made["value"] = found if random.random() < 0.4 else _value(random, 2)
     return made
 
 
-def _path(random: Random, live: Any) -> str:
+def path_into(random: Random, live: Any) -> str:
     """The way to something that is there, or nearly."""
     path = ""
     while isinstance(live, dict | list) and live and (not path or random.random() < 0.7):

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.apiserver.generate_objects import KINDS, Maker, kind_of
+from tests.apiserver.generate_objects import KINDS, Maker, kind_of, spoiled
 
 from dryrack.apiserver.schemas import builtin, custom, raw_definitions, schema_of
 from dryrack.apiserver.schemas.shape import filled, skeleton
@@ -232,15 +232,3 @@ def test_the_swift_reader_reads_what_the_careful_one_reads(seed: int) -> None:
     value = {name: spoiled(random, each) for name, each in made.items()}
 
     assert conform(kind.schema, value) == explained(kind.schema, value)
-
-
-def spoiled(random: Random, value: Any) -> Any:
-    """The value with, now and then, something else in its place."""
-    if random.random() < 0.01:
-        return random.choice((None, "", 0, False, [], {}, 1.5, "word", 2**40, {"a": 1}))
-    if isinstance(value, dict):
-        made = {name: spoiled(random, each) for name, each in value.items()}
-        return made | {"colour": "red"} if random.random() < 0.01 else made
-    if isinstance(value, list):
-        return [spoiled(random, each) for each in value]
-    return value

@@ -202,12 +202,19 @@ def not_registered(kind: str, api_version: str) -> str:
 
 
 def _check_type_meta(obj: Raw, resource: Resource, body: bytes) -> None:
+    detail = type_meta_problem(obj)
+    if detail:
+        raise _unrecognized(resource, body, detail)
+
+
+def type_meta_problem(obj: Raw) -> str:
+    """What is said of a kind or an apiVersion that is no text; "" if both are."""
     for name in ("kind", "apiVersion"):
         value = obj.get(name)
         if value is not None and not isinstance(value, str):
             what = f"cannot unmarshal {gojson.type_name(value)} into Go struct field .{name}"
-            detail = f"{_NO_KIND}json parse error: json: {what} of type string"
-            raise _unrecognized(resource, body, detail)
+            return f"{_NO_KIND}json parse error: json: {what} of type string"
+    return ""
 
 
 def _check_custom_kind(obj: Raw, resource: Resource, body: bytes) -> None:

@@ -149,10 +149,11 @@ class AllPatches:
         shown = _shown(made.object, current, patch)
         if not isinstance(made.object, dict):
             raise invalid_patch(shown(), bodies.no_object(made.object))
+        problem = bodies.type_meta_problem(made.object)
         if patch.media_type == STRATEGIC_MERGE_PATCH and schema is not None:
             problem = conversion_problem(schema, made.object)
-            if problem:
-                raise invalid_patch(shown(), problem)
+        if problem:
+            raise invalid_patch(shown(), problem)
         return Patched(made.object, made.strict, shown)
 
     def _applied(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
