@@ -4,7 +4,7 @@ Our answer to a case beside Kubernetes' own, and whether they are the same.
 Compared are: whether the expression compiles, its estimated cost, whether the device matches
 or the evaluation fails, the cost of the evaluation, and the texts of both errors (of a syntax
 error, only that it is one). The answer that a scheduler uses (`matches`) must also equal the one
-that counts cost.
+that counts cost, and both must equal the exact tier's.
 
 Upstream iterates over maps in random order, so for a few expressions it gives several answers
 to one question. Where the answers differ at first, upstream is asked again many times, and
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 # A small map has eight places to begin at; each is tried in so many runs, but for one time in
 # a hundred thousand million.
 ASKED_AGAIN = 200
+# The exact tier takes seconds to the limit; what it says there has tests of its own.
+EXACT_COST_MAX = 50_000
 
 
 class Asks(Protocol):
@@ -169,9 +171,10 @@ def _evaluated(program: Program, device: Device) -> Verdict:
     except EvaluationError as error:
         fast = _outcome(error)
     assert fast == counted, f"matches says {fast}, matches_with_cost says {counted}"
-    exact, exact_cost = program.matches_exactly(device)
-    judged = f"matches_exactly says {_outcome(exact)} at {exact_cost}, not at {actual_cost}"
-    assert (_outcome(exact), exact_cost) == (counted, actual_cost), judged
+    if actual_cost < EXACT_COST_MAX:
+        exact, exact_cost = program.matches_exactly(device)
+        judged = f"matches_exactly says {_outcome(exact)} at {exact_cost}, not at {actual_cost}"
+        assert (_outcome(exact), exact_cost) == (counted, actual_cost), judged
     match, error_text = counted
     return Verdict(
         cost=program.max_cost, match=match, match_error=error_text, actual_cost=actual_cost
