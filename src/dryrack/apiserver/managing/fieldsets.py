@@ -15,6 +15,8 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dryrack.apiserver import gotext
 from dryrack.kinds.quoting import quoted
 
@@ -26,6 +28,7 @@ Path = tuple[str, ...]
 
 SELF = "."
 _KINDS = "fkvi"
+_encode = msgspec.json.Encoder(order="deterministic").encode
 # Go writes these three so that JSON can stand in HTML.
 _HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 
@@ -38,9 +41,7 @@ def element_json(value: Any) -> str:
     """A value inside a path element, in the one way in which it is written."""
     if isinstance(value, float) and value == int(value):
         value = int(value)
-    return escaped_html(
-        json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
-    )
+    return escaped_html(_encode(value).decode())
 
 
 def escaped_html(text: str) -> str:
@@ -191,14 +192,15 @@ def paths(root: FieldSet, prefix: Path = ()) -> Iterator[Path]:
 
 def in_order(root: FieldSet) -> FieldSet:
     """The same set with its keys in the order in which the server writes them."""
-    elements = sorted((key for key in root if key != SELF), key=_rank)
-    made: FieldSet = {SELF: {}} if SELF in root else {}
-    return made | {element: in_order(root[element]) for element in elements}
+    elements = sorted(root, key=_rank)
+    return {element: in_order(node) if (node := root[element]) else node for element in elements}
 
 
 @lru_cache(maxsize=4096)
 def _rank(element: str) -> tuple[Any, ...]:
     match element[:1]:
+        case ".":
+            return (-1,)
         case "f":
             return (0, element[2:])
         case "k":

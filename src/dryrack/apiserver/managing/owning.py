@@ -51,9 +51,16 @@ class Ownership:
         for author, owned in managed.items():
             atom = self._atom(owned.api_version)
             if atom is not None:
-                fields = reconciled(atom, owned.fields)
-                made[author] = owned if fields is owned.fields else owned.with_fields(fields)
+                made[author] = self._as_now(owned, atom)
         return made
+
+    def _as_now(self, owned: Owned, atom: Atom) -> Owned:
+        schema = self.versions.schema(owned.api_version)
+        if schema is not None and schema.struct is not None:
+            # What is built in does not change while it is served.
+            return owned
+        fields = reconciled(atom, owned.fields)
+        return owned if fields is owned.fields else owned.with_fields(fields)
 
     def _compare(self, live: Object, new: Object, api_version: str) -> Comparison:
         atom = self._atom(api_version)

@@ -8,6 +8,7 @@ these fields before it is compared.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,39 +49,64 @@ def filled_to_atoms(schema: Schema | None, value: Any) -> Any:
     return _filled(schema, value, whole=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What filling has to know about a place, worked out once."""
+
+    skeleton: dict[str, Any] | None
+    containers: tuple[tuple[str, Schema], ...]
+    items: Schema | None
+    values: Schema | None
+    is_atomic_list: bool
+    is_atomic_map: bool
+
+
+def _plan(schema: Schema) -> _Plan:
+    known = schema.derived.get("plan")
+    if known is None:
+        known = schema.derived["plan"] = _planned(schema)
+    assert isinstance(known, _Plan)
+    return known
+
+
+def _planned(schema: Schema) -> _Plan:
+    fields = ((name, schema.named(name)) for name in schema.property_names)
+    values = schema.values
+    return _Plan(
+        skeleton=None if schema.struct is None else skeleton(schema),
+        containers=tuple((name, each) for name, each in fields if each and not each.is_scalar),
+        items=schema.items,
+        values=None if values is None or values.is_scalar else values,
+        is_atomic_list=schema.list_type == "atomic",
+        is_atomic_map=schema.is_atomic_map,
+    )
+
+
 def _filled(schema: Schema | None, value: Any, *, whole: bool) -> Any:
     if schema is None or not isinstance(value, dict | list):
         return value
+    plan = _plan(schema)
     if isinstance(value, list):
-        items = schema.items
-        if items is None or not (whole or schema.list_type != "atomic"):
+        if plan.items is None or (plan.is_atomic_list and not whole):
             return value
-        return [_filled(items, item, whole=whole) for item in value]
-    if not whole and schema.is_atomic_map:
+        return [_filled(plan.items, item, whole=whole) for item in value]
+    if plan.is_atomic_map and not whole:
         return value
-    if schema.struct is None:
-        return _filled_map(schema, value, whole=whole)
-    # In a struct null is the same as nothing, whoever wrote it; in a free map it is a value.
-    made = {name: inner for name, inner in value.items() if inner is not None}
-    for name, below in _containers(schema).items():
-        if name in made:
-            made[name] = _filled(below, made[name], whole=whole)
-    return {**skeleton(schema), **made}
+    return _filled_object(plan, value, whole=whole)
 
 
-def _filled_map(schema: Schema, value: dict[str, Any], *, whole: bool) -> dict[str, Any]:
-    values = schema.values
-    if values is not None and values.is_scalar:
+def _filled_object(plan: _Plan, value: dict[str, Any], *, whole: bool) -> dict[str, Any]:
+    if plan.values is not None:
+        return {name: _filled(plan.values, inner, whole=whole) for name, inner in value.items()}
+    if plan.skeleton is None and not plan.containers:
         return value
-    return {name: _filled(schema.child(name), inner, whole=whole) for name, inner in value.items()}
-
-
-def _containers(schema: Schema) -> dict[str, Schema]:
-    """The fields of a struct in which something may be missing."""
-    known = schema.derived.get("containers")
-    if known is None:
-        fields = ((name, schema.named(name)) for name in schema.property_names)
-        known = {name: each for name, each in fields if each is not None and not each.is_scalar}
-        schema.derived["containers"] = known
-    assert isinstance(known, dict)
-    return known
+    made = dict(value)
+    if plan.skeleton is not None:
+        # In a struct null is the same as nothing, whoever wrote it; in a free map it is a value.
+        made = {name: inner for name, inner in value.items() if inner is not None}
+        made = {**plan.skeleton, **made}
+    for name, below in plan.containers:
+        inner = value.get(name)
+        if inner is not None:
+            made[name] = _filled(below, inner, whole=whole)
+    return made
