@@ -11,21 +11,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
+from dryrack.apiserver.strategies.pods import placement
 from dryrack.apiserver.strategies.pods.containers import (
     Surroundings,
     containers,
     init_containers,
 )
 from dryrack.apiserver.strategies.pods.volumes import volumes
-from dryrack.kinds.core import NodeSelector, Pod, PodResourceClaim
+from dryrack.kinds.core import Pod, PodResourceClaim
 from dryrack.kinds.decode import decode
 from dryrack.kinds.validation.names import checked, label, label_value, subdomain
-from dryrack.kinds.validation.parts import node_selector
 from dryrack.kinds.validation.pods import pod_claims
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     Token,
-    duplicate,
     invalid,
     not_supported,
 )
@@ -113,31 +112,13 @@ def _host_network(at: str, spec: Raw) -> Iterator[FieldProblem]:
 
 
 def _placement(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    yield from _node_affinity(f"{at}.affinity.nodeAffinity", spec)
-    seen: set[str] = set()
-    for position, gate in enumerate(spec.get("schedulingGates") or ()):
-        path, name = f"{at}.schedulingGates[{position}]", gate.get("name") or ""
-        yield from checks.qualified(path, name)
-        if name in seen:
-            yield duplicate(path, name)
-        seen.add(name)
-
-
-def _node_affinity(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    needed = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if needed is not None:
-        path = f"{at}.requiredDuringSchedulingIgnoredDuringExecution"
-        yield from node_selector(path, decode(needed, NodeSelector))
-    path = f"{at}.preferredDuringSchedulingIgnoredDuringExecution"
-    wished = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    for position, term in enumerate(wished):
-        weight = term.get("weight", 0)
-        if not 1 <= weight <= _WEIGHT_MAX:
-            yield invalid(f"{path}[{position}].weight", weight, "must be in the range 1-100")
-
-
-_WEIGHT_MAX = 100
+    yield from placement.affinity(f"{at}.affinity", spec.get("affinity") or {})
+    for position, gate in enumerate(spec.get("readinessGates") or ()):
+        path = f"{at}.readinessGates[{position}].conditionType"
+        yield from checks.qualified(path, gate.get("conditionType") or "")
+    yield from placement.gates(f"{at}.schedulingGates", spec.get("schedulingGates") or ())
+    constraints = spec.get("topologySpreadConstraints") or ()
+    yield from placement.spread(f"{at}.topologySpreadConstraints", constraints)
 
 
 def _identity(at: str, spec: Raw) -> Iterator[FieldProblem]:
