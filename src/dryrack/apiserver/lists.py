@@ -94,7 +94,7 @@ def _items(
 ) -> tuple[tuple[Stored, ...], int]:
     resource = selection.resource.storage
     if start.revision is None or start.revision == store.revision:
-        return store.list(resource, namespace)
+        return selection.candidates(store, namespace)
     found = store.list_at(resource, namespace, start.revision)
     if isinstance(found, Gone):
         if not start.place:

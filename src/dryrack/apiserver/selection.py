@@ -13,7 +13,7 @@ from dryrack.apiserver.queries import ListOptions
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.status import bad_request
 from dryrack.kinds.quoting import quoted
-from dryrack.store import Stored
+from dryrack.store import Key, Listed, Store, Stored
 
 Raw = dict[str, Any]
 
@@ -32,6 +32,14 @@ class Selection:
     @property
     def is_all(self) -> bool:
         return self.labels is None and self.fields is None
+
+    def candidates(self, store: Store, namespace: str | None) -> Listed:
+        """What may match, and the revision; of one name there is one, and no need to look on."""
+        name = self.fields.exact("metadata.name") if self.fields is not None else None
+        if name is None or (namespace is None and self.resource.namespaced):
+            return store.list(self.resource.storage, namespace)
+        stored = store.get(Key(self.resource.storage, namespace or "", name))
+        return ((stored,) if stored else ()), store.revision
 
     def matches(self, stored: Stored) -> bool:
         if self.labels is not None and not self.labels.matches(_labels_of(stored)):

@@ -116,7 +116,7 @@ class WatchStream:
     def _tell_state(self) -> None:
         """Everything there is, as if it had just been made."""
         watch = self._watch
-        items, revision = self._store.list(watch.resource.storage, watch.namespace)
+        items, revision = watch.selection.candidates(self._store, watch.namespace)
         self._after = revision
         for each in items:
             if watch.selection.is_all or watch.selection.matches(each):
