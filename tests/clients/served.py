@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -38,6 +39,11 @@ class ServedPlane:
     def __exit__(self, *_: object) -> None:
         done = self._dryrack("down")
         assert done.returncode == 0, done.stderr
+
+    def process(self) -> int:
+        """The number of the process that serves."""
+        (listed,) = json.loads(self._dryrack("status", "-o", "json").stdout)
+        return int(listed["pid"])
 
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """kubectl of the reference release."""

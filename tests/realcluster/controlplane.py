@@ -1,9 +1,8 @@
 """
 etcd, kube-apiserver, kube-controller-manager and kube-scheduler, on loopback.
 
-etcd does not wait for the disk: the test bed is thrown away, and a benchmark that measured the
-disk would measure the machine. Client limits are lifted, because a throttled controller makes
-slow tests and wrong comparisons.
+etcd does not wait for the disk unless it is asked to: the test bed is thrown away. Client limits
+are lifted, because a throttled controller makes slow tests and wrong comparisons.
 """
 
 from __future__ import annotations
@@ -34,6 +33,8 @@ class Options:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     runtime_config: Mapping[str, bool] = field(default_factory=dict)
     with_scheduler: bool = True
+    # Whether etcd waits for the disk.
+    durable: bool = False
     # Controllers of kube-controller-manager that are left out, by name.
     without_controllers: tuple[str, ...] = ()
     # Whether a kubelet or KWOK keeps nodes alive. If nobody does, nodes are taken as they are
@@ -117,7 +118,7 @@ class _Starter:
             "listen-peer-urls": peer,
             "initial-advertise-peer-urls": peer,
             "initial-cluster": f"default={peer}",
-            "unsafe-no-fsync": "true",
+            "unsafe-no-fsync": "" if self.options.durable else "true",
             "log-level": "warn",
         }
         self._launch("etcd", programs.etcd(), _flags(flags))
