@@ -4,6 +4,10 @@ BIN := $(VENV)/bin
 # Tests are split over the cores; one core too many would only slow the others down.
 JOBS ?= auto
 
+# Without compiled files every start of dryrack would compile itself anew; pip compiles what it
+# installs, and a clone is not installed.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
