@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import uvloop
 
-from dryrack.apiserver import http
+from dryrack.apiserver import connections
 from dryrack.apiserver.flow import Flow, FlowLimits
 from dryrack.apiserver.http import HttpServer
 from dryrack.apiserver.status import unauthorized
@@ -24,9 +25,11 @@ from dryrack.client.transport import ADMIN, Request, Response, User
 from dryrack.cluster.serving import Address, listen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
     from multidict import CIMultiDict
+
+    Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 OK = Response(200, (("content-type", "application/json"),), b"{}")
 
@@ -117,6 +120,17 @@ async def head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     return int(lines[0].split()[1]), headers
 
 
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """On asyncio's own loop, and on uvloop, whose transports differ in small ways."""
+
+    def run_on(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.run(scenario())
+
+    return run_on
+
+
 def get(path: str, *headers: str) -> bytes:
     return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
 
@@ -130,7 +144,7 @@ def reason(body: bytes) -> Any:
     return json.loads(body)["reason"]
 
 
-def test_a_request_arrives_as_it_was_sent() -> None:
+def test_a_request_arrives_as_it_was_sent(run: Run) -> None:
     """Path and query stay encoded, header names are lower case, repeated ones are joined."""
     fake = FakeServer()
 
@@ -140,13 +154,13 @@ def test_a_request_arrives_as_it_was_sent() -> None:
             status, _, body = await exchange(port, sent)
             assert (status, body) == (200, b"{}")
 
-    asyncio.run(scenario())
+    run(scenario)
     (asked,) = fake.asked
     assert (asked.method, asked.path, asked.query) == ("POST", "/api/v1/a%2Fb", "x=%20&x=2")
     assert (asked.headers["accept"], asked.body, asked.user) == ("a,b", b"{}", ADMIN)
 
 
-def test_strangers_get_a_status_and_nothing_reaches_the_server() -> None:
+def test_strangers_get_a_status_and_nothing_reaches_the_server(run: Run) -> None:
     """Who is not known is told so in the words of the real server."""
     fake = FakeServer()
 
@@ -155,7 +169,7 @@ def test_strangers_get_a_status_and_nothing_reaches_the_server() -> None:
             status, _, body = await exchange(port, get("/api", "X-Stranger: yes"))
             assert (status, reason(body)) == (401, "Unauthorized")
 
-    asyncio.run(scenario())
+    run(scenario)
     assert fake.asked == []
 
 
@@ -166,26 +180,17 @@ def test_strangers_get_a_status_and_nothing_reaches_the_server() -> None:
         b"GET\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32),
-        get("/", "X-Long: " + "x" * 70_000),
-        get("/" + "x" * 70_000),
-        get("/", *(f"X-{number}: y" for number in range(200))),
         get("/", "Content-Length: many"),
         get("/", "Content-Length: 1", "Content-Length: 2"),
         get("/", "Bad Header: x"),
         b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
     ids=[
-        *("rubbish", "no path", "no such version", "tls", "long header", "long path"),
-        *(
-            "many headers",
-            "length is no number",
-            "two lengths",
-            "space in a name",
-            "no path at all",
-        ),
+        *("rubbish", "no path", "no such version", "tls", "length is no number", "two lengths"),
+        *("space in a name", "no path at all"),
     ],
 )
-def test_bad_http_is_a_bad_request(content: bytes) -> None:
+def test_bad_http_is_a_bad_request(run: Run, content: bytes) -> None:
     """Whatever is no HTTP, or too much of it, is answered with 400 and harms nobody."""
     fake = FakeServer()
 
@@ -196,11 +201,147 @@ def test_bad_http_is_a_bad_request(content: bytes) -> None:
             status, _, _ = await exchange(port, get("/healthz"))
             assert status == 200
 
-    asyncio.run(scenario())
+    run(scenario)
     assert [asked.path for asked in fake.asked] == ["/healthz"]
 
 
-def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        get("/", "X-Long: " + "x" * 110_000),
+        get("/" + "x" * 110_000),
+        get("/", *(f"X-{number}: {number}" for number in range(10_000))),
+        b"GET /" + b"x" * 110_000,
+    ],
+    ids=["long header", "long path", "many headers", "no end in sight"],
+)
+def test_too_much_before_the_body_is_refused(run: Run, content: bytes) -> None:
+    """Headers have a bound, whether or not they come to an end."""
+    fake = FakeServer()
+
+    async def scenario() -> None:
+        async with serving(fake) as port:
+            status, _, _ = await exchange(port, content)
+            assert status == 431
+
+    run(scenario)
+    assert fake.asked == []
+
+
+def test_requests_in_a_row_are_answered_in_order(run: Run) -> None:
+    """One connection, many requests sent at once: each gets its own answer, and none is lost."""
+
+    async def echo(request: Request) -> Response:
+        await asyncio.sleep(0)
+        return Response(200, (), request.path.encode() + request.body)
+
+    async def scenario() -> None:
+        async with serving(FakeServer(echo)) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"".join(post(f"/{number}", b"!" * number) for number in range(50)))
+            for number in range(50):
+                assert (await answer(reader))[2] == f"/{number}".encode() + b"!" * number
+            writer.close()
+
+    run(scenario)
+
+
+def test_a_last_request_may_have_a_body(run: Run) -> None:
+    """`Connection: close` ends the connection after the answer, not before the body is there."""
+    fake = FakeServer()
+
+    async def scenario() -> None:
+        async with serving(fake) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            content = post("/", b"x" * 1000, "Connection: close")
+            writer.write(content[:-900])
+            await asyncio.sleep(0)
+            writer.write(content[-900:])
+            status, headers, _ = await answer(reader)
+            assert (status, headers["connection"]) == (200, "close")
+            assert await reader.read() == b""
+            writer.close()
+
+    run(scenario)
+    assert fake.asked[0].body == b"x" * 1000
+
+
+def test_who_asks_first_is_told_to_go_on(run: Run) -> None:
+    """A client that waits for permission to send its body gets it."""
+
+    async def scenario() -> None:
+        async with serving(FakeServer()) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+            assert (await head(reader))[0] == 100
+            writer.write(b"{}")
+            assert (await answer(reader))[0] == 200
+            writer.close()
+
+    run(scenario)
+
+
+def test_a_body_that_breaks_off_harms_nobody(run: Run) -> None:
+    """Chunks that are none are a bad request; a client that goes away is forgotten."""
+    fake = FakeServer()
+
+    async def scenario() -> None:
+        async with serving(fake) as port:
+            lines = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+            assert (await exchange(port, lines + b"zz\r\n"))[0] == 400
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(lines + b"5\r\nab")
+            writer.close()
+            assert (await exchange(port, get("/")))[0] == 200
+
+    run(scenario)
+    assert [asked.method for asked in fake.asked] == ["GET"]
+
+
+def test_half_a_request_does_not_keep_a_connection(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who never finishes the headers, or never begins, is cut off after a while."""
+    monkeypatch.setattr(connections, "IDLE_SECONDS_MAX", 0.02)
+
+    async def scenario() -> None:
+        async with serving(FakeServer()) as port:
+            for content in (b"", b"GET / HTTP/1.1\r\nHost:"):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(content)
+                assert await _all(reader) == b""
+                writer.close()
+
+    run(scenario)
+
+
+async def _all(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+
+
+def test_a_large_answer_arrives_whole(run: Run) -> None:
+    """Lists of many megabytes go out piece by piece; a HEAD gets their length alone."""
+    body = bytes(range(256)) * 20_000
+
+    async def large(request: Request) -> Response:
+        return Response(200, (), body)
+
+    async def scenario() -> None:
+        async with serving(FakeServer(large)) as port:
+            assert (await exchange(port, get("/")))[2] == body
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(get("/").replace(b"GET", b"HEAD") + get("/"))
+            assert (await head(reader))[1]["content-length"] == str(len(body))
+            assert (await head(reader))[0] == 200
+            writer.close()
+
+    run(scenario)
+
+
+def test_a_body_that_says_it_is_too_large_is_not_read(run: Run) -> None:
     """413 comes before the body does, and the connection ends."""
 
     async def scenario() -> None:
@@ -210,10 +351,10 @@ def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
             assert (status, reason(body)) == (413, "RequestEntityTooLarge")
             assert headers["connection"] == "close"
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
-def test_a_body_that_turns_out_too_large_is_refused() -> None:
+def test_a_body_that_turns_out_too_large_is_refused(run: Run) -> None:
     """A chunked body has no length to refuse it by; it is refused when it has grown too large."""
 
     async def scenario() -> None:
@@ -224,10 +365,10 @@ def test_a_body_that_turns_out_too_large_is_refused() -> None:
             status, _, body = await exchange(port, sent)
             assert (status, reason(body)) == (413, "RequestEntityTooLarge")
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
-def test_a_bug_of_the_server_is_one_answer(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_of_the_server_is_one_answer(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     """An exception becomes 500 with a Status, is logged, and the next request is served."""
 
     async def broken(request: Request) -> Response:
@@ -241,11 +382,11 @@ def test_a_bug_of_the_server_is_one_answer(caplog: pytest.LogCaptureFixture) -> 
             assert (status, reason(body)) == (500, "InternalError")
             assert (await exchange(port, get("/whole")))[0] == 200
 
-    asyncio.run(scenario())
+    run(scenario)
     assert "no answer to GET /broken" in caplog.text
 
 
-def test_a_flood_waits_and_then_is_told_to_come_later() -> None:
+def test_a_flood_waits_and_then_is_told_to_come_later(run: Run) -> None:
     """So many at work, so many in line; the others get 429 with Retry-After at once."""
     gate, both = asyncio.Event(), asyncio.Barrier(3)
 
@@ -266,7 +407,7 @@ def test_a_flood_waits_and_then_is_told_to_come_later() -> None:
             gate.set()
             assert [status for status, _, _ in await asyncio.gather(*waiting)] == [200] * 5
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
 async def _refused(port: int) -> tuple[int, dict[str, str], bytes]:
@@ -279,7 +420,7 @@ async def _refused(port: int) -> tuple[int, dict[str, str], bytes]:
     return done.pop().result()
 
 
-def test_who_waits_too_long_is_told_to_come_later() -> None:
+def test_who_waits_too_long_is_told_to_come_later(run: Run) -> None:
     """A place that does not come free in time is a 429, too."""
 
     async def held(request: Request) -> Response:
@@ -294,10 +435,10 @@ def test_who_waits_too_long_is_told_to_come_later() -> None:
             first.cancel()
             await asyncio.gather(first, return_exceptions=True)
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
-def test_streams_go_out_chunk_by_chunk_and_hold_no_place() -> None:
+def test_streams_go_out_chunk_by_chunk_and_hold_no_place(run: Run) -> None:
     """The first event is there while the stream goes on, and others are served meanwhile."""
 
     async def watch(request: Request) -> Response:
@@ -314,10 +455,10 @@ def test_streams_go_out_chunk_by_chunk_and_hold_no_place() -> None:
             assert (await exchange(port, get("/")))[0] == 200
             writer.close()
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
-def test_a_stream_ends_with_its_reader() -> None:
+def test_a_stream_ends_with_its_reader(run: Run) -> None:
     """When the client goes away, the stream is closed, also one on which nothing happens."""
     stream = SilentStream()
 
@@ -332,12 +473,12 @@ def test_a_stream_ends_with_its_reader() -> None:
             writer.close()
             await asyncio.wait_for(stream.closed.wait(), 5)
 
-    asyncio.run(scenario())
+    run(scenario)
 
 
-def test_who_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_not_read_is_cut(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that stops gets no more than the buffers hold, and then no connection."""
-    monkeypatch.setattr(http, "CHUNK_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(connections, "CHUNK_SECONDS_MAX", 0.05)
     stream = EndlessStream()
 
     async def watch(request: Request) -> Response:
@@ -351,11 +492,11 @@ def test_who_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.wait_for(stream.closed.wait(), 10)
             writer.close()
 
-    asyncio.run(scenario())
+    run(scenario)
     assert stream.read * len(stream.chunk) < 32 * 1024 * 1024
 
 
-def test_stopping_ends_watches_with_an_end() -> None:
+def test_stopping_ends_watches_with_an_end(run: Run) -> None:
     """A watch that the stop of the server cuts is ended as HTTP ends a stream."""
     stream = SilentStream()
 
@@ -373,5 +514,5 @@ def test_stopping_ends_watches_with_an_end() -> None:
         assert await reader.read() == b"0\r\n\r\n"
         writer.close()
 
-    asyncio.run(scenario())
+    run(scenario)
     assert stream.closed.is_set()

@@ -19,10 +19,9 @@ REQUEST_WAIT_SECONDS_MAX = 30.0
 BODY_SECONDS_MAX = 30.0
 CHUNK_SECONDS_MAX = 30.0
 
-# client-go sends tokens of some kilobytes; Go's server refuses headers of more than 1 MiB. One
-# line of 64 KiB takes every token and label selector that people use.
-HEADER_LINE_BYTES_MAX = 64 * 1024
-HEADERS_MAX = 128
+# client-go sends tokens of some kilobytes; Go's server refuses headers of more than 1 MiB in all.
+# A tenth of that takes every token and label selector that people use.
+HEADER_BYTES_MAX = 100 * 1024
 
 # How much of a stream may wait for a slow reader in the process, per connection.
 STREAM_BUFFER_BYTES_MAX = 1024 * 1024
