@@ -255,3 +255,18 @@ def test_only_what_was_written_last_is_kept_as_a_value(monkeypatch: pytest.Monke
     assert old.object is not old.object
     assert old.object == {**body(), "metadata": {"name": "x", "resourceVersion": "2"}}
     assert new.object is new.object
+
+
+def test_a_history_can_begin_late() -> None:
+    """What begins at a revision knows nothing before it, and everything after; once is enough."""
+    store = Store()
+    store.put(KEYS[0], body(), expected=0)
+    store.begin("later")
+    began = store.revision
+    made = store.put(Key("later", "", "x"), body(), expected=0)
+    store.begin("later")
+
+    assert store.events("later", after=began - 1) == Gone(began)
+    events = store.events("later", after=began)
+    assert not isinstance(events, Gone)
+    assert [each.stored for each in events] == [made]

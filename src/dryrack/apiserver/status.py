@@ -228,9 +228,10 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-# A success without an object of its own, as a deletion has.
 @dataclass(frozen=True, slots=True)
 class Success:
+    """A success without an object of its own, as a deletion has."""
+
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_raw(self) -> Raw:

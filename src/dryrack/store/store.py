@@ -183,6 +183,12 @@ class Store:
             return Gone(self._floor) if after < self._floor else []
         return shelf.log.after(after)
 
+    def begin(self, resource: str) -> None:
+        """The history of a resource begins now, if it has none: what was before is `Gone`."""
+        if resource not in self._shelves:
+            log = Log(events_max=self._events_max, floor=self._revision)
+            self._shelves[resource] = _Shelf(log)
+
     def subscribe(self, resource: str, callback: Callback) -> Callable[[], None]:
         """
         Calls back with every event from now on, in order, during the write.

@@ -95,6 +95,8 @@ class CustomKinds:
         if "deletionTimestamp" in definition["metadata"]:
             self._served[name] = tuple(without_creation(each) for each in self._served[name])
         registry.add(*self._served[name])
+        for each in self._served[name]:
+            self._attached.store.begin(each.storage)
 
     def _resources_of(self, definition: Raw) -> list[tuple[Resource, Shape]]:
         """Made anew only if the spec has changed: rules take a while to compile."""
