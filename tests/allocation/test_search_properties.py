@@ -61,11 +61,12 @@ problems = st.tuples(
 )
 
 
-# Walks without proof, with proof alone, and both in turns of a step or a few.
+# Walks without proof, with proof or a part of it alone, and both in turns of a few steps.
 PATIENCE = {
     "without proof": {"_DEAD_ENDS_MAX": 1 << 60},
     "with proof": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
     "with proof after a while": {"_DEAD_ENDS_MAX": 3, "_PROVING_STEPS": 1 << 60},
+    "with memory alone": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
     "in turns": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1, "_PLAIN_STEPS": 3},
 }
 
@@ -78,6 +79,9 @@ def _patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def be_patient(patch: pytest.MonkeyPatch, how: str) -> None:
     for name, value in PATIENCE[how].items():
         patch.setattr(allocator_module, name, value)
+    if how == "with memory alone":
+        # Bounds would spare the search most of what it has to remember.
+        patch.setattr(Bounds, "impossible", lambda self, walk, now, plan: False)
 
 
 def in_api(problem: Any) -> tuple[list[ResourceSlice], list[ResourceClaim]]:

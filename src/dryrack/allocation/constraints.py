@@ -155,7 +155,8 @@ class MatchState:
         self.count += 1
         return True
 
-    def key(self) -> object:
+    def key(self, request: int) -> object:
+        """What decides, from here on, about further devices of the request and of later ones."""
         return self.shared if self.count else None
 
 
@@ -177,7 +178,7 @@ class DistinctState:
     def remove(self, request: int) -> None:
         self.values.pop()
 
-    def key(self) -> object:
+    def key(self, request: int) -> object:
         return tuple(sorted(self.values))
 
     def others(self, *requests: int) -> list[int]:
@@ -206,8 +207,9 @@ class LastDistinctState:
         self.last.pop(request, None)
         self.count -= 1
 
-    def key(self) -> object:
-        return tuple(sorted(self.last.items()))
+    def key(self, request: int) -> object:
+        # The request's own can be forgotten, the others stand; whose they are is no matter.
+        return self.last.get(request), tuple(sorted(self.others(request)))
 
     def others(self, *requests: int) -> list[int]:
         return [value for other, value in self.last.items() if other not in requests]

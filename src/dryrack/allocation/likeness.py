@@ -10,7 +10,7 @@ unless it draws too. Groups are of one form if they are the same but for the nam
 partitioned GPUs of a node, say. Exchanging two untouched groups of one form makes no
 difference either, nor does exchanging two in which alike devices are chosen.
 
-Where the order of devices decides, a device is like no other.
+Where the order of devices decides, a device is at most like its neighbours.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Likeness:
         self.row_of = self._number_rows(slates)
         rows = list(zip(*self.rows, strict=True)) or [() for _ in problem.devices]
         values = list(zip(*self._values(), strict=True)) or [() for _ in problem.devices]
-        self.looks: list[Hashable] = list(zip(rows, values, self._own_mark(slates), strict=True))
+        looks = list(zip(rows, values, strict=True))
+        self.looks: list[Hashable] = list(zip(looks, self._marks(slates, looks), strict=True))
         numbers = _Numbers()
         self.sort = [
             numbers.of((look, problem.draws.get(device), self._alone(device)))
@@ -70,6 +71,8 @@ class Likeness:
         self._tokens = _Numbers()
         self._shareable = [problem.shareable(device) for device in range(len(problem.devices))]
         self._place = {d: place for group in self.members for place, d in enumerate(group)}
+        self._nothing = bytes(len(problem.devices))
+        self._wanted = self._wanted_from_each()
 
     def _number_rows(self, slates: Sequence[Slate]) -> dict[int, int]:
         numbers: dict[bytes, int] = {}
@@ -95,20 +98,42 @@ class Likeness:
         devices = range(len(self._problem.devices))
         return [[column[device] for device in devices] for column in self._problem.columns]
 
-    def _own_mark(self, slates: Sequence[Slate]) -> list[int]:
+    def _wanted_from_each(self) -> list[tuple[bytes, frozenset[int]]]:
+        """By request: which devices, and groups of them, it or a later one could want."""
+        wanted = [(self._nothing, frozenset[int]())]
+        for ways in reversed(self._problem.requests):
+            rows = [self.rows[self.row_of[id(way)]] for way in ways]
+            devices = bytes(map(any, zip(wanted[-1][0], *rows, strict=True)))
+            groups = {group for device, group in enumerate(self.group) if devices[device]}
+            wanted.append((devices, frozenset(groups)))
+        return wanted[::-1]
+
+    def _marks(self, slates: Sequence[Slate], looks: Sequence[Hashable]) -> list[int]:
         """
-        A mark of its own for each device whose place in the order can matter.
+        A mark for each device whose place in the order can matter.
 
         That is so for "all" under a constraint, where a device may be missing before or after
-        the constraint breaks; and for several devices of one request that must differ, as
-        long as each is only compared with the one before it.
+        the constraint breaks: there each device has a mark of its own. And it is so for several
+        devices of one request that must differ, as long as each is only compared with the one
+        before it. There those that look alike and follow each other share a mark. Exchanging
+        two of them leaves the devices that are free looking the same, in order; and after the
+        one was tried in vain so is the other, for the first would not have let it follow.
         """
-        marks = [-1] * len(self._problem.devices)
+        marks = [-1] * len(looks)
+        compared = {d for slate in slates if self.compares_neighbours(slate) for d in slate.order}
+        before = -1
+        for device in sorted(compared):
+            follows = before >= 0 and looks[device] == looks[before] and self._is_whole(device)
+            marks[device] = marks[before] if follows else device
+            before = device if self._is_whole(device) else -1
         for slate in slates:
-            if slate.constraints and (slate.ask.takes_all or self.compares_neighbours(slate)):
+            if slate.constraints and slate.ask.takes_all:
                 for device in slate.order:
                     marks[device] = device
         return marks
+
+    def _is_whole(self, device: int) -> bool:
+        return not self._problem.shareable(device) and not self._problem.draws.get(device)
 
     def compares_neighbours(self, slate: Slate) -> bool:
         """Whether devices of the ask must differ, but only from the one before."""
@@ -174,23 +199,34 @@ class Likeness:
 
     # What a walk has chosen, told so that choices which amount to the same read the same.
 
-    def choices(self, walk: Walk) -> Hashable:
-        """The devices chosen so far, up to exchanges that make no difference."""
-        return self._told(walk, _NOWHERE)
+    def choices(self, walk: Walk, request: int) -> Hashable:
+        """
+        The devices chosen so far that a request from this one on could want as well.
+
+        They are told up to exchanges that make no difference.
+        """
+        return self._told(walk, request, self._nothing, _NOWHERE)
 
     def choices_from(self, walk: Walk, slate: Slate, cursor: int) -> Hashable:
-        """The same with the devices before a place in the ask's order told from those after."""
-        return self._told(walk, slate.order[cursor] if cursor < len(slate.order) else _NOWHERE)
+        """
+        The same for the rest of an ask, from a place in its order on, and what follows it.
 
-    def _told(self, walk: Walk, boundary: int) -> Hashable:
+        Devices before that place are told from those after it where the ask could want them.
+        """
+        boundary = slate.order[cursor] if cursor < len(slate.order) else _NOWHERE
+        return self._told(walk, slate.request + 1, self.rows[self.row_of[id(slate)]], boundary)
+
+    def _told(self, walk: Walk, request: int, present: bytes, boundary: int) -> Hashable:
+        wanted, groups = self._wanted[request]
         plain: list[int] = []
         grouped: dict[int, list[int]] = {}
         for slate, device in walk.chosen():
             group = self.group[device]
+            ahead = bool(present[device]) and device >= boundary
             if group == NO_GROUP:
-                token = 2 * self.sort[device] + (device >= boundary)
-                plain.append(self._held_by(slate, token))
-            else:
+                if ahead or wanted[device]:
+                    plain.append(self._held_by(slate, 2 * self.sort[device] + ahead))
+            elif group in groups or present is not self._nothing:
                 grouped.setdefault(group, []).append(self._token(slate, device, boundary))
         plain.sort()
         touched = sorted(

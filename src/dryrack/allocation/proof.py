@@ -20,8 +20,12 @@ Mines are known from the table before the walk. From this follows what may be cu
   below a later twin was tried below the earlier one.
 - By the same exchange a state that was walked through in vain need not be walked through
   again when it returns with other devices of the same sorts. The key has all that decides
-  what follows: the request, the choices up to exchange, the constraints' state, and, where it
-  can matter, the number of results.
+  what follows, and nothing else: the request and the place in its order, the choices up to
+  exchange, the constraints' state, and, where it can matter, the number of results. What is
+  chosen decides by being held and by what it draws. So a choice is left out that nobody from
+  here on could want, and a constraint that nobody from here on is under. Of a constraint that
+  remembers the last device of each request, what the request under way remembers is told from
+  what the others do: the one may be forgotten, the others stand, each in the place of any.
 
 A claim that has no solution even with every device to itself has none beside others, so what is
 chosen for earlier claims need not be varied on its account.
@@ -75,12 +79,19 @@ class SearchProof:
         self._mined = [any(map(self._has_mine, ways)) for ways in problem.requests]
         self._horizon = self._next_mines()
         self._least_after = self._least_results()
+        self._can_exceed = self._claims_that_can_exceed()
+        self._ruled_by = self._constraints_ahead()
         self._likeness = Likeness(problem, self._slates)
         self._bounds = Bounds(problem, self._likeness)
         self._plans: dict[int, Sequence[Group]] = {}
         self._dead: set[Hashable] = set()
         # Whether the walk may be cut below its root.
-        self.cuts = not (self._leaves_traces() or self._limit_hides_mines() or self._odd_amounts())
+        self.cuts = not (
+            self._leaves_traces()
+            or self._limit_hides_mines()
+            or self._odd_amounts()
+            or self._repeats_names()
+        )
 
     def refuted(self) -> bool:
         """Whether the bounds alone show that there is nothing to find, and no error either."""
@@ -140,17 +151,14 @@ class SearchProof:
         return self._likeness.twin_key(walk, frame, device)
 
     def _key(self, walk: Walk, frame: Frame) -> Hashable:
-        slate = frame.slate
-        states = tuple(
-            walk.states[constraint.number].key()
-            for constraint in self._problem.constraints
-            if constraint.claim == slate.claim
-        )
-        results = walk.counts[slate.claim]
+        slate, request = frame.slate, frame.slate.request
+        own = slate.name_of if frame.slot >= 0 else -1
+        states = tuple([walk.states[number].key(own) for number in self._ruled_by[request]])
+        results = walk.counts[slate.claim] if self._can_exceed[slate.claim] else 0
         if frame.slot < 0:
-            return slate.request, results, states, self._likeness.choices(walk)
+            return request, results, states, self._likeness.choices(walk, request)
         choices = self._likeness.choices_from(walk, slate, frame.cursor)
-        return slate.request, slate.sub, frame.slot, frame.cursor, states, choices
+        return request, slate.sub, frame.slot, frame.cursor, results, states, choices
 
     def _has_mine(self, slate: Slate) -> bool:
         if slate.ask.takes_all:
@@ -201,6 +209,26 @@ class SearchProof:
             least[number] = total
         return least
 
+    def _claims_that_can_exceed(self) -> list[bool]:
+        """By claim: whether its requests, each satisfied its largest way, exceed the limit."""
+        most = [0] * len(self._problem.claims)
+        for ways in self._problem.requests:
+            most[ways[0].claim] += max(0, *(way.count for way in ways))
+        return [each > RESULTS_MAX for each in most]
+
+    def _constraints_ahead(self) -> list[list[int]]:
+        """By request: the constraints of its claim that it or a later request is under."""
+        ahead: list[list[int]] = []
+        under: dict[int, None] = {}
+        for ways in reversed(self._problem.requests):
+            numbers = [constraint.number for way in ways for constraint in way.constraints]
+            under = {n: None for n in (*numbers, *under) if self._is_of(ways[0].claim, n)}
+            ahead.append(sorted(under))
+        return ahead[::-1]
+
+    def _is_of(self, claim: int, constraint: int) -> bool:
+        return self._problem.constraints[constraint].claim == claim
+
     # Whether cuts are allowed.
 
     def _leaves_traces(self) -> bool:
@@ -212,14 +240,14 @@ class SearchProof:
         )
 
     def _limit_hides_mines(self) -> bool:
-        most: dict[int, int] = {}
-        mined: set[int] = set()
-        for ways, has_mine in zip(self._problem.requests, self._mined, strict=True):
-            claim = ways[0].claim
-            most[claim] = most.get(claim, 0) + max(0, *(way.count for way in ways))
-            if has_mine:
-                mined.add(claim)
-        return any(most[claim] > RESULTS_MAX for claim in mined)
+        return any(
+            has_mine and self._can_exceed[ways[0].claim]
+            for ways, has_mine in zip(self._problem.requests, self._mined, strict=True)
+        )
+
+    def _repeats_names(self) -> bool:
+        """Whether one request would forget what another remembers. The API allows none."""
+        return any(slate.name_of != slate.request for slate in self._slates)
 
     def _odd_amounts(self) -> bool:
         """Whether something gives back counters or capacity instead of taking it."""
