@@ -33,6 +33,7 @@ BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
 _ENDS = "k8s.io/initial-events-end"
 _TAIL = b"}\n"
+_NAMES = {each: each.value for each in EventType}
 _HEADS = {
     name: b'{"type":"' + name.encode() + b'","object":'
     for name in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
@@ -68,6 +69,10 @@ class WatchStream:
     def __init__(self, store: Store, watch: Watch, renderer: Renderer, clock: Timekeeper) -> None:
         self._store = store
         self._watch = watch
+        # Asked for at every event of every watch.
+        self._is_plain = watch.is_plain
+        self._is_all = watch.selection.is_all
+        self._namespace = watch.namespace
         self._renderer = renderer
         self._clock = clock
         self._chunks: deque[bytes] = deque()
@@ -155,13 +160,13 @@ class WatchStream:
         self._next_bookmark = self._clock.call_at(at, self._bookmark_again)
 
     def _on_event(self, event: Event) -> None:
-        watch, stored = self._watch, event.stored
+        stored = event.stored
         if stored.revision <= self._after or self._is_over:
             return
-        if watch.namespace is not None and stored.key.namespace != watch.namespace:
+        if self._namespace is not None and stored.key.namespace != self._namespace:
             return
-        if watch.selection.is_all:
-            self._push(event.type.value, stored)
+        if self._is_all:
+            self._push(_NAMES[event.type], stored)
         else:
             self._push_selected(event)
         if self._events > WATCH_BACKLOG_EVENTS_MAX or self._bytes > WATCH_BACKLOG_BYTES_MAX:
@@ -181,10 +186,10 @@ class WatchStream:
             self._push("DELETED", _left(previous, stored.revision))
 
     def _push(self, type: str, stored: Stored) -> None:
-        watch = self._watch
-        if watch.is_plain:
+        if self._is_plain:
             self._put(type, stored.json)
             return
+        watch = self._watch
         obj = served(watch.resource, stored)
         shaped = self._renderer.shaped(watch.resource, obj, watch.form, headed=self._headed)
         self._headed = False
