@@ -130,8 +130,10 @@ def test_writers_at_once_share_a_commit(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_disk_that_refuses_breaks_the_journal_for_good(tmp_path: Path) -> None:
     """After a failed commit nothing is answered any more: memory and disk have parted."""
 
+    failures: list[str] = []
+
     async def scenario() -> None:
-        journal = SqliteJournal(tmp_path)
+        journal = SqliteJournal(tmp_path, on_failure=lambda: failures.append("told"))
         journal._database.execute("PRAGMA query_only = 1")
         record = Record(Key("configmaps", "default", "a"), 2, b"{}")
         journal.append(record)
@@ -143,6 +145,7 @@ def test_a_disk_that_refuses_breaks_the_journal_for_good(tmp_path: Path) -> None
             await journal.close()
 
     asyncio.run(scenario())
+    assert failures == ["told"]
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

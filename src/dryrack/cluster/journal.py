@@ -26,7 +26,7 @@ from dryrack.cluster.locks import hold
 from dryrack.store import Key, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 _SCHEMA = """
@@ -52,7 +52,8 @@ class DataDirectoryError(DryrackError):
 class SqliteJournal:
     """The journal of one cluster, in a directory of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, on_failure: Callable[[], None] = lambda: None) -> None:
+        """`on_failure` is called when the journal breaks, so that somebody ends the process."""
         directory.mkdir(parents=True, mode=0o700, exist_ok=True)
         self._lock = hold(directory / "lock")
         try:
@@ -61,6 +62,7 @@ class SqliteJournal:
             os.close(self._lock)
             raise
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._on_failure = on_failure
         self._gathered: list[Record] = []
         self._appended = 0
         self._written = 0
@@ -92,6 +94,7 @@ class SqliteJournal:
             await loop.run_in_executor(self._thread, self._write, records)
         except sqlite3.Error as error:
             self._broken = DataDirectoryError(f"the journal cannot be written: {error}")
+            self._on_failure()
         else:
             self._written += len(records)
         finally:

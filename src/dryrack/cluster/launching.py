@@ -14,6 +14,7 @@ import gc
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import traceback
@@ -86,10 +87,19 @@ def check(launch: Launch) -> None:
 
 
 def run(launch: Launch, tell: Callable[[str], None]) -> None:
-    """Serves until it is told to stop; `tell` gets a line for every stage, then `ready`."""
+    """Serves until it is told to stop; `tell` gets a line for every stage, then ""."""
+    _raise_file_limit()
     factory = _loop_factory()
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(_serve(launch, tell))
+
+
+def _raise_file_limit() -> None:
+    """Every client is a file; the usual 1,024 are fewer than a busy test has watches."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -124,7 +134,7 @@ async def _serve_alone(
         listening = stack.enter_context(contextlib.closing(_listen(launch)))
         journal = None
         if launch.data_directory is not None:
-            journal = SqliteJournal(launch.data_directory)
+            journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
             stack.push_async_callback(journal.close)
         plane = build(_plane_options(launch, keys, journal))
         serving = served(plane, listening, keys, without=launch.without)
