@@ -7,11 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from dryrack import cel
 from dryrack.cel.depth import room_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _ENV = cel.Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=False)
 _DEVICE = cel.Device("d.example.com", {}, {}, None)
@@ -73,3 +75,36 @@ def test_threads_evaluate_deep_expressions_at_once() -> None:
 
     with _little_room_and_many_switches(), ThreadPoolExecutor(4) as threads:
         assert all(threads.map(evaluate, programs))
+
+
+_SHAPES = (
+    "(…)", "[…]", "{1: …}", "[0][…]", "(device.driver == 'd' ? … : false)", "optional.of(…)",
+    "[1].exists(x, …)", "[1].map(x, …)", "[1].map(x, true, …)", "[1].exists_one(x, …)",
+    "lists.range(1 + 0).all(x, …)", "cel.bind(x, 1, …)", "dyn(…)", "string(…)", "!(…)",
+    "dyn(…).?a", "dyn(…).a", "dyn(…) + 1", "….trim()", "[…].flatten(500)",
+)  # fmt: skip
+
+
+def _within(frames: int, call: Callable[[], None]) -> None:
+    if frames:
+        _within(frames - 1, call)
+    else:
+        call()
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+@pytest.mark.parametrize("levels", [80, 120, 240])
+def test_no_nesting_is_too_deep_for_python(shape: str, levels: int) -> None:
+    """What upstream compiles is compiled and evaluated, even far down the stack."""
+    text = "device.driver"
+    for _ in range(levels):
+        text = shape.replace("…", text)
+
+    def ask() -> None:
+        for whole in (text, f"{text} == {text}", f"dyn({text}) == 1"):
+            program = cel.compile_expression(whole, _ENV)
+            if isinstance(program, cel.Program):
+                program.matches_with_cost(_DEVICE)
+                program.matches_exactly(_DEVICE)
+
+    _within(300, ask)

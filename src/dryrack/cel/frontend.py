@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.cel.checker import Checked, check
+from dryrack.cel.depth import depth_of, room_for
 from dryrack.cel.parser import parse
 from dryrack.cel.source import Issues, report
 from dryrack.cel.validators import validate
@@ -22,8 +23,10 @@ def compile_text(text: str, env: Environment) -> Checked | Issues:
     parsed = parse(text)
     if isinstance(parsed, Issues):
         return parsed
-    checked = check(parsed, env)
-    if isinstance(checked, list):
-        return report(text, checked)
-    problems = validate(checked)
+    # The tree is walked without nesting, but types nest as deeply as their expressions.
+    with room_for(depth_of(parsed)):
+        checked = check(parsed, env)
+        if isinstance(checked, list):
+            return report(text, checked)
+        problems = validate(checked)
     return report(text, problems) if problems else checked

@@ -65,8 +65,7 @@ class Program:
     def __init__(self, checked: Checked, env: Environment) -> None:
         self._lists = env.list_type_attributes
         self._depth = depth_of(checked.expr)
-        with room_for(self._depth):
-            self._step: Step = Planner(checked, env).plan(checked.expr)
+        self._step: Step = Planner(checked, env).plan(checked.expr)
         self.max_cost: int = estimate(checked, env).max
         self._counted: Counted | None = count(self._step) if self.max_cost > _CHEAP else None
         self._run: Callable[[View], bool] = self._slow
@@ -146,6 +145,11 @@ def compile_expression(text: str, env: Environment) -> Program | CompileError:
     checked = compile_text(text, env)
     if not isinstance(checked, Checked):
         return CompileError(f"compilation failed: {checked.text}")
+    with room_for(depth_of(checked.expr)):
+        return _program(checked, env)
+
+
+def _program(checked: Checked, env: Environment) -> Program | CompileError:
     output = checked.output_type
     if output not in (t.BOOL, t.ANY) and not (env.list_type_attributes and output == t.DYN):
         return CompileError(f"must evaluate to bool or the unknown type, not {output.qualified()}")
