@@ -182,6 +182,25 @@ def test_a_bound_pod_knows_where_its_node_is() -> None:
     run(scenario)
 
 
+def test_a_status_keeps_what_older_kubelets_do_not_know() -> None:
+    """The generation that a status or a condition is about stays if it is left out."""
+
+    async def scenario(client: Client) -> None:
+        current = await running(client, "p")
+        ready = {"type": "Ready", "status": "True", "observedGeneration": 1}
+        status = {**current["status"], "observedGeneration": 1, "conditions": [ready]}
+        current = await client.update(PODS, {**current, "status": status}, subresource="status")
+        less = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+        kept = await client.update(PODS, {**current, "status": less}, subresource="status")
+        assert (kept["status"]["observedGeneration"], kept["status"]["qosClass"]) == (
+            1,
+            "BestEffort",
+        )
+        assert [each["observedGeneration"] for each in kept["status"]["conditions"]] == [1]
+
+    run(scenario)
+
+
 def test_an_eviction_asks_the_budget() -> None:
     """Too early while nobody has counted, refused at nought, counted down, and then a deletion."""
 

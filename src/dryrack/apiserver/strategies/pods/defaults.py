@@ -10,6 +10,7 @@ from typing import Any
 
 from dryrack.apiserver.strategies.edits import at, each, filled, within
 from dryrack.apiserver.strategies.pods.images import pull_policy
+from dryrack.apiserver.strategies.pods.totals import with_pod_requests
 
 Raw = dict[str, Any]
 
@@ -56,7 +57,7 @@ def _only_of_pods(given: Raw) -> Raw:
         made = each(made, key, _requesting)
         if given.get("hostNetwork"):
             made = each(made, key, lambda container: each(container, "ports", _on_host))
-    return made
+    return with_pod_requests(made)
 
 
 def _requesting(container: Raw) -> Raw:

@@ -146,6 +146,24 @@ def _status_update(obj: Raw, old: Raw) -> Raw:
     """The status, and of the metadata whatever but the owners; never the spec."""
     made = with_metadata(obj, "ownerReferences", old["metadata"].get("ownerReferences"))
     status, before = dict(obj.get("status") or {}), old.get("status") or {}
-    if not status.get("qosClass") and before.get("qosClass"):
-        status["qosClass"] = before["qosClass"]
+    for key in ("qosClass", "observedGeneration"):
+        if not status.get(key) and before.get(key):
+            status[key] = before[key]
+    if status.get("conditions"):
+        status["conditions"] = _still_observed(status["conditions"], before)
     return {**with_value(made, "spec", old.get("spec")), "status": status}
+
+
+def _still_observed(conditions: list[Raw], before: Raw) -> list[Raw]:
+    """A condition keeps the generation that it was about, for those who do not know of it."""
+    known = {
+        each["type"]: each["observedGeneration"]
+        for each in reversed(before.get("conditions") or ())
+        if each.get("observedGeneration")
+    }
+    return [
+        each
+        if each.get("observedGeneration") or each.get("type") not in known
+        else {**each, "observedGeneration": known[each["type"]]}
+        for each in conditions
+    ]
