@@ -70,6 +70,10 @@ class Index:
         found = self._found.get(key, {})
         return tuple(found[name] for name in sorted(found))
 
+    def count(self, key: str) -> int:
+        """How many have that key."""
+        return len(self._found.get(key, ()))
+
     def change(self, old: Raw | None, new: Raw | None) -> None:
         for key in self._keys_of(old) if old is not None else ():
             bucket = self._found.get(key, {})

@@ -91,6 +91,14 @@ def with_condition(conditions: Sequence[Raw], new: Raw) -> list[Raw]:
     return [new if each["type"] == new["type"] else each for each in conditions]
 
 
+def is_same_but_status(old: Raw | None, new: Raw) -> bool:
+    """Whether nothing but the status has changed, as after a controller's own report."""
+    if old is None or "generation" not in new["metadata"]:
+        return False
+    keys = ("uid", "generation", "labels", "annotations", "ownerReferences", "deletionTimestamp")
+    return all(old["metadata"].get(key) == new["metadata"].get(key) for key in keys)
+
+
 def is_terminal(pod: Raw) -> bool:
     """Whether a pod has run to its end."""
     return status_of(pod).get("phase") in ("Succeeded", "Failed")

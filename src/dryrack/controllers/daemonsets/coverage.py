@@ -17,6 +17,7 @@ from dryrack.controllers.objects import (
     annotations_of,
     is_deleted,
     is_ready,
+    is_same_but_status,
     is_terminal,
     labels_of,
     spec_of,
@@ -283,7 +284,7 @@ class Coverage:
         await self._loop.run()
 
     def _on_set(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None:
+        if new is not None and not is_same_but_status(old, new):
             self._loop.queue.add(name_of(new))
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
@@ -295,7 +296,7 @@ class Coverage:
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         for pod in (old, new):
             if pod is not None and (key := owner_key(pod, DAEMON_SETS)):
-                self._loop.queue.add(key)
+                self._loop.queue.add_after(key, self._candidates.pace_of(pod))
 
     async def _decide(self, name: Name) -> Plan:
         daemon_set = self._sets.objects.get(name)

@@ -343,7 +343,7 @@ class Completion:
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         for pod in (old, new):
             if pod is not None and (key := owner_key(pod, JOBS)):
-                self._loop.queue.add(key)
+                self._loop.queue.add_after(key, self._candidates.pace_of(pod))
         if new is not None and FINALIZER in finalizers_of(new):
             self._orphans.queue.add(name_of(new))
 

@@ -13,6 +13,7 @@ from dryrack.controllers.objects import (
     condition_of,
     is_deleted,
     is_ready,
+    is_same_but_status,
     is_terminal,
     labels_of,
     spec_of,
@@ -64,6 +65,8 @@ def _scaled(replica_set: Raw, pods: Sequence[Raw]) -> list[Write]:
     missing = _replicas(replica_set) - len(active)
     if missing > 0:
         return [_creation(replica_set) for _ in range(min(missing, BURST))]
+    if missing == 0:
+        return []
     doomed = least_wanted(active)[: min(-missing, BURST)]
     return [write for pod in doomed for write in _deletion(replica_set, pod)]
 
@@ -172,13 +175,13 @@ class Replication:
         await self._loop.run()
 
     def _on_set(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None:
+        if new is not None and not is_same_but_status(old, new):
             self._loop.queue.add(name_of(new))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         for pod in (old, new):
             if pod is not None and (key := owner_key(pod, REPLICA_SETS)):
-                self._loop.queue.add(key)
+                self._loop.queue.add_after(key, self._candidates.pace_of(pod))
 
     async def _decide(self, name: Name) -> Plan:
         replica_set = self._sets.objects.get(name)
