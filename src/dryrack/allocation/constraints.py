@@ -232,7 +232,10 @@ def _differs(column: Column, value: int, others: Collection[int]) -> bool:
     if not column.lists:
         return value not in others
     members = column.members[value]
-    return all(other < 0 or members.isdisjoint(column.members[other]) for other in others)
+    for other in others:
+        if other >= 0 and not members.isdisjoint(column.members[other]):
+            return False
+    return True
 
 
 def new_column(attribute: str, devices: Sequence[PooledDevice], features: Features) -> Column:

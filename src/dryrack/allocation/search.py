@@ -309,8 +309,10 @@ class Walk:
 
     def crowded(self, slate: Slate, device: int) -> bool:
         """Whether a shareable device has not enough capacity left for another share."""
-        room = self.room(device)
-        return any(left < need for left, need in zip(room, slate.needs[device], strict=True))
+        for left, need in zip(self.room(device), slate.needs[device], strict=True):
+            if left < need:
+                return True
+        return False
 
     def room(self, device: int) -> list[int]:
         room = self.rooms.get(device)
@@ -327,11 +329,13 @@ class Walk:
         return device in slate.needs and self.crowded(slate, device)
 
     def _constrain(self, slate: Slate, device: int) -> bool:
-        constraints = slate.constraints
-        for done, constraint in enumerate(constraints):
-            value = self.problem.columns[constraint.number][device]
-            if value == MISSING or not self.states[constraint.number].add(slate.name_of, value):
-                self._unconstrain(slate, constraints[:done])
+        columns, states, name = self.problem.columns, self.states, slate.name_of
+        for done, constraint in enumerate(slate.constraints):
+            number = constraint.number
+            value = columns[number][device]
+            if value == MISSING or not states[number].add(name, value):
+                if done:
+                    self._unconstrain(slate, slate.constraints[:done])
                 return False
         return True
 
