@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 LIFETIME = datetime.timedelta(days=30)
 
 
+_SIGNING = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A certificate and its key, as files."""
@@ -87,7 +100,14 @@ class Authority:
             .not_valid_after(now + LIFETIME)
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         )
-        if not authority:
+        own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        # Python 3.13 verifies strictly.
+        builder = builder.add_extension(own, critical=False)
+        if authority:
+            builder = builder.add_extension(_SIGNING, critical=True)
+        else:
+            builder = builder.add_extension(issuer, critical=False)
             usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
             builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         if alternatives is not None:

@@ -118,6 +118,8 @@ class _Authority:
         builder = _builder(name, key, now).issuer_name(name)
         constraints = x509.BasicConstraints(ca=True, path_length=None)
         builder = builder.add_extension(constraints, critical=True)
+        # Python 3.13 and others verify strictly: an authority says what its key is for.
+        builder = builder.add_extension(_signing_usage(), critical=True)
         certificate = _signed(builder, key)
         _write_pair(pair, certificate, key)
         return cls(certificate, key, now)
@@ -128,12 +130,14 @@ class _Authority:
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         key = _new_key()
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         usage = ExtendedKeyUsageOID.SERVER_AUTH if addresses else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = (
             _builder(subject, key, self.now)
             .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(issuer, critical=False)
         )
         if addresses:
             builder = builder.add_extension(_alternatives(addresses), critical=False)
@@ -145,6 +149,7 @@ def _builder(
 ) -> x509.CertificateBuilder:
     from cryptography import x509
 
+    own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -152,6 +157,23 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _BEFORE)
         .not_valid_after(now + _LIFETIME)
+        .add_extension(own, critical=False)
+    )
+
+
+def _signing_usage() -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
     )
 
 
