@@ -73,7 +73,8 @@ def _launch(wish: Wish) -> Launch:
     try:
         state = state_of(wish.name)
         without = _names(wish.without)
-        wanted(without, families())
+        if without:
+            wanted(without, families())
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
     data = Path(wish.data_directory).absolute() if wish.data_directory else None

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cluster.engines import Surroundings, families, running, wanted
+from dryrack.cluster.engines import families, running, wanted
 from dryrack.cluster.plane import Plane, PlaneOptions, build
 
 if TYPE_CHECKING:
@@ -51,6 +51,5 @@ async def embedded(
     """
     chosen = wanted(without, families() if engines is None else engines)
     plane = build(options or PlaneOptions())
-    clock, chance = plane.options.clock, plane.options.chance
-    async with running(chosen, lambda name: Surroundings(plane.client(name), clock, chance)):
+    async with running(chosen, plane.around):
         yield EmbeddedCluster(plane, plane.client())

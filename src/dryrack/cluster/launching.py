@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.errors import DryrackError
 from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
+from dryrack.cluster.engines import families, running, wanted
 from dryrack.cluster.inhabitants import add_nodes, add_objects
 from dryrack.cluster.journal import SqliteJournal
 from dryrack.cluster.locks import hold
@@ -137,14 +138,15 @@ async def _serve_alone(
             journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
             stack.push_async_callback(journal.close)
         plane = build(_plane_options(launch, keys, journal))
-        serving = served(plane, listening, keys, without=launch.without)
-        url = (await stack.enter_async_context(serving)).url
+        url = await stack.enter_async_context(served(plane, listening, keys))
         tell(f"API server at {url}")
         await _inhabit(launch, plane, tell)
         _hand_out(launch, url, keys)
+        tell("")
+        # After the word that it serves: engines take a moment to load, and nobody waits for that.
+        await stack.enter_async_context(running(wanted(launch.without, families()), plane.around))
         gc.freeze()
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
-        tell("")
         await stopping.wait()
 
 

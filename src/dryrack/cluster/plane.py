@@ -29,6 +29,7 @@ from dryrack.apiserver.strictness import GoShapes
 from dryrack.apiserver.tables import PrintedTables
 from dryrack.client.client import Client
 from dryrack.cluster.bootstrap import Bootstrap
+from dryrack.cluster.engines import Surroundings
 from dryrack.cluster.journal import Durable
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.signing import EllipticKey
@@ -87,6 +88,10 @@ class Plane:
 
     def client(self, agent: str = "dryrack") -> Client:
         return Client(self.transport, agent=agent)
+
+    def around(self, engine: str) -> Surroundings:
+        """What an engine gets."""
+        return Surroundings(self.client(engine), self.options.clock, self.options.chance)
 
 
 def build(options: PlaneOptions) -> Plane:

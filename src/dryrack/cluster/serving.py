@@ -1,5 +1,5 @@
 """
-A plane that others can reach: sockets, certificates, and engines beside it.
+A plane that others can reach: sockets and certificates.
 
 Loopback is the default. Whoever binds elsewhere says so, and is told what that means.
 """
@@ -9,17 +9,16 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.authentication import Authentication
 from dryrack.apiserver.flow import Flow
 from dryrack.base.errors import DryrackError
-from dryrack.cluster.engines import Surroundings, families, running, wanted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator
 
     from dryrack.cluster.certificates import Keys
     from dryrack.cluster.plane import Plane
@@ -41,14 +40,6 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A plane at an address."""
-
-    plane: Plane
-    url: str
 
 
 def listen(address: Address) -> socket.socket:
@@ -73,25 +64,17 @@ def url_of(listening: socket.socket) -> str:
 
 
 @asynccontextmanager
-async def served(
-    plane: Plane, listening: socket.socket, keys: Keys, *, without: Collection[str] = ()
-) -> AsyncIterator[Served]:
-    """Serves for the length of a block, with the engines beside it."""
+async def served(plane: Plane, listening: socket.socket, keys: Keys) -> AsyncIterator[str]:
+    """Serves for the length of a block; the address is what clients connect to."""
     from dryrack.apiserver.http import HttpServer
 
-    options = plane.options
     authentication = Authentication(plane.tokens, plane.authorization.allows)
     http = HttpServer(plane.transport, authentication, Flow())
-    async with AsyncExitStack() as stack:
-        await http.start(listening, tls_context(keys))
-        stack.push_async_callback(http.stop)
-        await stack.enter_async_context(
-            running(
-                wanted(without, families()),
-                lambda name: Surroundings(plane.client(name), options.clock, options.chance),
-            )
-        )
-        yield Served(plane, url_of(listening))
+    await http.start(listening, tls_context(keys))
+    try:
+        yield url_of(listening)
+    finally:
+        await http.stop()
 
 
 def tls_context(keys: Keys) -> ssl.SSLContext:
