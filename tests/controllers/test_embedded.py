@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.controllers import scenes
 
-from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES, TEMPLATES
+from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NODES, PODS, SLICES, TEMPLATES, Endpoint
 from dryrack.client.informer import Name
 from dryrack.cluster.embedded import embedded
+
+DEFINITIONS = Endpoint(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    is_namespaced=False,
+)
+RACKS = Endpoint("example.com", "v1", "racks", "Rack")
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -97,21 +106,51 @@ def test_a_tainted_device_loses_its_pod() -> None:
     play(scene)
 
 
-def test_a_silent_node_is_noticed_when_its_lease_ends() -> None:
-    """A node that stops its heartbeat is played no longer; its lease is not renewed."""
+def test_a_silent_node_runs_nothing() -> None:
+    """Of two pods bound by hand, the one on the node without a kubelet does not start."""
 
     async def scene(client: Client) -> None:
+        await scenes.make_node(client, "node-b")
         patch = {"metadata": {"annotations": {"dryrack.dev/silent": "true"}}}
         await client.patch(NODES, "node-a", patch)
-        name = Name("play", "worker")
-        await client.create(
-            PODS,
-            {
-                "metadata": {"name": "worker", "namespace": "play"},
-                "spec": scenes.POD_SPEC | {"nodeName": "node-a"},
-            },
+        for node in ("node-a", "node-b"):
+            spec = scenes.POD_SPEC | {"nodeName": node}
+            await client.create(
+                PODS, {"metadata": {"name": node, "namespace": "play"}, "spec": spec}
+            )
+        await scenes.settled_one(
+            client, PODS, Name("play", "node-b"), lambda it: scenes.is_true(it, "Ready")
         )
-        pod = await client.get(PODS, name.name, name.namespace)
-        assert scenes.phase(pod) == "Pending"
+        assert scenes.phase(await client.get(PODS, "node-a", "play")) == "Pending"
 
     play(scene)
+
+
+def test_a_custom_object_takes_what_it_owns_along() -> None:
+    """Kinds that were defined a moment ago are collected like all others."""
+
+    async def scene(client: Client) -> None:
+        await client.create(DEFINITIONS, definition())
+        await scenes.settled_one(
+            client,
+            DEFINITIONS,
+            Name("", "racks.example.com"),
+            lambda it: scenes.is_true(it, "Established"),
+        )
+        rack = await client.create(RACKS, {"metadata": {"name": "r", "namespace": "play"}})
+        owner = {"apiVersion": "example.com/v1", "kind": "Rack", "name": "r"}
+        owner["uid"] = rack["metadata"]["uid"]
+        metadata = {"name": "owned", "namespace": "play", "ownerReferences": [owner]}
+        await client.create(CONFIG_MAPS, {"metadata": metadata})
+        await client.delete(RACKS, "r", namespace="play")
+        await scenes.settled_one(client, CONFIG_MAPS, Name("play", "owned"), lambda it: it is None)
+
+    play(scene)
+
+
+def definition() -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"plural": "racks", "singular": "rack", "kind": "Rack"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": "racks.example.com"}, "spec": spec}

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from dryrack.client.discovery import Served, discover
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
-from dryrack.client.timekeeping import sleep
 from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item, item_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import uid_of
@@ -34,6 +33,8 @@ _logger = logging.getLogger(__name__)
 DISCOVERY_SECONDS = 30.0
 # While a kind is still being listed, nothing is concluded from what is not there.
 UNSYNCED_SECONDS = 1.0
+# A new definition brings a new kind at once.
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 # Events come and go by themselves, and there are many.
 IGNORED = frozenset({"events", "events.events.k8s.io"})
 # More than anybody's garbage at one time; forgetting one only costs a question.
@@ -116,6 +117,7 @@ class Collection:
         self._watched: dict[Endpoint, Informer] = {}
         self._kinds: dict[tuple[str, str], Endpoint] = {}
         self._absent: dict[str, None] = {}
+        self._kinds_changed = asyncio.Event()
         self._loop: Loop[str] = Loop(
             around, "garbage-collector-controller", self._decide, reads=(), workers=8
         )
@@ -126,12 +128,18 @@ class Collection:
             group.create_task(self._loop.run(), name="garbage collector")
 
     async def _keep_watching(self) -> None:
+        clock = self._around.clock
         while True:
+            self._kinds_changed.clear()
             try:
                 self._watch(await discover(self._around.client))
             except (ApiError, TransportError) as error:
                 _logger.warning("garbage collector: discovery: %s", error)
-            await sleep(self._around.clock, DISCOVERY_SECONDS)
+            timer = clock.call_at(clock.now() + DISCOVERY_SECONDS, self._kinds_changed.set)
+            try:
+                await self._kinds_changed.wait()
+            finally:
+                timer.cancel()
 
     def _watch(self, served: Sequence[Served]) -> None:
         wanted = {
@@ -152,6 +160,8 @@ class Collection:
     def _on_change(self, endpoint: Endpoint, old: Raw | None, new: Raw | None) -> None:
         if endpoint not in self._watched:
             return
+        if endpoint.resource == DEFINITIONS:
+            self._kinds_changed.set()
         if new is None:
             self._on_removal(uid_of(old or {"metadata": {}}))
             return
@@ -191,6 +201,9 @@ class Collection:
             return Plan(again_seconds=UNSYNCED_SECONDS)
         fates = {each["uid"]: await self._fate(item, each) for each in item.owners}
         answer = plan(item, fates, self._graph.dependents(uid))
+        if Fate.UNKNOWN in fates.values():
+            # Its kind may be one that is not served yet, or not any more for a while.
+            answer = Plan(answer.writes, DISCOVERY_SECONDS)
         if item.waits_for_dependents:
             for each in self._graph.dependents(uid):
                 if not each.is_deleted:

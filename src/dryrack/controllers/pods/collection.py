@@ -2,7 +2,7 @@
 Pods that nobody runs any more.
 
 A pod on a node that is gone, and a pod that was deleted before it found a node, have no kubelet
-that would ever confirm their end. Of pods that have ended, a cluster keeps a bounded number.
+that would ever confirm their end.
 """
 
 from typing import Any
