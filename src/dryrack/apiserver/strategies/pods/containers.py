@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.validation.names import checked, label, label_key, subdomain
+from dryrack.kinds.validation.names import (
+    checked,
+    label,
+    label_key,
+    subdomain,
+    subdomain_prefix,
+)
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     Reason,
@@ -125,6 +131,17 @@ def _common(at: str, given: Raw, around: Surroundings) -> Iterator[FieldProblem]
     )
     yield from resources(f"{at}.resources", given.get("resources") or {})
     yield from around.claims.get(at, ())
+    yield from identities(f"{at}.securityContext", given.get("securityContext") or {})
+
+
+def identities(at: str, given: Raw) -> Iterator[FieldProblem]:
+    """Users and groups that there can be."""
+    for key in ("fsGroup", "runAsUser", "runAsGroup"):
+        if given.get(key) is not None:
+            yield from checks.in_range(f"{at}.{key}", given[key], 0, checks.INT32_MAX)
+    for position, group in enumerate(given.get("supplementalGroups") or ()):
+        path = f"{at}.supplementalGroups[{position}]"
+        yield from checks.in_range(path, group, 0, checks.INT32_MAX)
 
 
 def _ports(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
@@ -243,7 +260,10 @@ def _env_from(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
             yield invalid(f"{path}.prefix", prefix, _ENV_NAME)
         found = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
         for key in found:
-            if not source[key].get("name"):
+            name = source[key].get("name") or ""
+            if name:
+                yield from checked(f"{path}.{key}.name", name, subdomain_prefix)
+            else:
                 yield required(f"{path}.{key}.name")
         if not found:
             yield invalid(at, "", "must specify one of: `configMapRef` or `secretRef`")

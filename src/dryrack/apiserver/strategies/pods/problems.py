@@ -15,6 +15,7 @@ from dryrack.apiserver.strategies.pods import placement
 from dryrack.apiserver.strategies.pods.containers import (
     Surroundings,
     containers,
+    identities,
     init_containers,
 )
 from dryrack.apiserver.strategies.pods.volumes import volumes
@@ -100,6 +101,7 @@ def _policies(at: str, spec: Raw) -> Iterator[FieldProblem]:
     yield from checks.one_of(f"{at}.restartPolicy", policy, _RESTART_POLICIES)
     yield from checks.one_of(f"{at}.dnsPolicy", spec.get("dnsPolicy") or "", _DNS_POLICIES)
     yield from checks.labels_of(f"{at}.nodeSelector", spec.get("nodeSelector"))
+    yield from identities(f"{at}.securityContext", spec.get("securityContext") or {})
 
 
 def _host_network(at: str, spec: Raw) -> Iterator[FieldProblem]:

@@ -11,6 +11,7 @@ from dryrack.apiserver.strategies.pods.binding import with_condition
 from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
 from dryrack.apiserver.strategies.pods.problems import spec_problems
 from dryrack.apiserver.strategies.pods.quality import quality
+from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategy import PlainStrategy, field_text, keep_status, object_meta
 from dryrack.kinds.validation.meta import metadata
 from dryrack.kinds.validation.names import label
@@ -72,13 +73,20 @@ class PodStrategy(PlainStrategy):
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         found = super().validate_create(obj, write)
+        if not found:
+            self._warn(obj, write)
+        return found
+
+    @staticmethod
+    def _warn(obj: Raw, write: Write) -> None:
         complaints = label(obj["metadata"].get("name") or "")
-        if complaints and not found:
+        if complaints:
             write.warn(
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(complaints)}]"
             )
-        return found
+        for warning in warnings_of("spec", obj.get("spec") or {}):
+            write.warn(warning)
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         spec = obj.get("spec") or {}
@@ -100,6 +108,13 @@ class PodStrategy(PlainStrategy):
             *_spec(obj),
             *spec_changes(obj.get("spec") or {}, old.get("spec") or {}),
         ]
+
+    def to_storage(self, obj: Raw) -> Raw:
+        """Less than no grace is as little as there is."""
+        spec = obj.get("spec") or {}
+        if (spec.get("terminationGracePeriodSeconds") or 0) >= 0:
+            return obj
+        return {**obj, "spec": {**spec, "terminationGracePeriodSeconds": 1}}
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         found = {path: field_text(obj, path) for path in self.selectable_fields}

@@ -38,6 +38,7 @@ _COUNTS = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
+_CHOICES = ("completionMode", "podReplacementPolicy")
 _MODES = ("NonIndexed", "Indexed")
 _PARALLELISM_MAX = 100_000
 _BACKOFF_LIMIT = 6
@@ -57,7 +58,9 @@ class JobStrategy(WorkloadStrategy):
             made = {**spec, "completions": 1}
         backoff = _BACKOFF_LIMIT if spec.get("backoffLimitPerIndex") is None else INT32_MAX
         replacement = "TerminatingOrFailed" if not spec.get("podFailurePolicy") else "Failed"
-        return filled(
+        # An empty choice is a bad one, not none.
+        chosen = {key: spec[key] for key in _CHOICES if spec.get(key) is not None}
+        completed = filled(
             made,
             {
                 "parallelism": 1,
@@ -68,6 +71,7 @@ class JobStrategy(WorkloadStrategy):
                 "manualSelector": False,
             },
         )
+        return {**completed, **chosen}
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return _labelled(super().default(obj, write))

@@ -95,7 +95,9 @@ def _strategy_problems(given: Raw) -> Iterator[FieldProblem]:
     elif kind == _ROLLING:
         yield from _rolling(f"{at}.rollingUpdate", rolling or {})
     else:
-        shown = {"Type": kind, "RollingUpdate": rolling}
+        names = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
+        parts = rolling and {name: rolling.get(key) for name, key in names.items()}
+        shown = {"Type": kind, "RollingUpdate": parts}
         known = 'supported values: "Recreate", "RollingUpdate"'
         yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)
 

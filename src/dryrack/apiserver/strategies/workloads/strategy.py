@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategies.whole import WholeStrategy
 from dryrack.apiserver.strategies.workloads.templates import completed, in_spec
 from dryrack.kinds.validation.names import label
@@ -40,13 +41,31 @@ class WorkloadStrategy(WholeStrategy):
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         found = super().validate_create(obj, write)
+        if not found:
+            self._warn(obj, write)
+        return found
+
+    def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        found = super().validate_update(obj, old, write)
+        is_same = obj["metadata"].get("generation") == old["metadata"].get("generation")
+        if not found and not is_same:
+            self._warn_of_template(obj, write)
+        return found
+
+    def _warn(self, obj: Raw, write: Write) -> None:
         complaints = label(obj["metadata"].get("name") or "") if self.is_part_of_names else ()
-        if complaints and not found:
+        if complaints:
             write.warn(
                 "metadata.name: this is used in Pod names and hostnames, which can result in "
                 f"surprising behavior; a DNS label is recommended: [{' '.join(complaints)}]"
             )
-        return found
+        self._warn_of_template(obj, write)
+
+    @staticmethod
+    def _warn_of_template(obj: Raw, write: Write) -> None:
+        template = (obj.get("spec") or {}).get("template") or {}
+        for warning in warnings_of("spec.template.spec", template.get("spec") or {}):
+            write.warn(warning)
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         return list(self.spec_problems(obj.get("spec") or {}))
