@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.errors import DryrackError
 from dryrack.client.client import STRATEGIC_PATCH
 from dryrack.client.endpoints import CLAIMS, PODS
-from dryrack.client.errors import ApiError, ConflictError, NotFoundError
+from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.kinds.decode import to_builtins
 
 if TYPE_CHECKING:
@@ -57,9 +57,40 @@ class Binder:
                 reserved.append(claim)
                 await self._reserve(claim, pod, given.get(_full_name(claim)))
             await self._bind(pod, node)
-        except BaseException:
-            await self._undo(pod, reserved, given)
+        except BaseException as failure:
+            bound = await self._node_of(pod)
+            if bound == node and isinstance(failure, Exception):
+                # Only the answer was lost.
+                return
+            if bound == "":
+                await self._undo(pod, reserved, given)
             raise
+
+    async def now(self, claim: Raw) -> Raw | None:
+        """The claim as it is, None if it is gone."""
+        metadata = claim["metadata"]
+        try:
+            return await self._client.get(CLAIMS, metadata["name"], metadata["namespace"])
+        except NotFoundError:
+            return None
+
+    async def _node_of(self, pod: Raw) -> str | None:
+        """
+        Where the pod is bound to, "" if it is not; None if nobody can say.
+
+        A pod that may be bound keeps its claims: they are reserved for it, so they are not lost,
+        and it will find them when it is tried again.
+        """
+        metadata = pod["metadata"]
+        try:
+            current = await self._client.get(PODS, metadata["name"], metadata["namespace"])
+        except NotFoundError:
+            return ""
+        except (ApiError, TransportError):
+            return None
+        if current["metadata"]["uid"] != metadata["uid"]:
+            return ""
+        return str(current["spec"].get("nodeName", ""))
 
     async def _reserve(self, claim: Raw, pod: Raw, allocation: AllocationResult | None) -> None:
         for _ in range(_TRIES_MAX):
@@ -104,10 +135,8 @@ class Binder:
         for claim in reversed(claims):
             try:
                 await self._release(claim, pod, is_ours=_full_name(claim) in given)
-            except NotFoundError:
-                continue
-            except ApiError:
-                # The claims controller takes out reservations of pods that do not run.
+            except (ApiError, TransportError):
+                # It stays reserved for the pod, which will find it when it is tried again.
                 continue
 
     async def _release(self, claim: Raw, pod: Raw, *, is_ours: bool) -> None:

@@ -16,7 +16,7 @@ from dryrack.client.client import STRATEGIC_PATCH
 from dryrack.client.endpoints import EVENTS, PODS
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
-from dryrack.client.timekeeping import timestamp
+from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.client.workqueue import WorkQueue
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
@@ -26,6 +26,8 @@ from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.view import View
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
@@ -37,6 +39,7 @@ _logger = logging.getLogger(__name__)
 NAMES = ("default-scheduler", "dryrack")
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
+_ASK_AGAIN_SECONDS = 1.0
 
 
 class Scheduler:
@@ -102,16 +105,29 @@ class Scheduler:
         given = dict(zip(names, placed.allocations, strict=True))
         self._view.promise(name, placed.node, placed.amounts, given)
         self._in_hand.add(name)
+        claims = [self._view.claims.objects[Name(*claim)] for claim in wanted.names]
         try:
-            claims = [self._view.claims.objects[Name(*claim)] for claim in wanted.names]
             await self._binder.bind(pod, placed.node, claims=claims, given=given)
         except BaseException:
-            self._view.take_back(name, names)
+            self._view.take_back(name)
             raise
         finally:
             self._in_hand.discard(name)
+            await self._settle(claims)
         message = f"Successfully assigned {'/'.join(name)} to {placed.node}"
         await self._report(pod, "Normal", "Scheduled", message)
+
+    async def _settle(self, claims: Sequence[Raw]) -> None:
+        """Learns what became of claims; until that is known, they count as promised."""
+        for claim in claims:
+            while True:
+                try:
+                    current = await self._binder.now(claim)
+                except (ApiError, TransportError):
+                    await sleep(self._clock, _ASK_AGAIN_SECONDS)
+                    continue
+                self._view.settle("/".join(name_of(claim)), current)
+                break
 
     async def _refuse(self, pod: Raw, message: str) -> None:
         self._unplaced.add(name_of(pod))

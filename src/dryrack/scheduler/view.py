@@ -1,9 +1,10 @@
 """
 The cluster as the scheduler sees it: what the caches say, and what it has promised itself.
 
-A promise is an assumption between the decision and the moment when the caches show it. It is
-kept in the same books as the facts, so that the next pod cannot be given the same device or the
-same memory, and it is taken back when a write fails.
+A promise is an assumption between the decision and the moment when it is known what came of it.
+It is kept in the same books as the facts, so that the next pod cannot be given the same device
+or the same memory. While it stands, caches that are behind cannot undo it; then the claim is
+settled as it was last read, and what the caches show of older revisions does not count.
 
 Invariant: each pod stands in the books of at most one node, once.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation import AllocatedState, Allocator, Features, claim_name
+from dryrack.allocation import AllocatedState, Allocator, Features
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
 from dryrack.client.informer import Name, name_of
 from dryrack.kinds.core import Node, Pod
@@ -22,7 +23,7 @@ from dryrack.placement import Cluster, Room
 from dryrack.placement.demand import Amounts, demand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from dryrack.base.ports import Chance
     from dryrack.client.informer import Informers
@@ -53,6 +54,8 @@ class View:
         self._slices: dict[Name, ResourceSlice] = {}
         self._classes: dict[Name, DeviceClass] = {}
         self._promised: dict[str, AllocationResult] = {}
+        # Claims as they were last read, until the caches are as far.
+        self._settled: dict[str, Raw] = {}
         self._state = AllocatedState()
         self._held: dict[str, AllocationResult] = {}
         self._allocator: Allocator | None = None
@@ -76,12 +79,12 @@ class View:
 
     def claim(self, namespace: str, name: str) -> ResourceClaim | None:
         """A claim, with the allocation that it is promised."""
-        raw = self.claims.get(namespace, name)
+        full = f"{namespace}/{name}"
+        raw = self._settled.get(full) or self.claims.get(namespace, name)
         if raw is None:
             return None
-        claim = decode(raw, ResourceClaim)
-        promised = self._promised.get(claim_name(claim))
-        return claim if promised is None else _with_allocation(raw, promised)
+        promised = self._promised.get(full)
+        return _with_allocation(raw, promised) if promised else decode(raw, ResourceClaim)
 
     def promise(
         self, pod: Name, node: str, amounts: Amounts, given: Mapping[str, AllocationResult]
@@ -92,17 +95,22 @@ class View:
             self._promised[claim] = allocation
             self._hold(claim, allocation)
 
-    def take_back(self, pod: Name, claims: Sequence[str]) -> None:
-        """It came to nothing: the books show again what the caches say."""
+    def take_back(self, pod: Name) -> None:
+        """The pod did not get there: the books show again what the caches say."""
         self._leave(pod)
-        raw = self.pods.get(pod.namespace, pod.name)
+        raw = self.pods.get(*pod)
         if raw is not None:
             self._pod(None, raw)
-        for claim in claims:
-            self._promised.pop(claim, None)
-            namespace, _, name = claim.rpartition("/")
-            known = self.claims.get(namespace, name)
-            self._hold(claim, _allocation(known) if known else None)
+        self._woken()
+
+    def settle(self, claim: str, raw: Raw | None) -> None:
+        """What came of a promise: the claim as it was read just now, None if it is gone."""
+        self._promised.pop(claim, None)
+        if raw is not None:
+            self._settled[claim] = raw
+            self._hold(claim, _allocation(raw))
+        known = self.claims.get(*claim.split("/"))
+        self._claim_seen(claim, known)
         self._woken()
 
     def _pod(self, old: Raw | None, new: Raw | None) -> None:
@@ -127,15 +135,18 @@ class View:
         return self._rooms.setdefault(node, Room(Node()))
 
     def _claim(self, old: Raw | None, new: Raw | None) -> None:
-        name = "/".join(name_of(new or old or {}))
-        allocation = _allocation(new) if new else None
-        if new is None or allocation is not None:
-            self._promised.pop(name, None)
-        if name not in self._promised:
-            self._hold(name, allocation)
+        self._claim_seen("/".join(name_of(new or old or {})), new)
         # A claim that is new may be waited for; one that got devices helps nobody else.
-        if old is None or new is None or (allocation is None and _allocation(old) is not None):
+        if old is None or new is None or (_allocation(old) and not _allocation(new)):
             self._woken()
+
+    def _claim_seen(self, name: str, new: Raw | None) -> None:
+        """What the caches show of a claim, unless more is known."""
+        settled = self._settled.get(name)
+        if name in self._promised or (settled and new and _revision(new) < _revision(settled)):
+            return
+        self._settled.pop(name, None)
+        self._hold(name, _allocation(new) if new else None)
 
     def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
         before = self._held.pop(claim, None)
@@ -179,6 +190,10 @@ def _keep(known: dict[Name, Any], old: Raw | None, new: Any) -> None:
 def _offer(node: Node) -> tuple[object, ...]:
     """What decides which pods a node takes."""
     return node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable
+
+
+def _revision(obj: Raw) -> int:
+    return int(obj["metadata"]["resourceVersion"])
 
 
 def _allocation(claim: Raw) -> AllocationResult | None:

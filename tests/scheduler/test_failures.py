@@ -1,0 +1,191 @@
+"""
+Every write of the scheduler can fail, and nothing leaks.
+
+The scheduler runs on an embedded plane through a transport that fails one chosen write, before
+or after it took effect. Whatever fails, in the end every pod is bound with its device, and no
+device is held by nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.apiserver.replay import CountingChance
+
+from dryrack.client.client import Client
+from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
+from dryrack.client.errors import TransportError
+from dryrack.cluster.embedded import EmbeddedCluster, embedded
+from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.ports import SystemClock
+from dryrack.scheduler import Scheduler
+from dryrack.scheduler.binding import FINALIZER
+
+if TYPE_CHECKING:
+    from dryrack.client.transport import Request, Response, Transport
+
+Raw = dict[str, Any]
+
+DEVICES = 2
+# The writes of one pod with one claim: finalizer, allocation, binding, event.
+WRITES = 4
+_LOOKS_MAX = 1500
+
+
+@dataclass(slots=True)
+class Failing:
+    """Fails writes: those of these numbers, or all to a path, before or after they took effect."""
+
+    inner: Transport
+    numbers: frozenset[int] = frozenset()
+    path_end: str = "/none"
+    after: bool = False
+    writes: list[str] = field(default_factory=list)
+
+    async def send(self, request: Request) -> Response:
+        if request.method == "GET":
+            return await self.inner.send(request)
+        self.writes.append(f"{request.method} {request.path}")
+        fails = len(self.writes) - 1 in self.numbers or request.path.endswith(self.path_end)
+        if fails and not self.after:
+            raise TransportError("the connection was lost before the request was sent")
+        response = await self.inner.send(request)
+        if fails:
+            raise TransportError("the connection was lost before the answer came")
+        return response
+
+
+async def furnish(client: Client, pods: int) -> None:
+    """A node with devices, a class, and pods that each want one device by a claim of their own."""
+    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10"}
+    await client.create(NODES, {"metadata": {"name": "n"}})
+    node = await client.get(NODES, "n")
+    await client.update(
+        NODES, {**node, "status": {"allocatable": allocatable}}, subresource="status"
+    )
+    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"d{number}"} for number in range(DEVICES)]
+    spec = {"driver": "x.example.com", "nodeName": "n", "pool": pool, "devices": devices}
+    await client.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    await client.create(CLASSES, {"metadata": {"name": "c"}})
+    for number in range(pods):
+        metadata = {"name": f"p{number}", "namespace": "default"}
+        requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+        claim = {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+        await client.create(CLAIMS, claim)
+        container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}
+        claims = [{"name": "r", "resourceClaimName": metadata["name"]}]
+        pod_spec = {"containers": [container], "resourceClaims": claims}
+        await client.create(PODS, {"metadata": metadata, "spec": pod_spec})
+
+
+async def scheduled(transport: Failing, cluster: EmbeddedCluster, goal: Any) -> bool:
+    """Runs a scheduler on the transport until the goal is reached."""
+    client = Client(transport, agent="scheduler")
+    scheduler = Scheduler(client, clock=SystemClock(), chance=CountingChance())
+    task = asyncio.create_task(scheduler.run(), name="scheduler")
+    try:
+        return await _reached(goal, cluster.client)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _reached(goal: Any, client: Client) -> bool:
+    for _ in range(_LOOKS_MAX):
+        if await goal(client):
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+async def all_bound(client: Client) -> bool:
+    pods = (await client.list(PODS)).items
+    return all(pod["spec"].get("nodeName") for pod in pods)
+
+
+async def held(client: Client) -> list[str]:
+    """Every device that a claim has, once for each claim."""
+    claims = (await client.list(CLAIMS)).items
+    return [
+        result["device"]
+        for claim in claims
+        for result in claim["status"].get("allocation", {}).get("devices", {}).get("results", [])
+    ]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(2 * WRITES))
+def test_a_write_that_fails_once_is_made_good(number: int, *, after: bool) -> None:
+    """Whichever write of two pods fails, both are bound in the end, each with its own device."""
+
+    async def run() -> tuple[bool, list[str]]:
+        options = PlaneOptions(chance=CountingChance())
+        async with embedded(options, engines=()) as cluster:
+            await furnish(cluster.client, DEVICES)
+            failing = Failing(cluster.transport, frozenset({number}), after=after)
+            done = await scheduled(failing, cluster, all_bound)
+            return done, await held(cluster.client)
+
+    done, devices = asyncio.run(run())
+
+    assert done
+    assert sorted(devices) == ["d0", "d1"]
+
+
+def test_a_binding_that_always_fails_leaves_nothing_behind() -> None:
+    """No device stays with a claim whose pod was never bound, and no pod in its reservations."""
+
+    async def run() -> tuple[int, list[Raw]]:
+        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+            await furnish(cluster.client, 1)
+            failing = Failing(cluster.transport, path_end="/binding")
+
+            async def tried(client: Client) -> bool:
+                attempts = sum(write.endswith("/binding") for write in failing.writes)
+                claims = (await client.list(CLAIMS)).items
+                return attempts >= 2 and not any(c["status"].get("allocation") for c in claims)
+
+            await scheduled(failing, cluster, tried)
+            return len(failing.writes), list((await cluster.client.list(CLAIMS)).items)
+
+    writes, claims = asyncio.run(run())
+
+    assert writes > WRITES
+    assert [claim["status"] for claim in claims] == [{}]
+
+
+def test_more_pods_than_devices_wait_and_say_why() -> None:
+    """The one that does not fit is told so, and takes nothing from the others."""
+
+    async def run() -> tuple[list[str], list[str]]:
+        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+            await furnish(cluster.client, DEVICES)
+            extra = Failing(cluster.transport)
+            await scheduled(extra, cluster, all_bound)
+            metadata = {"name": "late", "namespace": "default"}
+            requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+            claim = {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+            await cluster.client.create(CLAIMS, claim)
+            container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}
+            claims = [{"name": "r", "resourceClaimName": "late"}]
+            spec = {"containers": [container], "resourceClaims": claims}
+            await cluster.client.create(PODS, {"metadata": metadata, "spec": spec})
+
+            async def told(client: Client) -> bool:
+                return bool((await client.get(PODS, "late", "default"))["status"].get("conditions"))
+
+            await scheduled(extra, cluster, told)
+            late = await cluster.client.get(PODS, "late", "default")
+            words = [each["message"] for each in late["status"]["conditions"]]
+            protected = (await cluster.client.get(CLAIMS, "late", "default"))["metadata"]
+            return words, protected.get("finalizers", [])
+
+    words, finalizers = asyncio.run(run())
+
+    assert words[0].startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+    assert "in use" in words[0] or "wants 1 device" in words[0]
+    assert FINALIZER not in finalizers
