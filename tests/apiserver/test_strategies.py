@@ -336,6 +336,42 @@ def test_a_job_that_is_deleted_leaves_its_pods() -> None:
     run(scenario)
 
 
+def test_a_job_that_waits_can_be_moved_and_nothing_else() -> None:
+    """While it is suspended its pods can be sent elsewhere; what they run stays."""
+
+    async def scenario(client: Client) -> None:
+        job = workload("j")
+        job["spec"].pop("selector")
+        job["spec"]["suspend"] = True
+        job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+        made = await client.create(JOBS, job)
+        made["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "a"}
+        made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+        made = await client.update(JOBS, made)
+        assert made["metadata"]["generation"] == 2
+        made["spec"]["template"]["spec"]["containers"][0]["image"] = "other"
+        error = await refusal(client.update(JOBS, made))
+        fields = [cause["field"] for cause in error.status["details"]["causes"]]
+        assert fields == ["spec.template.spec"]
+
+    run(scenario)
+
+
+def test_a_gated_pod_is_only_narrowed() -> None:
+    """Behind a gate a pod can be told more narrowly where to go, and not otherwise."""
+
+    async def scenario(client: Client) -> None:
+        gates = [{"name": "example.com/wait"}]
+        made = await client.create(PODS, pod("p", schedulingGates=gates, nodeSelector={"a": "b"}))
+        made["spec"]["nodeSelector"] = {"a": "b", "c": "d"}
+        made = await client.update(PODS, made)
+        made["spec"]["nodeSelector"] = {"c": "d"}
+        error = await refusal(client.update(PODS, made))
+        assert "only additions to spec.nodeSelector are allowed" in str(error)
+
+    run(scenario)
+
+
 def test_both_kinds_of_events_are_one() -> None:
     """An event of either kind is read, listed and deleted as the other."""
 

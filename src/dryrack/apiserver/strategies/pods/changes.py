@@ -43,6 +43,8 @@ def spec_changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     yield from _gates(spec.get("schedulingGates") or (), old.get("schedulingGates") or ())
     if spec == old:
         return
+    if old.get("schedulingGates"):
+        yield from _narrowed(spec.get("nodeSelector") or {}, old.get("nodeSelector") or {})
     left = _forgiven(spec, old)
     if left != old:
         changed = [key for key in sorted({*left, *old}) if left.get(key) != old.get(key)]
@@ -114,14 +116,18 @@ def _forgiven(spec: Raw, old: Raw) -> Raw:
 
 def _free_while_gated(spec: Raw, old: Raw) -> Raw:
     """A pod that waits behind a gate can still be told where to go, more narrowly."""
-    selector, before = spec.get("nodeSelector") or {}, old.get("nodeSelector") or {}
-    if before.items() <= selector.items():
-        spec = with_value(spec, "nodeSelector", old.get("nodeSelector"))
+    spec = with_value(spec, "nodeSelector", old.get("nodeSelector"))
     affinity, was = spec.get("affinity") or {}, old.get("affinity") or {}
     if not was.get("nodeAffinity") and affinity.get("nodeAffinity"):
         kept = with_value(affinity, "nodeAffinity", None)
         spec = with_value(spec, "affinity", kept or old.get("affinity"))
     return spec
+
+
+def _narrowed(selector: Raw, old: Raw) -> Iterator[FieldProblem]:
+    if not old.items() <= selector.items():
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield invalid("spec.nodeSelector", selector, detail)
 
 
 def status_changes(pod: Raw, old: Raw) -> Iterator[FieldProblem]:

@@ -209,6 +209,10 @@ def _field_source(at: str, given: Raw) -> Iterator[FieldProblem]:
     if not path:
         yield required(f"{at}.fieldPath")
         return
+    if given.get("apiVersion") != "v1":
+        told = f"unsupported pod version: {given.get('apiVersion')}"
+        yield invalid(f"{at}.fieldPath", path, f"error converting fieldPath: {told}")
+        return
     name, bracket, key = path.partition("['")
     if bracket and name in ("metadata.annotations", "metadata.labels") and key.endswith("']"):
         subscript = key.removesuffix("']")

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.validation.names import checked, label
-from dryrack.kinds.validation.problems import duplicate, forbidden, invalid, required
+from dryrack.kinds.validation.problems import (
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +20,16 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
+_PATH_TYPES = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
 _MODE_MAX = 0o777
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 # By kind of volume: the fields without which it says nothing.
@@ -70,8 +86,27 @@ def _source(at: str, kind: str, given: Raw) -> Iterator[FieldProblem]:
     if kind in ("secret", "configMap"):
         for position, item in enumerate(given.get("items") or ()):
             yield from _item(f"{at}.items[{position}]", item)
-    if kind == "hostPath" and ".." in (given.get("path") or "").split("/"):
+    if kind == "hostPath":
+        yield from _host_path(at, given)
+    if kind == "projected":
+        for position, source in enumerate(given.get("sources") or ()):
+            yield from _projected(f"{at}.sources[{position}]", source)
+
+
+def _host_path(at: str, given: Raw) -> Iterator[FieldProblem]:
+    if ".." in (given.get("path") or "").split("/"):
         yield invalid(f"{at}.path", given["path"], "must not contain '..'")
+    if given.get("type") not in (None, *_PATH_TYPES):
+        yield not_supported(f"{at}.type", given["type"], _PATH_TYPES)
+
+
+def _projected(at: str, source: Raw) -> Iterator[FieldProblem]:
+    for kind, key in (("secret", "name"), ("configMap", "name"), ("serviceAccountToken", "path")):
+        given = source.get(kind)
+        if given is not None and not given.get(key):
+            yield required(f"{at}.{kind}.{key}")
+        for position, item in enumerate((given or {}).get("items") or ()):
+            yield from _item(f"{at}.{kind}.items[{position}]", item)
 
 
 def _item(at: str, given: Raw) -> Iterator[FieldProblem]:

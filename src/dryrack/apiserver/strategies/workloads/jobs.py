@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import INT32_MAX, non_negative, selector_problems
-from dryrack.apiserver.strategies.edits import filled
+from dryrack.apiserver.strategies.edits import filled, with_value
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
 from dryrack.apiserver.strategies.workloads.templates import (
     TEMPLATE,
@@ -39,6 +39,7 @@ _COUNTS = (
     "maxFailedIndexes",
 )
 _CHOICES = ("completionMode", "podReplacementPolicy")
+_REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _MODES = ("NonIndexed", "Indexed")
 _PARALLELISM_MAX = 100_000
 _BACKOFF_LIMIT = 6
@@ -92,6 +93,10 @@ class JobStrategy(WorkloadStrategy):
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from _numbers(spec)
+        policies = ("Failed",) if spec.get("podFailurePolicy") else _REPLACEMENTS
+        policy = spec.get("podReplacementPolicy") or ""
+        if policy not in policies:
+            yield not_supported("spec.podReplacementPolicy", policy, policies)
         yield from template_problems(spec)
         yield from _restarts(spec)
         if spec.get("selector") is None:
@@ -115,8 +120,7 @@ class JobStrategy(WorkloadStrategy):
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield from _completions(obj.get("spec") or {}, old.get("spec") or {})
         yield from fixed(obj, old, "selector")
-        if not _may_be_moved(old):
-            yield from fixed(obj, old, "template")
+        yield from _template(obj.get("spec") or {}, old)
         mode = (obj.get("spec") or {}).get("completionMode")
         if mode != (old.get("spec") or {}).get("completionMode"):
             yield invalid("spec.completionMode", Token(mode or ""), "field is immutable")
@@ -224,7 +228,29 @@ def _completions(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield invalid("spec.completions", now, detail)
 
 
-def _may_be_moved(old: Raw) -> bool:
-    """Where the pods of a job shall go can be said anew while none has started."""
-    status = old.get("status") or {}
-    return bool((old.get("spec") or {}).get("suspend")) and not status.get("startTime")
+def _template(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
+    """Fixed, but for where pods go and what they take as long as none has started."""
+    before, status = old.get("spec") or {}, old.get("status") or {}
+    template, kept = spec.get("template") or {}, before.get("template") or {}
+    if not before.get("suspend") or status.get("startTime"):
+        if template != kept:
+            yield invalid("spec.template", template, "field is immutable")
+    elif _unmoved(template, kept) != (kept.get("spec") or {}):
+        yield invalid("spec.template.spec", template.get("spec"), "field is immutable")
+
+
+def _unmoved(template: Raw, old: Raw) -> Raw:
+    """The spec of a template without the changes that may be."""
+    pod, before = template.get("spec") or {}, old.get("spec") or {}
+    for key in ("nodeSelector", "tolerations", "schedulingGates"):
+        pod = with_value(pod, key, before.get(key))
+    affinity = with_value(pod.get("affinity") or {}, "nodeAffinity", None)
+    wish = (before.get("affinity") or {}).get("nodeAffinity")
+    pod = with_value(pod, "affinity", with_value(affinity, "nodeAffinity", wish) or None)
+    for key in ("containers", "initContainers"):
+        now, then = pod.get(key) or (), before.get(key) or ()
+        if len(now) == len(then):
+            pairs = zip(now, then, strict=True)
+            same = [with_value(one, "resources", other.get("resources")) for one, other in pairs]
+            pod = with_value(pod, key, same or None)
+    return pod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.checks import non_negative, selector_problems
+from dryrack.apiserver.strategies.checks import non_negative, one_of, selector_problems
 from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage, is_nothing
 from dryrack.apiserver.strategies.edits import each, filled, with_value
 from dryrack.apiserver.strategies.namespaces import LABEL
@@ -70,6 +70,10 @@ class StatefulSetStrategy(WorkloadStrategy):
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from _stateful_policies(spec)
+        retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        for key in ("whenDeleted", "whenScaled"):
+            at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+            yield from one_of(at, retention.get(key) or "", ("Retain", "Delete"))
         for key in ("replicas", "minReadySeconds"):
             yield from non_negative(f"spec.{key}", spec.get(key))
         start = (spec.get("ordinals") or {}).get("start")
@@ -140,7 +144,9 @@ def _stateful_policies(spec: Raw) -> Iterator[FieldProblem]:
         at = "spec.updateStrategy.rollingUpdate.partition"
         yield from non_negative(at, (rolling or {}).get("partition"))
     elif kind != "OnDelete":
-        shown = {"Type": kind, "RollingUpdate": rolling}
+        names = {"Partition": "partition", "MaxUnavailable": "maxUnavailable"}
+        parts = rolling and {name: rolling.get(key) for name, key in names.items()}
+        shown = {"Type": kind, "RollingUpdate": parts}
         yield invalid("spec.updateStrategy", shown, f"must be '{_ROLLING}' or 'OnDelete'")
 
 
@@ -205,7 +211,9 @@ def _daemon_problems(given: Raw) -> Iterator[FieldProblem]:
     if kind == "OnDelete":
         return
     if kind != _ROLLING:
-        shown = {"Type": kind, "RollingUpdate": rolling}
+        names = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
+        parts = rolling and {name: rolling.get(key) for name, key in names.items()}
+        shown = {"Type": kind, "RollingUpdate": parts}
         known = 'supported values: "RollingUpdate", "OnDelete"'
         yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)
         return
