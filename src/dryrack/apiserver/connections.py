@@ -9,6 +9,7 @@ send, is cut off.
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,6 +28,8 @@ from dryrack.base.limits import (
     STREAM_BUFFER_BYTES_MAX,
 )
 from dryrack.client.transport import Response, Stream
+
+log = logging.getLogger(__name__)
 
 # What is read of a body before somebody asks for it, and how many requests may wait in line.
 _UNASKED_BYTES_MAX = 64 * 1024
@@ -145,7 +148,7 @@ class Connection(asyncio.Protocol):
         self._everybody.add(self)
         self._loop = asyncio.get_running_loop()
         self._idle = self._loop.call_later(IDLE_SECONDS_MAX, self._cut)
-        self._work = self._loop.create_task(self._answer_all(), name="connection")
+        self._work = self._loop.create_task(self._work_off(), name="connection")
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_lost = True
@@ -250,6 +253,14 @@ class Connection(asyncio.Protocol):
         self._next.set()
         if self._reading is not None:
             self._reading.give_up()
+
+    async def _work_off(self) -> None:
+        try:
+            await self._answer_all()
+        except Exception:
+            # A bug; it costs this client its connection, and must be seen.
+            log.exception("a connection ended")
+            self._transport.abort()
 
     async def _answer_all(self) -> None:
         with contextlib.suppress(DisconnectedError):

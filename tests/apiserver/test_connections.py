@@ -1,0 +1,123 @@
+"""Whatever arrives on a connection, in whatever pieces: an answer or an end, never an error."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dryrack.apiserver import connections
+from dryrack.apiserver.connections import Connection, Incoming
+from dryrack.client.transport import Response
+
+_PIECES = st.sampled_from(
+    [
+        *(
+            b"GET / HTTP/1.1\r\n",
+            b"POST /x HTTP/1.1\r\n",
+            b"GET / HTTP/1.0\r\n",
+            b"PRI * HTTP/2.0\r\n",
+        ),
+        *(b"Host: x\r\n", b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n"),
+        *(b"Connection: close\r\n", b"Connection: Upgrade\r\nUpgrade: websocket\r\n"),
+        *(b"Expect: 100-continue\r\n", b"Content-Length: -1\r\n", b"\r\n", b"abc", b"3\r\nabc\r\n"),
+        *(b"0\r\n\r\n", b"\x00", b"\xff" * 9, b": \r\n", b"zz\r\n"),
+    ]
+)
+
+
+class Wire(asyncio.Transport):
+    """A client that takes everything, and remembers the answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = bytearray()
+        self.is_closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def pause_reading(self) -> None:
+        return
+
+    def resume_reading(self) -> None:
+        return
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        return
+
+
+class Bugs(logging.Handler):
+    """What a connection says about errors of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.told.append(self.format(record))
+
+
+async def _read_and_answer(incoming: Incoming) -> Response:
+    body = await incoming.body(1024) if incoming.has_body else b""
+    return Response(200, (), body)
+
+
+@given(st.lists(st.one_of(_PIECES, st.binary(max_size=20)), max_size=12))
+def test_any_bytes_in_any_pieces_are_answered_or_end_the_connection(pieces: list[bytes]) -> None:
+    """No exception escapes, and all that is written is whole answers."""
+
+    async def scenario() -> bytes:
+        everybody: set[Connection] = set()
+        connection, wire = Connection(_read_and_answer, everybody), Wire()
+        connection.connection_made(wire)
+        for piece in pieces:
+            if not wire.is_closed:
+                connection.data_received(piece)
+            await asyncio.sleep(0)
+        connection.connection_lost(None)
+        await connection.ended()
+        assert everybody == set()
+        return bytes(wire.written)
+
+    bugs = Bugs()
+    connections.log.addHandler(bugs)
+    try:
+        written = asyncio.run(scenario())
+    finally:
+        connections.log.removeHandler(bugs)
+    assert bugs.told == []
+    assert written == b"" or written.startswith(b"HTTP/1.1 ")
+    assert written.count(b"HTTP/1.1 400") <= 1
+
+
+def test_answers_keep_their_order_whatever_the_pieces() -> None:
+    """Requests that are cut anywhere are the same requests."""
+    content = b"POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\n\r\n"
+
+    async def scenario(cut: int) -> bytes:
+        connection, wire = Connection(_read_and_answer, set()), Wire()
+        connection.connection_made(wire)
+        for piece in (content[:cut], content[cut:]):
+            if piece:
+                connection.data_received(piece)
+            for _ in range(5):
+                await asyncio.sleep(0)
+        connection.connection_lost(None)
+        await connection.ended()
+        return bytes(wire.written)
+
+    for cut in range(len(content)):
+        written = asyncio.run(scenario(cut))
+        assert written.count(b"HTTP/1.1 200 OK") == 2
+        assert b"\r\n\r\nabcHTTP/1.1" in written
