@@ -69,17 +69,27 @@ def _offset(seconds: int, zone: str) -> int | Err:
     return (int(hours) * 60 + sign * int(minutes)) * 60
 
 
-def _named_offset(seconds: int, zone: str) -> int | Err:
-    if zone in ("", "UTC", "Local"):
-        return 0
-    if ".." in zone or zone[0] in "/\\":
+def _zone(name: str) -> ZoneInfo | Err:
+    """Find a zone as Go does, to which it is a file, and its name the path of one."""
+    if ".." in name or name[0] in "/\\":
         return Err("time: invalid location name")
+    if "\0" in name:
+        return Err("invalid argument")
     try:
-        info = ZoneInfo(zone)
+        info = ZoneInfo(name.rstrip("/"))
     except IsADirectoryError:
         return Err("is a directory")
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return Err(f"unknown time zone {zone}")
+        return Err(f"unknown time zone {name}")
+    return Err("not a directory") if name.endswith("/") else info
+
+
+def _named_offset(seconds: int, zone: str) -> int | Err:
+    if zone in ("", "UTC", "Local"):
+        return 0
+    info = _zone(zone)
+    if isinstance(info, Err):
+        return info
     try:
         offset = gotext.broken_down(seconds, 0).astimezone(info).utcoffset()
     except OverflowError:
