@@ -137,8 +137,12 @@ class Candidates:
         life with it. A small one looks at once.
         """
         owner = controller_of(member)
-        size = self._controlled.count(owner["uid"]) if owner else 0
-        return 0.0 if size < FAMILY_SMALL else min(size / FAMILY_LOOKS_PER_SECOND, PACE_SECONDS_MAX)
+        return pace(self._controlled.count(owner["uid"]) if owner else 0)
+
+
+def pace(size: int) -> float:
+    """How long to wait, for the sake of those who look at so many at once."""
+    return 0.0 if size < FAMILY_SMALL else min(size / FAMILY_LOOKS_PER_SECOND, PACE_SECONDS_MAX)
 
 
 def _orphan_keys(obj: Raw) -> Sequence[str]:

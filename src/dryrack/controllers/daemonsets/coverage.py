@@ -30,6 +30,7 @@ from dryrack.controllers.workloads import (
     family_of,
     is_available,
     owner_key,
+    pace,
     pod_from,
     scaled_value,
     waits_for_availability,
@@ -291,7 +292,7 @@ class Coverage:
         if old is not None and new is not None and _placing(old) == _placing(new):
             return
         for name in sorted(self._sets.objects):
-            self._loop.queue.add(name)
+            self._loop.queue.add_after(name, pace(len(self._nodes.objects)))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         for pod in (old, new):
