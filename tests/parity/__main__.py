@@ -18,8 +18,8 @@ OPTIONS = Options(
     runtime_config={"resource.k8s.io/v1beta1": True, "resource.k8s.io/v1beta2": True},
     feature_gates={"DRADeviceTaintRules": True},
     with_scheduler=False,
-    # It would clean up reservations of pods that a script only speaks of, now or a moment later.
-    without_controllers=("resourceclaim-controller",),
+    # They write to objects that a script only speaks of, now or a moment later.
+    without_controllers=("resourceclaim-controller", "ttl-controller"),
 )
 
 

@@ -8,6 +8,7 @@ the tests to one version of the gRPC library.
 
 from __future__ import annotations
 
+import threading
 from concurrent import futures
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _Field = descriptor_pb2.FieldDescriptorProto
 _DRA = "k8s.io.kubelet.pkg.apis.dra.v1"
 _REGISTRATION = "pluginregistration"
+# The kubelet watches its directory of sockets and calls within a second or so.
+REGISTRATION_SECONDS_MAX = 60.0
 
 # Message → fields, in the order of their numbers from 1; a leading * means repeated.
 _MESSAGES = {
@@ -83,6 +86,7 @@ class ThrowAwayPlugin:
     cdi_id: str
     prepared: list[str] = field(default_factory=list)
     unprepared: list[str] = field(default_factory=list)
+    registered: threading.Event = field(default_factory=threading.Event)
     _server: grpc.Server | None = None
 
     def __enter__(self) -> ThrowAwayPlugin:
@@ -94,6 +98,7 @@ class ThrowAwayPlugin:
         self._server.add_insecure_port(f"unix://{endpoint}")
         self._server.add_insecure_port(f"unix://{registration}")
         self._server.start()
+        assert self.registered.wait(REGISTRATION_SECONDS_MAX), "the kubelet did not register it"
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,13 +114,16 @@ class ThrowAwayPlugin:
             supported_versions=["v1.DRAPlugin"],
         )
         done = messages["RegistrationStatusResponse"]()
+
+        def notified(request: Any, _: Any) -> Any:
+            self.registered.set()
+            return done
+
         return grpc.method_handlers_generic_handler(
             f"{_REGISTRATION}.Registration",
             {
                 "GetInfo": _unary(messages["InfoRequest"], lambda request, _: info),
-                "NotifyRegistrationStatus": _unary(
-                    messages["RegistrationStatus"], lambda request, _: done
-                ),
+                "NotifyRegistrationStatus": _unary(messages["RegistrationStatus"], notified),
             },
         )
 
