@@ -32,12 +32,7 @@ pytestmark = pytest.mark.real
 SCRIPTS = [script for script in load_all([]) if any(step.kubectl for step in script.steps)]
 
 # By script and step: why kubectl says something else here.
-DIFFERENCES: dict[str, dict[str, str]] = {
-    "nodes": {
-        "wait for what a controller adds": "no kubelet reads how long it may keep secrets, so "
-        "nobody writes that annotation"
-    },
-}
+DIFFERENCES: dict[str, dict[str, str]] = {}
 
 
 @pytest.fixture
