@@ -42,6 +42,7 @@ check: setup ## Formatting, lint, types, room contracts and house rules
 
 .PHONY: real
 real: setup ## Compare with Kubernetes' own code (needs Go)
+	@$(BIN)/python -m tests.programs
 	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -m real
 
 .PHONY: real-up

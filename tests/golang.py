@@ -93,7 +93,7 @@ def _build_into(kept: Path, module: Path, command: list[str], packages: Sequence
 
 
 def _names(module: Path, packages: Sequence[str]) -> str:
-    own = sorted(path.parent.name for path in module.glob("*/main.go"))
+    own = sorted(path.parent.name for path in module.rglob("main.go"))
     return ", ".join(own if tuple(packages) == OWN else packages)
 
 

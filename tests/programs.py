@@ -1,0 +1,35 @@
+"""
+Builds every Go program that `make real` needs, before the first test starts.
+
+A first build takes minutes; inside a test it would look like one that hangs, and be ended as one.
+
+    python -m tests.programs
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.golang import GoBuildError, build
+from tests.realcluster.__main__ import main as test_bed
+from tests.realcluster.releases import MODULES, RELEASES
+
+TESTS = Path(__file__).parent
+
+
+def main() -> int:
+    for release in sorted(RELEASES, reverse=True):
+        if test_bed(["build", "--release", release]) != 0:
+            return 1
+    for module in sorted(path.parent for path in TESTS.rglob("go.mod")):
+        if MODULES not in module.parents:
+            build(module)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except GoBuildError as error:
+        sys.exit(str(error))
