@@ -86,8 +86,9 @@ class Journal(Protocol):
     """
     Makes writes last.
 
-    `append` returns when the record is safe. The write becomes visible after that; if it raises,
-    the write has not happened.
+    `append` takes a record in order; if it raises, the write has not happened. A journal may make
+    records safe in groups, later: then whoever answers for the store holds answers and events
+    back until their revision is safe.
     """
 
     def append(self, record: Record) -> None: ...
