@@ -3,22 +3,30 @@ Taints of devices: which keep a device from a request, and the rules that add mo
 
 Only NoSchedule and NoExecute keep a device from being allocated; other effects, known or not,
 do not. A DeviceTaintRule acts as if its taint were written on every device it selects.
+
+A rule without a selector is where Kubernetes disagrees with itself: its scheduler takes that for
+every device, as it takes an empty selector, while what evicts pods takes it for none, as the
+API's documentation has it. Both are reproduced: `apply_taint_rules` is what the scheduler sees,
+`evicts_from` what eviction goes by.
 """
 
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from dryrack.allocation.identity import DeviceId
 from dryrack.kinds.resource import (
     Device,
     DeviceTaint,
     DeviceTaintRule,
+    DeviceTaintSelector,
     DeviceToleration,
     ResourceSlice,
 )
 from dryrack.kinds.selectors import tolerates_device_taint
 
 _BLOCKING = ("NoSchedule", "NoExecute")
+_EVERY = DeviceTaintSelector()
 
 
 def blocking_taints(
@@ -41,7 +49,8 @@ def apply_taint_rules(
 
 
 def _tainted(each: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
-    here = [rule for rule in rules if _selects_slice(rule, each)]
+    pool = each.spec.pool.name
+    here = [rule for rule in rules if _selects(rule, each.spec.driver, pool)]
     if not here:
         return each
     devices = tuple(_tainted_device(device, here) for device in each.spec.devices)
@@ -49,17 +58,22 @@ def _tainted(each: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceS
 
 
 def _tainted_device(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
-    added = tuple(rule.spec.taint for rule in rules if _selects_device(rule, device))
+    added = tuple(rule.spec.taint for rule in rules if _selects_device(rule, device.name))
     return msgspec.structs.replace(device, taints=device.taints + added) if added else device
 
 
-def _selects_slice(rule: DeviceTaintRule, each: ResourceSlice) -> bool:
-    selector = rule.spec.device_selector
-    return selector is not None and (
-        selector.driver in (None, each.spec.driver) and selector.pool in (None, each.spec.pool.name)
+def evicts_from(rule: DeviceTaintRule, device: DeviceId) -> bool:
+    """Whether pods that use the device are those whom the rule's taint may drive out."""
+    return rule.spec.device_selector is not None and (
+        _selects(rule, device.driver, device.pool) and _selects_device(rule, device.device)
     )
 
 
-def _selects_device(rule: DeviceTaintRule, device: Device) -> bool:
-    selector = rule.spec.device_selector
-    return selector is not None and selector.device in (None, device.name)
+def _selects(rule: DeviceTaintRule, driver: str, pool: str) -> bool:
+    selector = rule.spec.device_selector or _EVERY
+    return selector.driver in (None, driver) and selector.pool in (None, pool)
+
+
+def _selects_device(rule: DeviceTaintRule, device: str) -> bool:
+    selector = rule.spec.device_selector or _EVERY
+    return selector.device in (None, device)
