@@ -10,16 +10,32 @@ from tests.client.planes import Road, Site, refusal, site
 
 from dryrack.client.client import Client
 from dryrack.client.election import LeaderElection, LostLeadershipError
+from dryrack.client.endpoints import LEASES
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import sleep
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from dryrack.client.transport import Request, Response, Transport
+
 LEASE = Name("default", "engine")
 
 
-def candidate(here: Site, identity: str, road: Road | None = None) -> LeaderElection:
+class Silent:
+    """A server that takes requests and, when told so, answers none."""
+
+    def __init__(self, to: Transport) -> None:
+        self._to = to
+        self.is_silent = False
+
+    async def send(self, request: Request) -> Response:
+        if self.is_silent:
+            await asyncio.Event().wait()
+        return await self._to.send(request)
+
+
+def candidate(here: Site, identity: str, road: Transport | None = None) -> LeaderElection:
     client = Client(road) if road else here.client
     return LeaderElection(client, LEASE, identity, clock=here.clock, chance=here.chance)
 
@@ -79,3 +95,65 @@ def test_who_cannot_renew_stops_before_another_begins() -> None:
 async def self_ending(election: LeaderElection, here: Site, leaders: list[str]) -> None:
     with pytest.raises(LostLeadershipError):
         await election.lead(working(here, leaders, "a"))
+
+
+def test_a_server_that_does_not_answer_moves_no_deadline() -> None:
+    """A leader whose renewal hangs stops before the lease is over, and another takes over."""
+
+    async def play() -> None:
+        here, leaders = site(), list[str]()
+        road = Road(here.road)
+        silent = Silent(road)
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(self_ending(candidate(here, "a", silent), here, leaders))
+            await here.clock.advance(5)
+            second = group.create_task(candidate(here, "b").lead(working(here, leaders, "b")))
+            await here.clock.advance(5)
+            silent.is_silent = True
+            for _ in range(60):
+                await here.clock.advance(0.5)
+                assert leaders in (["a"], [], ["b"])
+            assert leaders == ["b"]
+            assert first.done()
+            second.cancel()
+
+    asyncio.run(play())
+
+
+def test_who_finds_another_in_his_place_stops_at_once() -> None:
+    """A lease that somebody took by force ends the work at the next renewal."""
+
+    async def play() -> None:
+        here, leaders = site(), list[str]()
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(self_ending(candidate(here, "a"), here, leaders))
+            await here.clock.advance(5)
+            lease = await here.client.get(LEASES, LEASE.name, LEASE.namespace)
+            stolen = lease | {"spec": lease["spec"] | {"holderIdentity": "thief"}}
+            await here.client.update(LEASES, stolen)
+            await here.clock.advance(2)
+            assert leaders == []
+            assert first.done()
+
+    asyncio.run(play())
+
+
+def test_what_fails_under_a_lease_gives_it_back() -> None:
+    """The error of the work comes out, and the next candidate need not wait."""
+
+    async def play() -> None:
+        here, leaders = site(), list[str]()
+
+        async def failing() -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(ExceptionGroup) as failure:
+            await candidate(here, "a").lead(failing)
+        assert failure.group_contains(ZeroDivisionError)
+        async with asyncio.TaskGroup() as group:
+            second = group.create_task(candidate(here, "b").lead(working(here, leaders, "b")))
+            await here.clock.advance(0.1)
+            assert leaders == ["b"]
+            second.cancel()
+
+    asyncio.run(play())

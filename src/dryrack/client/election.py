@@ -3,7 +3,8 @@ One of several: whoever holds a lease works, the others wait.
 
 The holder renews; who has not been seen to renew for the length of the lease has lost it, by the
 watcher's own clock, so clocks need not agree. A holder that cannot renew stops working before
-anybody else may begin: the deadline for its renewal is shorter than the lease.
+anybody else may begin: the deadline for its renewal is shorter than the lease, and a server that
+does not answer does not move it. A holder that finds another in its place stops at once.
 """
 
 import asyncio
@@ -18,15 +19,24 @@ from dryrack.client.client import Client
 from dryrack.client.endpoints import LEASES
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.informer import Name
-from dryrack.client.timekeeping import Timekeeper, jittered, micro_timestamp, sleep
+from dryrack.client.timekeeping import Timekeeper, deadline, jittered, micro_timestamp, sleep
 
 Raw = dict[str, Any]
 
 _logger = logging.getLogger(__name__)
 
 
+NEVER = float("-inf")
+# A server that does not answer must not keep a process from ending; the lease then runs out.
+GIVE_BACK_SECONDS_MAX = 5.0
+
+
 class LostLeadershipError(DryrackError):
-    """The lease could not be renewed in time; the work was stopped."""
+    """The lease could not be renewed in time, or another has it; the work was stopped."""
+
+
+class _TakenError(DryrackError):
+    """The lease that was ours is somebody else's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +91,8 @@ class LeaderElection:
         self._chance = chance
         self._terms = terms or Terms()
         self._seen: tuple[str, float] = ("", clock.now())
+        # When the last attempt that succeeded began: the others count from later moments.
+        self._renewed = NEVER
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Waits for the lease, works while holding it, and gives it back."""
@@ -105,15 +117,24 @@ class LeaderElection:
             renewing.cancel()
         if is_lost:
             name = "/".join(self._lease)
-            raise LostLeadershipError(f"lease {name}: not renewed in time; start again")
+            raise LostLeadershipError(f"lease {name}: {renewing.result()}; start again")
 
-    async def _renew(self) -> None:
-        """Returns when the lease is lost."""
-        renewed = self._clock.now()
-        while self._clock.now() - renewed < self._terms.renew_seconds:
+    async def _renew(self) -> str:
+        """Returns when the lease is lost: how."""
+        try:
+            while True:
+                async with deadline(self._clock, self._renewed + self._terms.renew_seconds):
+                    await self._renew_once()
+        except TimeoutError:
+            return "not renewed in time"
+        except _TakenError:
+            return "taken by another"
+
+    async def _renew_once(self) -> None:
+        is_renewed = False
+        while not is_renewed:
             await sleep(self._clock, self._terms.retry_seconds)
-            if await self._try():
-                renewed = self._clock.now()
+            is_renewed = await self._try()
 
     async def _try(self) -> bool:
         """One attempt to take or to renew."""
@@ -133,21 +154,30 @@ class LeaderElection:
             metadata = {"name": self._lease.name, "namespace": self._lease.namespace}
             new = taken({"metadata": metadata}, self._identity, self._terms, now)
             await self._client.create(LEASES, new)
+            self._renewed = now
             return True
         revision = lease["metadata"]["resourceVersion"]
         if revision != self._seen[0]:
             self._seen = (revision, now)
         if not is_open(lease, self._identity, unchanged_seconds=now - self._seen[1]):
+            if self._renewed != NEVER:
+                raise _TakenError(f"lease {'/'.join(self._lease)}: taken by another")
             return False
         await self._client.update(LEASES, taken(lease, self._identity, self._terms, now))
+        self._renewed = now
         return True
 
     async def _give_back(self) -> None:
+        self._renewed = NEVER
         try:
-            lease = await self._client.get(LEASES, self._lease.name, self._lease.namespace)
-            spec = lease.get("spec") or {}
-            if spec.get("holderIdentity") == self._identity:
-                freed = spec | {"holderIdentity": "", "leaseDurationSeconds": 1}
-                await self._client.update(LEASES, lease | {"spec": freed})
-        except (ApiError, TransportError) as error:
+            async with deadline(self._clock, self._clock.now() + GIVE_BACK_SECONDS_MAX):
+                await self._clear()
+        except (ApiError, TransportError, TimeoutError) as error:
             _logger.info("lease %s: not given back: %s", "/".join(self._lease), error)
+
+    async def _clear(self) -> None:
+        lease = await self._client.get(LEASES, self._lease.name, self._lease.namespace)
+        spec = lease.get("spec") or {}
+        if spec.get("holderIdentity") == self._identity:
+            freed = spec | {"holderIdentity": "", "leaseDurationSeconds": 1}
+            await self._client.update(LEASES, lease | {"spec": freed})

@@ -9,7 +9,8 @@ built on one seam, `call_at`, so that a simulation can hold a whole cluster's ti
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -41,6 +42,17 @@ async def sleep(clock: Timekeeper, seconds: float) -> None:
         await woken.wait()
     finally:
         timer.cancel()
+
+
+@asynccontextmanager
+async def deadline(clock: Timekeeper, when: float) -> AsyncIterator[None]:
+    """A block that ends by then; `TimeoutError` if it does not by itself."""
+    async with asyncio.timeout(None) as limit:
+        timer = clock.call_at(when, lambda: limit.reschedule(0.0))
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def fraction(chance: Chance) -> float:
