@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.apiserver.go_oracle import ask
 
 from dryrack.apiserver.builtin import resources
 from dryrack.apiserver.openapi import OpenApiPages
 from dryrack.apiserver.pages import Check, HealthPages, IndexPage, NoSuchPage, version_page
+from dryrack.apiserver.protobuf import documents
+from dryrack.apiserver.protobuf.wire import fields
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.client.transport import Request, Response
@@ -141,12 +145,70 @@ def test_identifiers_of_operations_are_used_once() -> None:
     assert len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/api/v1"])
-def test_protobuf_is_refused(path: str) -> None:
-    """A client that takes nothing but protobuf is told so, and goes on to another document."""
-    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+WIRE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
-    assert _ask(OpenApiPages(_registry()), path, accept=accept).status == 406
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        (WIRE, documents.MEDIA_TYPE),
+        (documents.MEDIA_TYPE, documents.MEDIA_TYPE),
+        (f"{WIRE}, application/json", documents.MEDIA_TYPE),
+        (f"application/json, {WIRE}", "application/json"),
+        ("", "application/json"),
+    ],
+)
+def test_version_2_comes_in_the_form_that_is_asked_for(accept: str, form: str) -> None:
+    """kubectl asks for protobuf by its old name, and is answered by the new one."""
+    answer = _ask(OpenApiPages(_registry()), "/openapi/v2", accept=accept)
+
+    assert (answer.status, dict(answer.headers)["content-type"]) == (200, form)
+
+
+def test_what_is_asked_for_in_no_form_there_is_is_refused() -> None:
+    """A client that takes nothing of what there is is told so, and goes on."""
+    assert _ask(OpenApiPages(_registry()), "/openapi/v2", accept="text/html").status == 406
+    assert _ask(OpenApiPages(_registry()), "/openapi/v3/api/v1", accept=WIRE).status == 406
+
+
+def _inside(wire: bytes, *numbers: int) -> Any:
+    """What is in the one field of each message on the way."""
+    value: Any = memoryview(wire)
+    for number in numbers:
+        (value,) = [found for each, _, found in fields(value) if each == number]
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+def test_schemas_are_written_by_their_numbers() -> None:
+    """Names, references, extensions as text; zero is left out unless it is the choice itself."""
+    schema = {
+        "properties": {"a": {"$ref": "#/x", "x-y": [1]}},
+        "additionalProperties": False,
+        "minLength": 0,
+        "minimum": -1.5,
+    }
+    wire = _inside(documents.to_wire({"definitions": {"D": schema}}), 9, 1)
+
+    assert _inside(wire, 1) == b"D"
+    assert _inside(wire, 2, 25, 1, 1) == b"a"
+    assert _inside(wire, 2, 25, 1, 2, 1) == b"#/x"
+    assert _inside(wire, 2, 25, 1, 2, 31, 1) == b"x-y"
+    assert _inside(wire, 2, 25, 1, 2, 31, 2, 2) == b"[1]"
+    assert _inside(wire, 2, 21, 2) == 0
+    assert _inside(wire, 2, 9) == -1.5
+    assert [number for number, _, _ in fields(memoryview(_inside(wire, 2)))] == [25, 21, 9]
+
+
+@pytest.mark.real
+def test_protobuf_says_what_the_document_says() -> None:
+    """Kubernetes' own reader finds the same in both, down to the last extension."""
+    pages = OpenApiPages(_registry())
+    told, wire = (_ask(pages, "/openapi/v2", accept=accept).body for accept in ("", WIRE))
+    assert isinstance(told, bytes)
+    assert isinstance(wire, bytes)
+    case = {"json": b64encode(told).decode(), "wire": b64encode(wire).decode()}
+
+    assert ask("documents", [case]) == [{"definitions": len(json.loads(told)["definitions"])}]
 
 
 def test_health_names_what_fails() -> None:

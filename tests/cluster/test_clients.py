@@ -118,6 +118,29 @@ def test_objects_are_made_changed_and_deleted(kubectl: Kubectl) -> None:
     assert gone.stderr == 'Error from server (NotFound): configmaps "words" not found\n'
 
 
+def test_lists_of_objects_are_made(kubectl: Kubectl) -> None:
+    """A manifest of kind List is checked by kubectl itself, which reads OpenAPI as protobuf."""
+    items = ",".join(manifest(name) for name in ("first", "second"))
+    listed = f'{{"apiVersion":"v1","kind":"List","items":[{items}]}}'
+    told = kubectl("create", "-f", "-", stdin=listed)
+    assert told == "configmap/first created\nconfigmap/second created\n"
+    wrong = kubectl.run("create", "-f", "-", stdin=listed.replace('"data"', '"daten"'))
+    assert wrong.returncode == 1
+    assert 'unknown field "daten"' in wrong.stderr
+
+
+def test_pods_know_whom_to_trust(kubectl: Kubectl) -> None:
+    """Every namespace, new ones too, has the authority that is in the kubeconfig."""
+    config = yaml.safe_load(kubectl.kubeconfig.read_text())
+    authority = config["clusters"][0]["cluster"]["certificate-authority-data"]
+    kubectl("create", "namespace", "trusting")
+    for namespace in ("default", "trusting"):
+        where = ("configmap/kube-root-ca.crt", "-n", namespace)
+        kubectl("wait", "--for=create", "--timeout=30s", *where)
+        found = kubectl.json("get", *where)
+        assert found["data"]["ca.crt"] == base64.b64decode(authority).decode()
+
+
 def test_apply_and_diff(kubectl: Kubectl) -> None:
     """Client side and server side; a difference is shown before it is made."""
     assert kubectl("apply", "-f", "-", stdin=manifest("plan", a="1")) == "configmap/plan created\n"

@@ -23,6 +23,7 @@ from dryrack.apiserver.openapi_schemas import (
     definition_name,
 )
 from dryrack.apiserver.openapi_words import described
+from dryrack.apiserver.protobuf import documents
 from dryrack.apiserver.schemas import raw_definitions
 from dryrack.client.transport import Response
 
@@ -43,7 +44,8 @@ _BEARER = {
         "in": "header",
     }
 }
-_V2_TYPES = ("application/json", "*/*", "application/*")
+_JSON = "application/json"
+_JSON_TYPES = (_JSON, "*/*", "application/*")
 
 
 @dataclass(slots=True)
@@ -95,9 +97,16 @@ class OpenApiPages:
         return _tagged(self._document(address), request)
 
     def _v2(self, request: Request) -> Response:
-        if not _accepts_json(request):
-            return Response(406, (), b"")
-        return _tagged(self._cached("v2", lambda: _version_2(self.registry.all())), request)
+        form = _form_of_version_2(request)
+        if form is None:
+            return Response(406, (("vary", "Accept"),), b"")
+        body = self._cached("v2", lambda: _version_2(self.registry.all()))
+        return _tagged(body if form == _JSON else self._as_protobuf(body), request, form=form)
+
+    def _as_protobuf(self, document: bytes) -> bytes:
+        if "v2 as protobuf" not in self._documents:
+            self._documents["v2 as protobuf"] = documents.to_wire(msgspec.json.decode(document))
+        return self._documents["v2 as protobuf"]
 
 
 def _address(resource: Resource) -> str:
@@ -157,17 +166,31 @@ def _version_2(resources: Iterable[Resource]) -> Raw:
 
 
 def _accepts_json(request: Request) -> bool:
-    accept = request.headers.get("accept", "*/*")
-    return any(offer.partition(";")[0].strip() in _V2_TYPES for offer in accept.split(","))
+    return any(offer in _JSON_TYPES for offer in _offers(request))
+
+
+def _form_of_version_2(request: Request) -> str | None:
+    """The media type of the answer: of what the client takes, the first that there is."""
+    for offer in _offers(request):
+        if offer in _JSON_TYPES:
+            return _JSON
+        if offer in documents.MEDIA_TYPES:
+            return documents.MEDIA_TYPE
+    return None
+
+
+def _offers(request: Request) -> list[str]:
+    accept = request.headers.get("accept") or "*/*"
+    return [offer.partition(";")[0].strip().lower() for offer in accept.split(",")]
 
 
 def _tag(body: bytes) -> str:
     return hashlib.sha512(body).hexdigest().upper()
 
 
-def _tagged(body: bytes, request: Request) -> Response:
+def _tagged(body: bytes, request: Request, *, form: str = _JSON) -> Response:
     tag = f'"{_tag(body)}"'
-    headers = (("content-type", "application/json"), ("etag", tag), ("vary", "Accept"))
+    headers = (("content-type", form), ("etag", tag), ("vary", "Accept"))
     if request.headers.get("if-none-match") == tag:
         return Response(304, headers, b"")
     return Response(200, headers, body)

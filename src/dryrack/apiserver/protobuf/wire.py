@@ -8,6 +8,10 @@ _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _VARINT_BITS_MAX = 63
 _double = struct.Struct("<d").unpack_from
 _single = struct.Struct("<f").unpack_from
+_pack_double = struct.Struct("<d").pack
+_SMALL = tuple(bytes([each]) for each in range(0x80))
+
+Value = str | bytes | bool | int | float
 
 
 class WireError(Exception):
@@ -73,3 +77,25 @@ def integers(wire_type: int, value: Any) -> list[int]:
         number, position = _varint(value, position)
         found.append(signed(number))
     return found
+
+
+def written(number: int, value: Value) -> bytes:
+    """One field: text and bytes with their length, numbers as they are."""
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes):
+        return _number(number << 3 | _BYTES) + _number(len(value)) + value
+    if isinstance(value, float):
+        return _number(number << 3 | _EIGHT) + _pack_double(value)
+    return _number(number << 3 | _VARINT) + _number(int(value) & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def _number(value: int) -> bytes:
+    if value < 0x80:
+        return _SMALL[value]
+    found = bytearray()
+    while value >= 0x80:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
