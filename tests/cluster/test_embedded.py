@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from dryrack.base.errors import DryrackError
-from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES
+from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.embedded import embedded
+from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import Family, Surroundings, UnknownEngineError, running
 from dryrack.cluster.plane import PlaneOptions
+
+if TYPE_CHECKING:
+    from dryrack.client.endpoints import Endpoint
 
 FRESH_SECONDS_MAX = 0.025
 
@@ -67,6 +71,32 @@ def test_a_fresh_cluster_takes_no_time() -> None:
     # The first one imports; of the others the best counts, for the machine may be busy.
     asyncio.run(once())
     assert min(asyncio.run(once()) for _ in range(5)) < FRESH_SECONDS_MAX
+
+
+EVERYWHERE = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+async def _until_everywhere(cluster: EmbeddedCluster, endpoint: Endpoint) -> None:
+    """Waits until an object of this kind has been made in each namespace."""
+    waiting = set(EVERYWHERE)
+    async with cluster.client.watch(endpoint) as events:
+        async for event in events:
+            waiting.discard(event.object["metadata"]["namespace"])
+            if not waiting:
+                return
+
+
+def test_namespaces_publish_whom_their_pods_trust() -> None:
+    """The authority is in each, if there is one; a cluster without sockets has none to show."""
+
+    async def scenario(options: PlaneOptions, endpoint: Endpoint) -> list[str]:
+        async with embedded(options) as cluster:
+            await _until_everywhere(cluster, endpoint)
+            found = await cluster.client.list(CONFIG_MAPS)
+            return [each["data"]["ca.crt"] for each in found.items]
+
+    assert asyncio.run(scenario(PlaneOptions(authority="PEM"), CONFIG_MAPS)) == ["PEM"] * 4
+    assert asyncio.run(scenario(PlaneOptions(), SERVICE_ACCOUNTS)) == []
 
 
 def test_an_engine_can_be_left_out_by_name() -> None:

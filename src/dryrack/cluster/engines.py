@@ -35,6 +35,8 @@ class Surroundings:
     client: Client
     clock: Timekeeper
     chance: Chance
+    authority: str = ""
+    """The certificates by which clients know the server, in PEM; none if it has none to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,13 @@ async def _run_controllers(names: Collection[str], around: Surroundings) -> None
     from dryrack.controllers import engines
 
     wanted = [engine for engine in engines.ENGINES if engine.name in names]
-    await engines.run(wanted, client=around.client, clock=around.clock, chance=around.chance)
+    await engines.run(
+        wanted,
+        client=around.client,
+        clock=around.clock,
+        chance=around.chance,
+        authority=around.authority,
+    )
 
 
 async def _run_scheduler(_: Collection[str], around: Surroundings) -> None:

@@ -169,7 +169,12 @@ def _plane_options(
     launch: Launch, keys: certificates.Keys, journal: SqliteJournal | None
 ) -> PlaneOptions:
     signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
-    return PlaneOptions(authorization=launch.authorization, signing_key=signing, journal=journal)
+    return PlaneOptions(
+        authorization=launch.authorization,
+        signing_key=signing,
+        journal=journal,
+        authority=keys.authority.certificate.read_text(),
+    )
 
 
 async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) -> None:

@@ -68,6 +68,8 @@ class PlaneOptions:
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
     journal: SqliteJournal | None = None
+    authority: str = ""
+    """The certificates by which clients know the server, in PEM: for pods, in every namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class Plane:
 
     def around(self, engine: str) -> Surroundings:
         """What an engine gets."""
-        return Surroundings(self.client(engine), self.options.clock, self.options.chance)
+        options = self.options
+        return Surroundings(self.client(engine), options.clock, options.chance, options.authority)
 
 
 def build(options: PlaneOptions) -> Plane:
