@@ -65,6 +65,18 @@ Reach = ThisNode | EveryNode | SelectedNodes | PerDevice
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A string attribute that no two nodes share, such as a UUID; `catalogue.identity` fills it."""
+
+    device: str
+    attribute: str
+    text: str
+    """As in `GPU-{device.uuid}`; the device in the batch has this very text until it is filled."""
+    seed: str
+    """Whose mark it is: a partition has that of the device it is cut from."""
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Devices that one origin puts into one pool of a driver."""
 
@@ -74,6 +86,7 @@ class Batch:
     reach: Reach
     devices: tuple[Device, ...] = ()
     shared_counters: tuple[CounterSet, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
