@@ -93,6 +93,12 @@ class Client:
                 return Listing(tuple(items), str(metadata.get("resourceVersion", "")))
             query["continue"] = metadata["continue"]
 
+    async def peek(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> None:
+        """Raises if that cannot be listed; asks for no more than is needed to know."""
+        await self._ask(
+            "GET", endpoint.path(selection.namespace), selection.query() | {"limit": "1"}
+        )
+
     async def create(self, endpoint: Endpoint, obj: Raw, *, subresource: str = "") -> Raw:
         """A new object, or what is posted to a part of one, as a binding is."""
         metadata = obj.get("metadata") or {}

@@ -292,6 +292,14 @@ class Informers:
     def known(self, endpoint: Endpoint) -> Informer | None:
         return self._by_endpoint.get(endpoint)
 
+    def unsynced(self) -> tuple[str, ...]:
+        """The kinds whose caches are not whole yet."""
+        return tuple(
+            informer.endpoint.resource
+            for informer in self._by_endpoint.values()
+            if not informer.synced.is_set()
+        )
+
     async def run(self) -> None:
         """Keeps all of them going, also those that somebody asks for later."""
         async with asyncio.TaskGroup() as group:

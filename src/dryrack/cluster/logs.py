@@ -1,0 +1,80 @@
+"""
+What engines say, as lines on standard error: for people, or for programs that collect lines.
+
+A line has its time, its level, who speaks, the message, and the fields that the speaker gave as
+`extra`. As JSON each line is one object, so that a message with line ends stays one line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+# What every record has; whatever else there is, the speaker added.
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_LEVELS = {"WARNING": "warn", "CRITICAL": "error"}
+
+
+class LogFormat(StrEnum):
+    """How a line looks."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def configure(form: LogFormat, stream: TextIO | None = None) -> None:
+    """All that dryrack says from INFO on, and of others what they warn of."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_JsonLines() if form is LogFormat.JSON else _TextLines())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("dryrack").setLevel(logging.INFO)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in _OWN}
+
+
+def _time(record: logging.LogRecord) -> str:
+    when = datetime.fromtimestamp(record.created, UTC)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _level(record: logging.LogRecord) -> str:
+    return _LEVELS.get(record.levelname, record.levelname.lower())
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": _time(record),
+            "level": _level(record),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["stack"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class _TextLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
+        line = f"{_time(record)} {_level(record):<5} {record.getMessage()}{fields}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(' "=\n') else text
