@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dryrack.hardware.lint import examples, names
+from dryrack.hardware import names
+from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
 from dryrack.hardware.lint.registry import Example, Registry, broken
 from dryrack.kinds.places import parse_path
-from dryrack.kinds.validation import FieldProblem, Reason, drop_disabled, warnings
+from dryrack.kinds.validation import FieldProblem, Reason, warnings
+from dryrack.kinds.validation.gates import drop_disabled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
-from dryrack.hardware.lint.names import suggestion
 from dryrack.hardware.lint.registry import Example, Registry, broken
+from dryrack.hardware.names import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

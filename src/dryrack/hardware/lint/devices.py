@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
-from dryrack.hardware.lint.names import qualified
 from dryrack.hardware.lint.registry import Registry, broken
+from dryrack.hardware.names import amount, qualified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,21 +24,10 @@ if TYPE_CHECKING:
 
 RULES = Registry()
 
-# A number with a unit of the kind quantities have; the unit is what tells it from a number.
-AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i)B?|([0-9]+) ?KB")
 _WHOLE = re.compile(r"0|[1-9][0-9]*")
 _DOTTED = re.compile(r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){1,2}")
 # Names of things that are told apart but never measured, whatever they are made of.
 _NAMING = re.compile(r"(?i)(^|_)(uu)?id$|serial|bus|address|slot|uid")
-
-
-def amount(text: str) -> str | None:
-    """The quantity that was meant by a text such as `80Gi` or `16GB`."""
-    found = AMOUNT.fullmatch(text)
-    if found is None:
-        return None
-    number, unit, kilobytes = found.groups()
-    return f"{kilobytes}k" if kilobytes else f"{number}{unit}"
 
 
 def _strings(world: World) -> Iterator[tuple[PlacedDevice, str, str]]:

@@ -17,7 +17,7 @@ from dryrack.cel import ast
 from dryrack.cel.ast import Call, Expr, Ident, Literal, Select
 from dryrack.cel.parser import parse
 from dryrack.cel.source import Issues
-from dryrack.hardware.lint.names import qualified, quoted, suggestion
+from dryrack.hardware.names import qualified, quoted, suggestion
 from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
 from dryrack.kinds.validation.problems import byte_length
 

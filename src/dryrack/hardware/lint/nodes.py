@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
-from dryrack.hardware.lint.names import suggestion
 from dryrack.hardware.lint.registry import Registry, broken
+from dryrack.hardware.names import suggestion
 from dryrack.kinds.selectors import parse_node_selector
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
-from dryrack.hardware.lint.names import suggestion
 from dryrack.hardware.lint.registry import Registry, broken
 from dryrack.hardware.lint.world import Entry
+from dryrack.hardware.names import suggestion
 from dryrack.kinds.convert import GROUP
 
 if TYPE_CHECKING:

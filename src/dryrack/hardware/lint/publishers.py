@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dryrack.hardware.lint import names
+from dryrack.hardware import names
 from dryrack.hardware.lint.blueprints import blueprints
-from dryrack.hardware.lint.devices import amount
 from dryrack.hardware.lint.finding import Problem, Severity
 from dryrack.hardware.lint.registry import Registry, broken
+from dryrack.hardware.names import amount
 from dryrack.kinds.validation.names import driver_name, qualified_name
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
-from dryrack.hardware.lint.names import suggestion
 from dryrack.hardware.lint.objects import CURRENT
 from dryrack.hardware.lint.registry import Registry, broken
 from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry
+from dryrack.hardware.names import suggestion
 from dryrack.kinds.catalog import Unknown, model_of
 from dryrack.kinds.convert import GROUP, V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dryrack import cel
-from dryrack.hardware.lint.names import qualified
+from dryrack.hardware.names import qualified
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
 from dryrack.kinds.validation.problems import byte_length

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint import examples, expressions
-from dryrack.hardware.lint.devices import amount
 from dryrack.hardware.lint.finding import Problem, Severity
-from dryrack.hardware.lint.names import quoted
 from dryrack.hardware.lint.registry import Registry, broken
+from dryrack.hardware.names import amount, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,6 +21,8 @@ _NEAR = 0.6
 _COMPARED_MAX = 500
 _DRIVER_MAX = 63
 _IDENTIFIER_MAX = 32
+# A number with a unit of the kind quantities have; the unit is what tells it from a number.
+AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i)B?|([0-9]+) ?KB")
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
@@ -41,7 +43,7 @@ def driver_name(name: str) -> str:
     """The nearest driver name that the API allows."""
     text = re.sub(r"[^a-z0-9.-]+", "-", name.lower().replace("/", "."))
     text = re.sub(r"\.{2,}", ".", re.sub(r"-*\.-*", ".", text))
-    return text[:_DRIVER_MAX].strip(".-") or "driver.example.com"
+    return text.strip(".-")[:_DRIVER_MAX].strip(".-") or "dra-driver"
 
 
 def identifier(name: str) -> str:
@@ -57,6 +59,15 @@ def label(name: str) -> str:
     """The nearest DNS label, as devices, counter sets and requests are named."""
     text = re.sub(r"[^a-z0-9-]+", "-", name.lower())
     return text[:63].strip("-") or "unnamed"
+
+
+def amount(text: str) -> str | None:
+    """The quantity that was meant by a text such as `80Gi` or `16GB`."""
+    found = AMOUNT.fullmatch(text)
+    if found is None:
+        return None
+    number, unit, kilobytes = found.groups()
+    return f"{kilobytes}k" if kilobytes else f"{number}{unit}"
 
 
 def qualified(name: str, driver: str) -> str:
