@@ -11,8 +11,13 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 Row = tuple[str, str, str, str, str]
 
+SliceRow = tuple[str, str, str, str, str, str]
+
 COLUMNS = ("NODE", "STATUS", "DEVICE", "CLAIM", "POD")
+SLICE_COLUMNS = ("SLICE", "NODE", "DRIVER", "POOL", "GENERATION", "DEVICES")
 NOBODY = "-"
+ALL_NODES = "all nodes"
+SOME_NODES = "some nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +28,51 @@ class Sight:
     slices: Sequence[Raw]
     claims: Sequence[Raw]
     pods: Sequence[Raw]
+    events: Sequence[Raw] = ()
 
 
 def rows(sight: Sight) -> list[Row]:
     """A line for each device, and one for each node that has none."""
     held = _held(sight.claims)
     phases = {_full_name(pod): pod.get("status", {}).get("phase", "") for pod in sight.pods}
-    return [row for node in sight.nodes for row in _node_rows(node, sight.slices, held, phases)]
+    places = [(node["metadata"]["name"], _status(node)) for node in sight.nodes]
+    places += [(place, NOBODY) for place in (ALL_NODES, SOME_NODES)]
+    made = [row for place in places for row in _place_rows(place, sight.slices, held, phases)]
+    return [row for row in made if row[0] not in (ALL_NODES, SOME_NODES) or row[2] != NOBODY]
+
+
+def slice_rows(sight: Sight) -> list[SliceRow]:
+    """A line for each slice, as kubectl has it, and how many devices it has."""
+    return [
+        (
+            each["metadata"]["name"],
+            _place(each["spec"]),
+            each["spec"]["driver"],
+            each["spec"]["pool"]["name"],
+            str(each["spec"]["pool"]["generation"]),
+            str(len(each["spec"].get("devices") or ())),
+        )
+        for each in sight.slices
+    ]
+
+
+def published(sight: Sight) -> dict[str, list[str]]:
+    """By node, or where else they are: every device."""
+    found: dict[str, list[str]] = {}
+    for each in sight.slices:
+        spec = each["spec"]
+        devices = found.setdefault(_place(spec), [])
+        devices += (_device(spec, device) for device in spec.get("devices") or ())
+    return found
+
+
+def events_of(sight: Sight) -> list[str]:
+    """What was told about objects, each once."""
+    told = (
+        f"{each['involvedObject']['kind']} {each['involvedObject']['name']}: {each['message']}"
+        for each in sight.events
+    )
+    return list(dict.fromkeys(told))
 
 
 def devices_of(sight: Sight) -> dict[str, list[str]]:
@@ -50,24 +93,31 @@ def running_on(sight: Sight) -> dict[str, str]:
     }
 
 
-def _node_rows(
-    node: Raw,
+def _place_rows(
+    place: tuple[str, str],
     slices: Iterable[Raw],
     held: Mapping[str, tuple[str, list[str]]],
     phases: Mapping[str, str],
 ) -> list[Row]:
-    name, status = node["metadata"]["name"], _status(node)
     made: list[Row] = []
     for each in slices:
         spec = each["spec"]
-        if spec.get("nodeName") != name:
+        if _place(spec) != place[0]:
             continue
-        for device in spec.get("devices", []):
-            place = f"{spec['driver']}/{spec['pool']['name']}/{device['name']}"
-            claim, pods = held.get(place, (NOBODY, []))
+        for device in spec.get("devices") or ():
+            claim, pods = held.get(_device(spec, device), (NOBODY, []))
             users = ", ".join(f"{pod} {phases.get(pod, '')}".strip() for pod in pods)
-            made.append((name, status, device["name"], claim, users or NOBODY))
-    return made or [(name, status, NOBODY, NOBODY, NOBODY)]
+            made.append((*place, device["name"], claim, users or NOBODY))
+    return made or [(*place, NOBODY, NOBODY, NOBODY)]
+
+
+def _place(spec: Raw) -> str:
+    """Whose devices these are."""
+    return str(spec.get("nodeName") or (ALL_NODES if spec.get("allNodes") else SOME_NODES))
+
+
+def _device(spec: Raw, device: Raw) -> str:
+    return f"{spec['driver']}/{spec['pool']['name']}/{device['name']}"
 
 
 def _status(node: Raw) -> str:

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import paint
-from dryrack.cli.scenes import CLUSTER, EXAMPLES, load_scenes, play
+from dryrack.cli.scenes import EXAMPLES, load_scenes
+from dryrack.cli.stage import CLUSTER, play, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.cli.scenes import Scene
-
-# Longer files are cut: the fleet repeats itself.
-_LINES_SHOWN = 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def _play_scene(scene: Scene, *, keep: bool) -> list[str]:
 def _play(act: Act) -> list[str]:
     _write(paint(f"\n== {act.title}\n", "bold"))
     for name in act.shown:
-        _show(name)
+        show(name)
     _write(paint(f"$ dryrack {act.command}", "bold cyan"))
     done = subprocess.run(
         [sys.executable, "-m", "dryrack", *act.command.split()],
@@ -120,15 +118,6 @@ def _play(act: Act) -> list[str]:
     if done.returncode != act.exit_code:
         wrong.append(f"{act.title}: exit {done.returncode}, not {act.exit_code}")
     return wrong
-
-
-def _show(name: str) -> None:
-    lines = (EXAMPLES / name).read_text().splitlines()
-    _write(paint(f"-- {name}", "bold"))
-    _write(paint("\n".join(lines[:_LINES_SHOWN]), "dim"))
-    if len(lines) > _LINES_SHOWN:
-        _write(f"   … and {len(lines) - _LINES_SHOWN} more lines like these")
-    _write("")
 
 
 def _write(text: str) -> None:

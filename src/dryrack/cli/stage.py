@@ -1,0 +1,173 @@
+"""
+Where scenes are played: a control plane of their own, or a cluster that is somebody's.
+
+Objects go there as `kubectl apply` would bring them, by server-side apply. What a scene has brought
+is taken away again when it ends on a cluster that stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from dryrack.cli.board import COLUMNS, SLICE_COLUMNS, Sight, events_of, rows, slice_rows
+from dryrack.cli.files import ContentError
+from dryrack.cli.output import paint, print_table, say, stdout_console, table_of
+from dryrack.cli.scenes import EXAMPLES
+from dryrack.client.client import Client
+from dryrack.client.discovery import discover
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
+from dryrack.client.https import connected
+from dryrack.client.kubeconfig import load
+from dryrack.cluster.ports import SystemClock
+from dryrack.cluster.state import state_of
+from dryrack.kinds.documents import read
+
+if TYPE_CHECKING:
+    from dryrack.cli.scenes import Scene, Step
+    from dryrack.client.endpoints import Endpoint
+
+Raw = dict[str, Any]
+
+CLUSTER = "demo"
+# A pod with a claim runs within a second; a machine that does much else may take its time.
+SECONDS_MAX = 60.0
+_LOOK_SECONDS = 0.1
+# Longer files are cut: they repeat themselves.
+_LINES_SHOWN = 45
+
+
+def play(scene: Scene, *, keep: bool) -> list[str]:
+    """Plays a scene on a control plane of its own; what went wrong."""
+    _dryrack("up", "--detach", *scene.up)
+    try:
+        return asyncio.run(_played(scene))
+    finally:
+        if not keep:
+            _dryrack("down")
+
+
+def _dryrack(verb: str, *options: str) -> None:
+    command = [sys.executable, "-m", "dryrack", verb, "--name", CLUSTER, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    say(done.stderr.strip())
+    if done.returncode != 0:
+        raise ContentError(f"dryrack {verb} --name {CLUSTER} did not succeed; its words are above")
+
+
+async def _played(scene: Scene) -> list[str]:
+    connection = load([state_of(CLUSTER).kubeconfig], SystemClock())
+    async with connected(connection) as transport:
+        stage = Stage(Client(transport, agent="dryrack-demo"))
+        return await stage.play(scene)
+
+
+class Stage:
+    """A cluster on which scenes are played."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+
+    async def play(self, scene: Scene) -> list[str]:
+        """All steps, up to the first that does not come to what it must."""
+        for step in scene.steps:
+            lacking = await self._step(step)
+            if lacking:
+                return [f"{step.title}: {each}" for each in lacking]
+        return []
+
+    async def _step(self, step: Step) -> list[str]:
+        _write(paint(f"-- {step.title}", "bold"))
+        for name in step.show:
+            show(name)
+        for name in step.apply:
+            _write(paint(f"$ kubectl apply -f {name}", "bold cyan"))
+            for obj in _objects(name):
+                await self._apply(obj)
+        for name in step.delete:
+            _write(paint(f"$ kubectl delete -f {name}", "bold cyan"))
+            for obj in reversed(_objects(name)):
+                await self._delete(obj)
+        return await self._watched(step)
+
+    async def _apply(self, obj: Raw) -> None:
+        endpoint = await self._endpoint(obj)
+        await self._client.apply(endpoint, obj, manager="dryrack-demo", force=True)
+
+    async def _delete(self, obj: Raw) -> None:
+        endpoint, meta = await self._endpoint(obj), obj["metadata"]
+        namespace = meta.get("namespace", "")
+        await self._client.delete(endpoint, meta["name"], namespace=namespace)
+
+    async def _endpoint(self, obj: Raw) -> Endpoint:
+        """Where objects of this kind are; a kind that was defined just now may take a moment."""
+        key = (obj["apiVersion"], obj["kind"])
+        deadline = time.monotonic() + SECONDS_MAX
+        while key not in self._endpoints:
+            if time.monotonic() > deadline:
+                raise ContentError(f"{key[1]} of {key[0]}: the cluster has no such kind")
+            found = [each.endpoint for each in await discover(self._client)]
+            self._endpoints = {(each.api_version, each.kind): each for each in found}
+            if key not in self._endpoints:
+                await asyncio.sleep(_LOOK_SECONDS)
+        return self._endpoints[key]
+
+    async def _watched(self, step: Step) -> list[str]:
+        """Shows the cluster until all is as it must be, or too much time has passed."""
+        from rich.live import Live
+
+        deadline = time.monotonic() + SECONDS_MAX
+        console = stdout_console()
+        with Live(console=console, transient=True, auto_refresh=False) as live:
+            while True:
+                sight = await self._look()
+                if console.is_terminal:
+                    live.update(table_of(COLUMNS, rows(sight)), refresh=True)
+                lacking = step.expect.lacking(sight)
+                if not lacking or time.monotonic() > deadline:
+                    break
+                await asyncio.sleep(_LOOK_SECONDS)
+        _show_sight(sight, step)
+        return lacking
+
+    async def _look(self) -> Sight:
+        kinds = (NODES, SLICES, CLAIMS, PODS, EVENTS)
+        found = [(await self._client.list(kind)).items for kind in kinds]
+        return Sight(*found)
+
+
+def _show_sight(sight: Sight, step: Step) -> None:
+    print_table(COLUMNS, rows(sight))
+    if step.expect.devices:
+        _write("")
+        print_table(SLICE_COLUMNS, slice_rows(sight))
+    for event in events_of(sight):
+        if any(words in event for words in step.expect.told):
+            _write(f"event: {event}")
+    _write("")
+
+
+def _objects(name: str) -> list[Raw]:
+    reading = read((EXAMPLES / name).read_bytes(), name)
+    if reading.problems:
+        raise ContentError("\n".join(str(problem) for problem in reading.problems))
+    return [document.raw for document in reading.documents]
+
+
+def show(name: str) -> None:
+    """A file of the examples, for people to read."""
+    lines = (EXAMPLES / name).read_text().splitlines()
+    _write(paint(f"   {name}", "bold"))
+    _write(paint("\n".join(lines[:_LINES_SHOWN]), "dim"))
+    if len(lines) > _LINES_SHOWN:
+        _write(f"   … and {len(lines) - _LINES_SHOWN} more lines like these")
+    _write("")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
