@@ -165,7 +165,7 @@ def _unset_or_true(field: str, flag: bool | None) -> Iterator[FieldProblem]:
 
 
 def _devices(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[FieldProblem]:
-    advanced = any(map(_is_advanced, spec.devices))
+    advanced = any(map(is_advanced, spec.devices))
     before = {device.name: device for device in reversed(old.devices)} if old else {}
 
     def check(at: str, device: Device) -> Iterator[FieldProblem]:
@@ -181,7 +181,8 @@ def _devices(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator
     )
 
 
-def _is_advanced(device: Device) -> bool:
+def is_advanced(device: Device) -> bool:
+    """Whether a slice with such a device may hold fewer of them."""
     return bool(device.taints or device.consumes_counters) or any(
         values is not None for attr in device.attributes.values() for _, values in _lists(attr)
     )
