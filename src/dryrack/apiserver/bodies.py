@@ -18,7 +18,6 @@ from dryrack.apiserver.seams import Shapes
 from dryrack.apiserver.status import StatusError, Subject, bad_request, invalid, too_large
 from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
 from dryrack.client.transport import Request
-from dryrack.kinds import yaml_text
 from dryrack.kinds.quoting import quoted
 from dryrack.kinds.validation.problems import invalid as invalid_value
 
@@ -258,6 +257,8 @@ def _summary(body: bytes) -> str:
 
 def read_yaml(body: bytes) -> Any:
     """The first document; whatever is wrong with it is told as of JSON."""
+    from dryrack.kinds import yaml_text
+
     for found in yaml_text.documents(body.decode("utf-8", "replace")):
         if isinstance(found, yaml_text.Fault):
             line = max(1, found.place.line - 1)

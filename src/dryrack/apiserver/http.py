@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 import msgspec
 from multidict import CIMultiDict
 
-from dryrack.apiserver import protobuf
 from dryrack.apiserver.connections import (
     BodyTooLargeError,
     Connection,
@@ -33,6 +32,7 @@ from dryrack.client.transport import Request, Response, Transport, User
 log = logging.getLogger(__name__)
 
 _JSON = "application/json"
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
 _HANDSHAKE_SECONDS_MAX = 10.0
 # What arrives before the process gets to accept it; a burst of a thousand clients is not refused.
 _BACKLOG = 1024
@@ -143,8 +143,10 @@ async def _body(incoming: Incoming) -> bytes:
 
 def _as_json(headers: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
     """What Go's typed clients send as protobuf is JSON from here on."""
-    if not body or not headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
+    if not body or not headers.get("content-type", "").startswith(_PROTOBUF):
         return headers, body
+    from dryrack.apiserver import protobuf
+
     try:
         return {**headers, "content-type": _JSON}, _encode(protobuf.to_object(body))
     except protobuf.ProtobufError as error:

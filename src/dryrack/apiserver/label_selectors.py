@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dryrack.kinds.quoting import quoted
-from dryrack.kinds.validation.names import label_key, label_value
 
 _scan = re.compile(r"==|!=|[=!(),<>]|[^=!(),<>\s]+").findall
 _SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">"))
@@ -197,12 +196,16 @@ def _is_identifier(token: str) -> bool:
 
 
 def _check_key(field: str, key: str) -> None:
+    from dryrack.kinds.validation.names import label_key
+
     complaints = label_key(key)
     if complaints:
         raise SelectorError(f"{field}: Invalid value: {quoted(key)}: {'; '.join(complaints)}")
 
 
 def _check_values(key: str, operator: Operator, values: tuple[str, ...]) -> None:
+    from dryrack.kinds.validation.names import label_value
+
     found = []
     if operator in (Operator.GREATER, Operator.LESS):
         detail = "for 'Gt', 'Lt' operators, the value must be an integer"

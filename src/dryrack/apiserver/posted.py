@@ -9,7 +9,6 @@ from typing import Any
 
 from dryrack.apiserver.bodies import Bodies
 from dryrack.apiserver.calls import Call, Target
-from dryrack.apiserver.managing import manager_name
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.queries import write_options
 from dryrack.apiserver.registry import Resource
@@ -46,6 +45,8 @@ def completed(call: Call, obj: Raw, status: Raw) -> Raw:
 
 
 def _managed(call: Call, obj: Raw) -> Raw:
+    from dryrack.apiserver.managing import manager_name
+
     options = write_options(call.parameters, "CreateOptions")
     name = manager_name(options.field_manager, call.request.headers.get("user-agent", ""))
     manager = Manager(name, "Update", "", timestamp(call.server.clock.now()))

@@ -8,16 +8,20 @@ converts. Whatever is not the usual treatment of stored objects (reviews, logs, 
 resource definitions add to it; `generation` tells those who cache something about it.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.status import Subject
-from dryrack.apiserver.strategy import Strategy
-from dryrack.store import Stored
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from dryrack.apiserver.calls import Answer, Call
+    from dryrack.apiserver.strategy import Strategy
+    from dryrack.store import Stored
 
 Handler = Callable[["Call"], Awaitable["Answer"]]
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import yaml
 
 from dryrack.apiserver.lists import Page
 from dryrack.apiserver.media import JSON, PLAIN, YAML, Shape, Wanted
@@ -18,10 +17,8 @@ from dryrack.apiserver.queries import Query, text_of
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.seams import Tables
 from dryrack.apiserver.status import Status, Success, bad_request, not_convertible
-from dryrack.apiserver.writing import served
 from dryrack.base.ports import Clock
 from dryrack.client.transport import Response
-from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.store import Stored
 
 Raw = dict[str, Any]
@@ -48,6 +45,8 @@ def json_response(code: int, body: bytes, warnings: Sequence[str] = ()) -> Respo
 
 
 def _yaml(raw: Raw) -> bytes:
+    import yaml
+
     text: str = yaml.dump(raw, allow_unicode=True, default_flow_style=False)
     return text.encode()
 
@@ -85,7 +84,7 @@ class Renderer:
     def stored(self, resource: Resource, stored: Stored, form: "Form") -> Response:
         if form.wanted.is_plain and resource.is_stored_as_served:
             return json_response(form.code, stored.json, form.warnings)
-        return self.object(resource, served(resource, stored), form)
+        return self.object(resource, resource.read(stored), form)
 
     def object(self, resource: Resource, obj: Raw, form: "Form") -> Response:
         """One object of a resource, in the version of the resource."""
@@ -114,7 +113,7 @@ class Renderer:
         meta = _list_meta(page)
         if form.wanted.is_plain:
             return json_response(form.code, _joined(resource, page, meta), form.warnings)
-        objects = [served(resource, each) for each in page.items]
+        objects = [resource.read(each) for each in page.items]
         raw = self._list(resource, objects, meta, form)
         return response(form.code, raw, form.wanted, form.warnings)
 
@@ -173,6 +172,8 @@ def form_of(wanted: Wanted, query: Query, warnings: Sequence[str]) -> Form:
     if wanted.shape is Shape.TABLE:
         include = text_of(query, "includeObject") or "Metadata"
         if include not in _INCLUDED:
+            from dryrack.kinds.validation.problems import invalid as invalid_value
+
             detail = "must be 'Metadata', 'Object', 'None', or empty"
             problem = invalid_value("includeObject", include, detail)
             raise bad_request(f"Unable to convert to Table as requested: {problem}")
@@ -224,7 +225,7 @@ def _joined(resource: Resource, page: Page, meta: Raw) -> bytes:
 
 def _items(resource: Resource, items: Iterable[Stored]) -> list[bytes]:
     if not resource.is_stored_as_served:
-        return [encode(_item(resource, served(resource, each))) for each in items]
+        return [encode(_item(resource, resource.read(each))) for each in items]
     if resource.is_custom:
         return [each.json for each in items]
     # Kind and apiVersion come first in what is stored; they are cut off without decoding it.

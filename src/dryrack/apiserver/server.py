@@ -12,12 +12,12 @@ from typing import Any
 
 from dryrack.apiserver import media, paths, queries
 from dryrack.apiserver.calls import Answer, Call, Reply, Target
+from dryrack.apiserver.lookup import StoreLookup
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.rendering import response, status_response, warned
 from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.status import Status, StatusError, Success, bad_request, forbidden
 from dryrack.apiserver.verbs import Verbs
-from dryrack.apiserver.writing import StoreLookup
 from dryrack.base.ports import Chance
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Request, Response

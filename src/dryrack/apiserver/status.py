@@ -7,11 +7,15 @@ Kubernetes knows, named as there. `qualified` names are what the server shows of
 kind: the plain name in the core group, `name.group` elsewhere.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from __future__ import annotations
 
-from dryrack.kinds.validation import FieldProblem
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dryrack.kinds.validation import FieldProblem
 
 Raw = dict[str, Any]
 

@@ -18,7 +18,6 @@ from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.rendering import Form, Renderer, encode
 from dryrack.apiserver.selection import Selection
 from dryrack.apiserver.status import Status, StatusError, expired, too_large_resource_version
-from dryrack.apiserver.writing import served
 from dryrack.base.limits import WATCH_BACKLOG_BYTES_MAX, WATCH_BACKLOG_EVENTS_MAX
 from dryrack.client.timekeeping import Timekeeper, Timer
 from dryrack.store import Event, EventType, Gone, Store, Stored
@@ -190,7 +189,7 @@ class WatchStream:
             self._put(type, stored.json)
             return
         watch = self._watch
-        obj = served(watch.resource, stored)
+        obj = watch.resource.read(stored)
         shaped = self._renderer.shaped(watch.resource, obj, watch.form, headed=self._headed)
         self._headed = False
         self._put(type, encode(shaped))

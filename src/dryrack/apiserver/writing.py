@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dryrack.apiserver import lifecycle, metadata
+from dryrack.apiserver.lookup import StoreLookup
 from dryrack.apiserver.names import generated, timestamp
 from dryrack.apiserver.queries import DEFAULT_WRITE, WriteOptions
 from dryrack.apiserver.registry import Resource
@@ -88,20 +89,6 @@ class Proposal:
 
 
 Change = Callable[[Raw | None], Proposal]
-
-
-class StoreLookup:
-    """What strategies may read."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def get(self, resource: str, namespace: str, name: str) -> Raw | None:
-        stored = self._store.get(Key(resource, namespace, name))
-        return stored.object if stored else None
-
-    def list(self, resource: str, namespace: str | None) -> tuple[Raw, ...]:
-        return tuple(each.object for each in self._store.list(resource, namespace)[0])
 
 
 class Writer:

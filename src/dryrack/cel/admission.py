@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dryrack.cel.environment import Environment
 from dryrack.cel.program import CompileError, compile_expression
-from dryrack.kinds.validation import EXPRESSION_COST_MAX, TOO_COMPLEX, ExpressionProblem
+from dryrack.kinds.validation.parts import EXPRESSION_COST_MAX, TOO_COMPLEX, ExpressionProblem
 
 # As many distinct selectors as a large cluster has; each is a few kilobytes.
 _KNOWN_MAX = 4096

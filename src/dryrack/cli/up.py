@@ -16,7 +16,6 @@ from dryrack.cluster.launching import Launch
 from dryrack.cluster.plane import AuthorizationMode
 from dryrack.cluster.serving import Address
 from dryrack.cluster.state import ClusterStateError, state_of
-from dryrack.kinds.documents import read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,6 +125,8 @@ def _objects(config: str | None) -> Sequence[Raw]:
     """The objects of the file; whether they are right is for the API server to say."""
     if config is None:
         return ()
+    from dryrack.kinds.documents import read
+
     (source,) = read_sources([config])
     reading = read(source.content, source.name)
     if reading.problems:

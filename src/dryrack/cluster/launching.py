@@ -27,7 +27,6 @@ from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
 from dryrack.cluster.engines import families, running, wanted
 from dryrack.cluster.inhabitants import add_nodes, add_objects
-from dryrack.cluster.journal import SqliteJournal
 from dryrack.cluster.locks import hold
 from dryrack.cluster.plane import AuthorizationMode, PlaneOptions, build
 from dryrack.cluster.ports import SystemClock
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from dryrack.cluster.journal import SqliteJournal
     from dryrack.cluster.plane import Plane
 
 Raw = dict[str, Any]
@@ -135,6 +135,8 @@ async def _serve_alone(
         listening = stack.enter_context(contextlib.closing(_listen(launch)))
         journal = None
         if launch.data_directory is not None:
+            from dryrack.cluster.journal import SqliteJournal
+
             journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
             stack.push_async_callback(journal.close)
         plane = build(_plane_options(launch, keys, journal))

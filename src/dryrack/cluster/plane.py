@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver import builtin, pages
@@ -15,25 +16,22 @@ from dryrack.apiserver.authentication import reviews as user_reviews
 from dryrack.apiserver.authentication.tokens import Tokens
 from dryrack.apiserver.authorization import AlwaysAllow, Authorization, Rbac, authorizer
 from dryrack.apiserver.authorization import reviews as access_reviews
-from dryrack.apiserver.custom.serving import CustomKinds
+from dryrack.apiserver.authorization.paths import PathGuard
+from dryrack.apiserver.custom.kinds import CustomKinds
 from dryrack.apiserver.discovery import DiscoveryPages
-from dryrack.apiserver.openapi import OpenApiPages
-from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.server import ApiServer
 from dryrack.apiserver.strategies import strategy_of
 from dryrack.apiserver.strategies.pods import parts as pod_parts
-from dryrack.apiserver.strategies.workloads import scale
-from dryrack.apiserver.strictness import GoShapes
+from dryrack.apiserver.strategies.workloads import parts as workload_parts
 from dryrack.apiserver.tables import PrintedTables
+from dryrack.base.late import late
 from dryrack.client.client import Client
 from dryrack.cluster.bootstrap import Bootstrap
 from dryrack.cluster.engines import Surroundings
-from dryrack.cluster.journal import Durable
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.signing import EllipticKey
-from dryrack.controllers.pods.logs import log_of
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
@@ -41,12 +39,15 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.authentication.tokens import SigningKey
     from dryrack.apiserver.builtin import Builtin
+    from dryrack.apiserver.openapi import OpenApiPages
+    from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
     from dryrack.apiserver.registry import Handler
     from dryrack.apiserver.strategies.pods.logs import Logs
     from dryrack.apiserver.strategy import Strategy
+    from dryrack.apiserver.strictness import GoShapes
     from dryrack.base.ports import Chance
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.client.transport import Transport
+    from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.journal import SqliteJournal
 
 Raw = dict[str, Any]
@@ -86,7 +87,11 @@ class Plane:
     def transport(self) -> Transport:
         """The way in for everybody, also in process: nothing is answered before it is safe."""
         journal = self.options.journal
-        return self.server if journal is None else Durable(self.server, journal)
+        if journal is None:
+            return self.server
+        from dryrack.cluster.journal import Durable
+
+        return Durable(self.server, journal)
 
     def client(self, agent: str = "dryrack") -> Client:
         return Client(self.transport, agent=agent)
@@ -110,7 +115,7 @@ def build(options: PlaneOptions) -> Plane:
         **user_reviews.handlers(tokens),
         **access_reviews.handlers(authorization),
         **pod_parts.handlers(_logs(store)),
-        **scale.handlers(),
+        **workload_parts.handlers(),
     }
     registry = Registry(builtin.resources(_Behaviours(handlers)))
     custom = CustomKinds()
@@ -141,17 +146,17 @@ def _seams(
     metrics = pages.MetricsPage(
         lambda: {resource: store.count(resource) for resource in store.resources()}
     )
-    source = SchemaSource(registry)
+    plugs = _Plugs(registry)
     return Seams(
-        shapes=GoShapes(),
-        management=Management(source),
-        patching=AllPatches(source),
+        shapes=late(_shapes),
+        management=late(plugs.management),
+        patching=late(plugs.patching),
         tables=PrintedTables(custom.shape),
         pages=(
             pages.HealthPages(),
-            access_reviews.PathGuard(authorization),
+            PathGuard(authorization),
             DiscoveryPages(registry),
-            OpenApiPages(registry),
+            _OpenApi(registry),
             pages.version_page,
             metrics,
             pages.IndexPage(registry),
@@ -161,10 +166,57 @@ def _seams(
     )
 
 
+def _shapes() -> GoShapes:
+    from dryrack.apiserver.strictness import GoShapes
+
+    return GoShapes()
+
+
+@dataclass(frozen=True)
+class _Plugs:
+    """What only writes need, loaded with the first of them."""
+
+    registry: Registry
+
+    @cached_property
+    def _source(self) -> SchemaSource:
+        from dryrack.apiserver.plugs import SchemaSource
+
+        return SchemaSource(self.registry)
+
+    def management(self) -> Management:
+        from dryrack.apiserver.plugs import Management
+
+        return Management(self._source)
+
+    def patching(self) -> AllPatches:
+        from dryrack.apiserver.plugs import AllPatches
+
+        return AllPatches(self._source)
+
+
+@dataclass(frozen=True)
+class _OpenApi:
+    """The pages that describe what is served; nobody reads them before the first other request."""
+
+    registry: Registry
+
+    @cached_property
+    def _pages(self) -> OpenApiPages:
+        from dryrack.apiserver.openapi import OpenApiPages
+
+        return OpenApiPages(self.registry)
+
+    async def __call__(self, request: Request) -> Response | None:
+        return await self._pages(request) if request.path.startswith("/openapi") else None
+
+
 def _logs(store: Store) -> Logs:
     claims = _Objects(store)
 
     def log(pod: Raw, container: str) -> str:
+        from dryrack.controllers.pods.logs import log_of
+
         return log_of(
             pod,
             container,

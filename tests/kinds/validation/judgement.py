@@ -15,18 +15,16 @@ from tests.kinds.validation.mutators import BAD_EXPRESSIONS, COSTLY_EXPRESSIONS
 
 from dryrack.kinds import core, resource
 from dryrack.kinds.decode import DecodeError, decode
-from dryrack.kinds.validation import (
-    TOO_COMPLEX,
-    ExpressionProblem,
-    Reason,
-    validate,
-)
+from dryrack.kinds.validation import Reason, validate
+from dryrack.kinds.validation.parts import TOO_COMPLEX, ExpressionProblem
 from dryrack.kinds.validation.times import malformed_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.kinds.validation import ExpressionChecker, FieldProblem, Validated
+    from dryrack.kinds.validation import FieldProblem
+    from dryrack.kinds.validation.parts import ExpressionChecker
+    from dryrack.kinds.validation.writes import Validated
 
 KINDS: dict[str, type[Validated | core.Pod]] = {
     "ResourceSlice": resource.ResourceSlice,

@@ -11,15 +11,9 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.quoting import quoted
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
-from dryrack.kinds.validation import (
-    TOO_COMPLEX,
-    ExpressionProblem,
-    FieldProblem,
-    Reason,
-    drop_disabled,
-    validate,
-    warnings,
-)
+from dryrack.kinds.validation import FieldProblem, Reason, validate, warnings
+from dryrack.kinds.validation.gates import drop_disabled
+from dryrack.kinds.validation.parts import TOO_COMPLEX, ExpressionProblem
 from dryrack.kinds.validation.problems import Token, invalid, shown_value
 
 

@@ -5,14 +5,19 @@ Who may do what.
 decides by the roles and bindings in the store, and follows them as they change.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.apiserver.authorization.attributes import Attributes, denial
-from dryrack.apiserver.authorization.rbac import Policy, Rule, Sources
-from dryrack.apiserver.calls import Call
-from dryrack.client.transport import User
-from dryrack.store import Event, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.apiserver.authorization.rbac import Policy, Rule
+    from dryrack.apiserver.calls import Call
+    from dryrack.client.transport import User
+    from dryrack.store import Event, Store
 
 __all__ = ["AlwaysAllow", "Attributes", "Authorization", "Rbac", "authorizer", "denial"]
 
@@ -42,6 +47,8 @@ class AlwaysAllow:
         return ""
 
     def rules(self, user: User, namespace: str) -> tuple[Rule, ...]:
+        from dryrack.apiserver.authorization.rbac import Rule
+
         everything = Rule(("*",), groups=("*",), resources=("*",))
         return (everything, Rule(("*",), paths=("*",)))
 
@@ -61,6 +68,8 @@ class Rbac:
     @property
     def policy(self) -> Policy:
         if self._policy is None:
+            from dryrack.apiserver.authorization.rbac import Policy, Sources
+
             self._policy = Policy.of(Sources(*(self._objects(each) for each in _RESOURCES)))
         return self._policy
 

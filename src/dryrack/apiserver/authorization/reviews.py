@@ -1,22 +1,18 @@
 """
 Questions about permissions, answered: may I, may they, and what may I do at all.
 
-Reviews go in and come back with their status filled in; nothing is stored. `PathGuard` asks the
-same for paths that are no resources, as discovery is.
+Reviews go in and come back with their status filled in; nothing is stored.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from dryrack.apiserver.authorization.attributes import Attributes, denial
+from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.calls import Reply
 from dryrack.apiserver.posted import completed, posted
-from dryrack.apiserver.status import Status, Subject, bad_request, invalid
-from dryrack.client.transport import Response, User
+from dryrack.apiserver.status import Subject, bad_request, invalid
+from dryrack.client.transport import User
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import Reason
 
@@ -26,7 +22,6 @@ if TYPE_CHECKING:
     from dryrack.apiserver.authorization import Authorization
     from dryrack.apiserver.authorization.rbac import Rule
     from dryrack.apiserver.calls import Answer, Call
-    from dryrack.client.transport import Request
 
 Raw = dict[str, Any]
 
@@ -92,29 +87,6 @@ class AccessQuestions:
         }
         answer = {**obj, "metadata": {}, "spec": {}, "status": status}
         return Reply(answer, 201)
-
-
-@dataclass(frozen=True, slots=True)
-class PathGuard:
-    """A page in front of pages: refuses whoever may not see what is behind it."""
-
-    authorization: Authorization
-
-    async def __call__(self, request: Request) -> Response | None:
-        if not _is_no_resource(request.path):
-            return None
-        asked = Attributes(request.user, request.method.lower(), path=request.path)
-        if self.authorization.allows(asked):
-            return None
-        status = Status(403, "Forbidden", f"forbidden: {denial(asked)}", {})
-        headers = (("content-type", "application/json"), ("x-content-type-options", "nosniff"))
-        return Response(403, headers, msgspec.json.encode(status.to_raw()) + b"\n")
-
-
-def _is_no_resource(path: str) -> bool:
-    """Discovery is about resources, not one; what is longer names a resource."""
-    parts = path.strip("/").split("/")
-    return len(parts) <= {"api": 2, "apis": 3}.get(parts[0], len(parts))
 
 
 def _attributes(spec: Raw, user: User) -> Attributes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.acceptance import settled
 from dryrack.apiserver.custom.definition import CLEANUP, condition_of
+from dryrack.apiserver.custom.kinds import STORAGE
 from dryrack.apiserver.custom.resources import resources_of, without_creation
 from dryrack.apiserver.deletion import DeleteOptions
 from dryrack.apiserver.names import timestamp
@@ -31,33 +32,27 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
-STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 _APISERVER = User("system:apiserver", ("system:masters",))
 
 
-class CustomKinds:
-    """Serves what the definitions in a store define."""
+class Serving:
+    """Follows the definitions in the store of a server, beginning with what is there."""
 
-    def __init__(self) -> None:
-        self._server: ApiServer | None = None
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
         self._served: dict[str, tuple[Resource, ...]] = {}
         self._made: dict[str, tuple[Raw, list[tuple[Resource, Shape]]]] = {}
         self._shapes: dict[tuple[str, str], Shape] = {}
         self._watched: dict[str, Callable[[], None]] = {}
         self._is_due = False
-
-    def shape(self, resource: Resource) -> Shape | None:
-        """The table of a custom kind; None for all others."""
-        return self._shapes.get((resource.storage, resource.version))
-
-    def attach(self, server: ApiServer) -> None:
-        """Follows the store of a server from now on, beginning with what is there."""
-        assert self._server is None, "one registry follows one store"
-        self._server = server
         server.store.subscribe(STORAGE, self._on_definition)
         for stored in server.store.list(STORAGE, None)[0]:
             self._serve(stored.object)
         self._come_back()
+
+    def shape(self, resource: Resource) -> Shape | None:
+        """The table of a custom kind; None for all others."""
+        return self._shapes.get((resource.storage, resource.version))
 
     def _on_definition(self, event: Event) -> None:
         name = event.stored.key.name
@@ -81,7 +76,7 @@ class CustomKinds:
         loop.call_soon(self._settle)
 
     def _serve(self, definition: Raw) -> None:
-        registry = self._attached.registry
+        registry = self._server.registry
         name = definition["metadata"]["name"]
         self._withdraw(name)
         others = [each for each in self._definitions() if each["metadata"]["name"] != name]
@@ -96,7 +91,7 @@ class CustomKinds:
             self._served[name] = tuple(without_creation(each) for each in self._served[name])
         registry.add(*self._served[name])
         for each in self._served[name]:
-            self._attached.store.begin(each.storage)
+            self._server.store.begin(each.storage)
 
     def _resources_of(self, definition: Raw) -> list[tuple[Resource, Shape]]:
         """Made anew only if the spec has changed: rules take a while to compile."""
@@ -109,16 +104,11 @@ class CustomKinds:
 
     def _withdraw(self, name: str) -> None:
         for resource in self._served.pop(name, ()):
-            self._attached.registry.remove(resource.group, resource.version, resource.plural)
+            self._server.registry.remove(resource.group, resource.version, resource.plural)
             self._shapes.pop((resource.storage, resource.version), None)
 
-    @property
-    def _attached(self) -> ApiServer:
-        assert self._server is not None, "attach comes first"
-        return self._server
-
     def _definitions(self) -> list[Raw]:
-        return [stored.object for stored in self._attached.store.list(STORAGE, None)[0]]
+        return [stored.object for stored in self._server.store.list(STORAGE, None)[0]]
 
     def _settle(self) -> None:
         self._is_due = False
@@ -131,7 +121,7 @@ class CustomKinds:
     def _settle_status(self, definition: Raw) -> None:
         name = definition["metadata"]["name"]
         others = [each for each in self._definitions() if each["metadata"]["name"] != name]
-        status = settled(definition, others, timestamp(self._attached.clock.now()))
+        status = settled(definition, others, timestamp(self._server.clock.now()))
         if status != definition.get("status"):
             self._write(definition, {**definition, "status": status}, subresource="status")
 
@@ -143,7 +133,7 @@ class CustomKinds:
         name = definition["metadata"]["name"]
         storage = f"{definition['spec']['names']['plural']}.{definition['spec']['group']}"
         self._delete_all(storage)
-        store = self._attached.store
+        store = self._server.store
         if store.list(storage, None)[0]:
             # Somebody's finalizers hold the rest.
             if name not in self._watched:
@@ -155,7 +145,7 @@ class CustomKinds:
         self._write(definition, {**definition, "metadata": meta})
 
     def _delete_all(self, storage: str) -> None:
-        server = self._attached
+        server = self._server
         resource = server.registry.stored_as(storage)
         found = server.store.list(storage, None)[0]
         waiting = tuple(s for s in found if "deletionTimestamp" not in s.object["metadata"])
@@ -164,7 +154,7 @@ class CustomKinds:
             server.verbs.deleter.delete_all(order, DeleteOptions(), waiting)
 
     def _write(self, old: Raw, new: Raw, *, subresource: str = "") -> None:
-        server = self._attached
+        server = self._server
         resource = server.registry.stored_as(STORAGE)
         assert resource is not None, "definitions are built in"
         order = Order(

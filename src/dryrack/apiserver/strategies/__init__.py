@@ -1,90 +1,27 @@
-"""What is particular about each built-in kind."""
+"""
+What is particular about each built-in kind.
+
+A kind's strategy is loaded with the first request that needs it: a cluster that was just started
+has dozens of kinds, and whoever waits for it mostly asks for one.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dryrack.apiserver.custom.definition import DefinitionStrategy
-from dryrack.apiserver.schemas import schema_of
-from dryrack.apiserver.schemas.shape import skeleton
-from dryrack.apiserver.strategies.accounts import (
-    RBAC,
-    RoleBindingStrategy,
-    RoleStrategy,
-    ServiceAccountStrategy,
-)
-from dryrack.apiserver.strategies.budgets import BudgetStrategy
-from dryrack.apiserver.strategies.configuration import ConfigMapStrategy, SecretStrategy
-from dryrack.apiserver.strategies.devices import MODELS, DeviceStrategy
-from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
-from dryrack.apiserver.strategies.gangs import PodGroupStrategy, WorkloadObjectStrategy
-from dryrack.apiserver.strategies.leases import LeaseStrategy
-from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
-from dryrack.apiserver.strategies.nodes import NodeStrategy
-from dryrack.apiserver.strategies.pods.strategy import PodStrategy
-from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
-from dryrack.apiserver.strategies.workloads.jobs import JobStrategy
-from dryrack.apiserver.strategies.workloads.replicated import (
-    DeploymentStrategy,
-    ReplicaSetStrategy,
-)
-from dryrack.apiserver.strategies.workloads.sets import DaemonSetStrategy, StatefulSetStrategy
-from dryrack.apiserver.strategy import PlainStrategy
-from dryrack.kinds.convert import GROUP
+from dryrack.base.late import late
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.strategy import Strategy
-
-Raw = dict[str, Any]
-
-_BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
-    "configmaps": ConfigMapStrategy,
-    "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy,
-    "daemonsets.apps": DaemonSetStrategy,
-    "deployments.apps": DeploymentStrategy,
-    "events": EventStrategy,
-    "events.events.k8s.io": NewEventStrategy,
-    "jobs.batch": JobStrategy,
-    "leases.coordination.k8s.io": LeaseStrategy,
-    "namespaces": NamespaceStrategy,
-    "nodes": NodeStrategy,
-    "poddisruptionbudgets.policy": BudgetStrategy,
-    "podgroups.scheduling.k8s.io": PodGroupStrategy,
-    "pods": PodStrategy,
-    "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
-    "replicasets.apps": ReplicaSetStrategy,
-    "secrets": SecretStrategy,
-    "serviceaccounts": ServiceAccountStrategy,
-    "statefulsets.apps": StatefulSetStrategy,
-    "workloads.scheduling.k8s.io": WorkloadObjectStrategy,
-    f"clusterrolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=False),
-    f"clusterroles.{RBAC}": lambda: RoleStrategy(namespaced=False),
-    f"rolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=True),
-    f"roles.{RBAC}": lambda: RoleStrategy(namespaced=True),
-}
 
 
 def strategy_of(kind: Builtin) -> Strategy:
     """The strategy of a built-in kind; a plain one for those that need no other."""
-    has_status = any(part.name == "status" for part in kind.parts)
-    if kind.group == GROUP and kind.kind in MODELS:
-        return DeviceStrategy(
-            kind.kind, kind.version, namespaced=kind.namespaced, has_status=has_status
-        )
-    found = _BY_STORAGE.get(kind.storage)
-    made = (
-        PlainStrategy(namespaced=kind.namespaced, has_status=has_status)
-        if found is None
-        else found()
-    )
-    made.empty_status = lambda: empty_status(kind)
-    return made
+    return late(lambda: _loaded(kind))
 
 
-def empty_status(kind: Builtin) -> Raw | None:
-    """The status that the real server writes of an object that has none."""
-    found: Raw | None = skeleton(schema_of(kind.group, kind.version, kind.kind)).get("status")
-    return found
+def _loaded(kind: Builtin) -> Strategy:
+    from dryrack.apiserver.strategies.catalog import strategy_of as made
+
+    return made(kind)

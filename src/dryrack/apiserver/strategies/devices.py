@@ -19,13 +19,14 @@ from dryrack.kinds.convert import GROUP, V1, from_v1, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.roundtrip import changed
-from dryrack.kinds.validation import FieldProblem, drop_disabled, validate, warnings
+from dryrack.kinds.validation import FieldProblem, validate, warnings
+from dryrack.kinds.validation.gates import drop_disabled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.apiserver.strategy import Write
-    from dryrack.kinds.validation import Validated
+    from dryrack.kinds.validation.writes import Validated
 
 Raw = dict[str, Any]
 

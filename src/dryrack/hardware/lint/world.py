@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Problem as Fault
     from dryrack.kinds.resource import Device, ResourceClaimSpec
     from dryrack.kinds.shape import Mismatch
-    from dryrack.kinds.validation import Validated
+    from dryrack.kinds.validation.writes import Validated
 
 T_co = TypeVar("T_co", covariant=True)
 Object = TypeVar("Object", bound=KubernetesObject)

@@ -14,40 +14,21 @@ can compile them; without a checker only their length is.
     problems = validate(allocated, old=claim, subresource="status")
 """
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
 
-from dryrack.kinds.core import Pod
+from typing import TYPE_CHECKING, Any
+
 from dryrack.kinds.quoting import quoted
-from dryrack.kinds.resource import ResourceSlice
-from dryrack.kinds.validation.emptiness import empty_lists
-from dryrack.kinds.validation.gates import ENABLED_IN_1_36, Dropped, drop_disabled
-from dryrack.kinds.validation.parts import (
-    EXPRESSION_COST_MAX,
-    TOO_COMPLEX,
-    ExpressionChecker,
-    ExpressionProblem,
-    Expressions,
-)
-from dryrack.kinds.validation.pods import pod_claims
 from dryrack.kinds.validation.problems import FieldProblem, Reason
-from dryrack.kinds.validation.times import malformed_times
-from dryrack.kinds.validation.writes import Given, Validated, created, updated
 
-__all__ = [
-    "ENABLED_IN_1_36",
-    "EXPRESSION_COST_MAX",
-    "TOO_COMPLEX",
-    "Dropped",
-    "ExpressionChecker",
-    "ExpressionProblem",
-    "FieldProblem",
-    "Reason",
-    "Validated",
-    "drop_disabled",
-    "validate",
-    "warnings",
-]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.validation.parts import ExpressionChecker
+    from dryrack.kinds.validation.writes import Validated
+
+__all__ = ["FieldProblem", "Reason", "validate", "warnings"]
 
 
 def validate(
@@ -67,6 +48,14 @@ def validate(
     if they are known: admin access depends on one of them. `document` is what the object was
     decoded from, if it is at hand; the server tells an empty list from none in a few places.
     """
+    # Problems are spoken of in many places that validate nothing, and need not wait for this.
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.validation.emptiness import empty_lists
+    from dryrack.kinds.validation.parts import Expressions
+    from dryrack.kinds.validation.pods import pod_claims
+    from dryrack.kinds.validation.times import malformed_times
+    from dryrack.kinds.validation.writes import Given, created, updated
+
     if isinstance(obj, Pod):
         return tuple(pod_claims(obj))
     unreadable = tuple(malformed_times(obj))
@@ -82,6 +71,8 @@ def validate(
 
 def warnings(obj: Validated) -> tuple[str, ...]:
     """What the server accepts but warns of."""
+    from dryrack.kinds.resource import ResourceSlice
+
     if isinstance(obj, ResourceSlice) and obj.spec.driver != obj.spec.driver.lower():
         shown = quoted(obj.spec.driver)
         return (

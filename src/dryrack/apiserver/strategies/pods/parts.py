@@ -1,7 +1,8 @@
 """
 The parts of pods that have a path of their own.
 
-Nothing runs in a pod here, so there is nothing to attach to, and whoever asks is told so.
+Nothing runs in a pod here, so there is nothing to attach to, and whoever asks is told so. What
+answers the others is loaded when it is asked.
 """
 
 from __future__ import annotations
@@ -9,30 +10,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.status import not_implemented
-from dryrack.apiserver.strategies.pods.binding import bind
-from dryrack.apiserver.strategies.pods.eviction import evict
-from dryrack.apiserver.strategies.pods.logs import LogReader, Logs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.apiserver.calls import Answer, Call
     from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.strategies.pods.logs import Logs
 
 
 def handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
     """By resource and part, and then by verb."""
+
+    async def read(call: Call) -> Answer:
+        from dryrack.apiserver.strategies.pods.logs import LogReader
+
+        return await LogReader(logs).read(call)
+
     refused = {"create": _no_process, "get": _no_process}
     return {
-        ("bindings", ""): {"create": bind},
-        ("pods", "binding"): {"create": bind},
-        ("pods", "eviction"): {"create": evict},
-        ("pods", "log"): {"get": LogReader(logs).read},
+        ("bindings", ""): {"create": _bind},
+        ("pods", "binding"): {"create": _bind},
+        ("pods", "eviction"): {"create": _evict},
+        ("pods", "log"): {"get": read},
         ("pods", "attach"): refused,
         ("pods", "exec"): refused,
         ("pods", "resize"): {"update": _no_resize, "patch": _no_resize},
         ("pods", "ephemeralcontainers"): {"update": _no_ephemeral, "patch": _no_ephemeral},
     }
+
+
+async def _bind(call: Call) -> Answer:
+    from dryrack.apiserver.strategies.pods.binding import bind
+
+    return await bind(call)
+
+
+async def _evict(call: Call) -> Answer:
+    from dryrack.apiserver.strategies.pods.eviction import evict
+
+    return await evict(call)
 
 
 async def _no_process(call: Call) -> Answer:

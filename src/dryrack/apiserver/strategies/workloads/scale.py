@@ -30,31 +30,23 @@ from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.store import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from dryrack.apiserver.calls import Answer, Call
     from dryrack.apiserver.queries import WriteOptions
-    from dryrack.apiserver.registry import Handler
 
 Raw = dict[str, Any]
 
 _SCALE = Subject("autoscaling", "Scale")
 _APPLY = "application/apply-patch+yaml"
 _NAMES = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-_SCALED = ("deployments.apps", "replicasets.apps", "statefulsets.apps")
 
 
-def handlers() -> Mapping[tuple[str, str], Mapping[str, Handler]]:
-    """By resource and part, and then by verb."""
-    found = {"get": _get, "update": _update, "patch": _patch}
-    return {(resource, "scale"): found for resource in _SCALED}
-
-
-async def _get(call: Call) -> Answer:
+async def get(call: Call) -> Answer:
     return Reply(_scale_of(_stored(call)))
 
 
-async def _update(call: Call) -> Answer:
+async def update(call: Call) -> Answer:
     options = write_options(call.parameters, "UpdateOptions")
     reader = Bodies(call.server.registry, call.server.seams.shapes)
     sent = reader.read(
@@ -66,7 +58,7 @@ async def _update(call: Call) -> Answer:
     return _written(call, options, lambda _: sent)
 
 
-async def _patch(call: Call) -> Answer:
+async def patch(call: Call) -> Answer:
     media_type = media.bare(call.request.headers.get("content-type", ""))
     patching, resource = call.server.seams.patching, spoken(call.target)
     if media_type not in patching.media_types(call.target.resource):
@@ -75,11 +67,11 @@ async def _patch(call: Call) -> Answer:
         raise not_implemented("a scale cannot be applied here; patch it, or apply the workload")
     options = write_options(call.parameters, "PatchOptions")
     manager = Manager("", "Update", "scale", timestamp(call.server.clock.now()))
-    patch = Patch(media_type, bodies.checked_size(call.request), manager, force=False)
+    sent = Patch(media_type, bodies.checked_size(call.request), manager, force=False)
     reader = Bodies(call.server.registry, call.server.seams.shapes)
 
     def patched(scale: Raw) -> Raw:
-        made = patching.apply_patch(resource, scale, patch)
+        made = patching.apply_patch(resource, scale, sent)
         reader.check_kind(made.object, resource)
         return reader.conformed(
             made.object, resource, options.field_validation, warnings=call.warnings

@@ -1,0 +1,51 @@
+"""What a start of `dryrack up` waits for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# The face, the plane, and what serves it: all that is loaded before the first request.
+_START = "import sys, dryrack.cli.main, dryrack.cli.up, dryrack.apiserver.http"
+_SHOW = "print('\\n'.join(sys.modules))"
+
+
+@pytest.fixture(scope="module")
+def loaded() -> frozenset[str]:
+    """The modules of a process that is about to serve."""
+    code = f"{_START}; {_SHOW}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return frozenset(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        "aiohttp",
+        "cryptography",
+        "dryrack.allocation",
+        "dryrack.apiserver.custom.serving",
+        "dryrack.apiserver.managing",
+        "dryrack.apiserver.openapi",
+        "dryrack.apiserver.patching",
+        "dryrack.apiserver.protobuf",
+        "dryrack.apiserver.schemas",
+        "dryrack.apiserver.strategies.catalog",
+        "dryrack.apiserver.strictness",
+        "dryrack.cel",
+        "dryrack.client.informer",
+        "dryrack.controllers.engines",
+        "dryrack.kinds.resource",
+        "dryrack.kinds.validation.writes",
+        "dryrack.placement",
+        "dryrack.scheduler",
+        "rich",
+        "sqlite3",
+        "yaml",
+    ],
+)
+def test_a_start_does_not_wait_for_what_comes_later(loaded: frozenset[str], late: str) -> None:
+    """Expressions, patches, engines and the like are loaded by those who first need them."""
+    assert late not in loaded
