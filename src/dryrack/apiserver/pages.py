@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from dryrack.base import metrics
 from dryrack.client.transport import Response
 
 if TYPE_CHECKING:
@@ -109,18 +110,20 @@ class MetricsPage:
     async def __call__(self, request: Request) -> Response | None:
         if request.path.strip("/") != "metrics" or request.method not in ("GET", "HEAD"):
             return None
-        labels = f'git_version="{VERSION["gitVersion"]}",major="1",minor="36"'
-        lines = [
-            "# HELP kubernetes_build_info The release whose API is served.",
-            "# TYPE kubernetes_build_info gauge",
-            f"kubernetes_build_info{{{labels}}} 1",
-            "# HELP apiserver_storage_objects Number of stored objects by resource.",
-            "# TYPE apiserver_storage_objects gauge",
-        ]
-        for resource, count in sorted(self.counts().items()):
-            lines.append(f'apiserver_storage_objects{{resource="{resource}"}} {count}')
-        headers = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
-        return Response(200, headers, ("\n".join(lines) + "\n").encode())
+        headers = (("content-type", metrics.CONTENT_TYPE),)
+        return Response(200, headers, self._numbers().render().encode())
+
+    def _numbers(self) -> metrics.Registry:
+        numbers = metrics.Registry()
+        version = ("git_version", "major", "minor")
+        build = numbers.gauge("kubernetes_build_info", "The release whose API is served.", version)
+        build.of(*(VERSION[key] for key in ("gitVersion", "major", "minor"))).set(1)
+        stored = numbers.gauge(
+            "apiserver_storage_objects", "Number of stored objects by resource.", ("resource",)
+        )
+        for resource, count in self.counts().items():
+            stored.of(resource).set(count)
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from dryrack.client.metering import QueueMeter
 from dryrack.client.timekeeping import Timekeeper, Timer
 
 Key = TypeVar("Key", bound=Hashable)
@@ -27,8 +28,9 @@ class WorkQueue(Generic[Key]):
 
     def __init__(self, clock: Timekeeper) -> None:
         self._clock = clock
+        self._meter: QueueMeter | None = None
         self._ready: deque[Key] = deque()
-        self._waiting: dict[Key, None] = {}
+        self._waiting: dict[Key, float] = {}
         self._taken: set[Key] = set()
         self._failures: dict[Key, int] = {}
         self._later: list[tuple[float, int, Key]] = []
@@ -40,11 +42,15 @@ class WorkQueue(Generic[Key]):
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def measure(self, meter: QueueMeter) -> None:
+        """Tells the meter what happens from now on."""
+        self._meter = meter
+
     def add(self, key: Key) -> None:
         """As soon as somebody is free."""
         if key in self._waiting:
             return
-        self._waiting[key] = None
+        self._waiting[key] = self._on_add()
         if key not in self._taken:
             self._ready.append(key)
             self._woken.set()
@@ -63,6 +69,8 @@ class WorkQueue(Generic[Key]):
 
     def retry(self, key: Key) -> None:
         """After a failure: later each time."""
+        if self._meter is not None:
+            self._meter.retried()
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add_after(key, min(RETRY_SECONDS_MIN * 2 ** min(failures, 40), RETRY_SECONDS_MAX))
@@ -77,8 +85,10 @@ class WorkQueue(Generic[Key]):
             self._woken.clear()
             await self._woken.wait()
         key = self._ready.popleft()
-        del self._waiting[key]
+        since = self._waiting.pop(key)
         self._taken.add(key)
+        if self._meter is not None:
+            self._meter.taken(self._clock.now() - since)
         return key
 
     def done(self, key: Key) -> None:
@@ -87,7 +97,7 @@ class WorkQueue(Generic[Key]):
             self._ready.append(key)
             self._woken.set()
 
-    async def work(self, handle: Callable[[Key], Awaitable[None]]) -> None:
+    async def work(self, handle: Callable[[Key], Awaitable[object]]) -> None:
         """Takes keys for ever; whoever handles one decides about trying again."""
         while True:
             key = await self.take()
@@ -95,6 +105,13 @@ class WorkQueue(Generic[Key]):
                 await handle(key)
             finally:
                 self.done(key)
+
+    def _on_add(self) -> float:
+        """The time, if somebody wants to know how long keys wait."""
+        if self._meter is None:
+            return 0.0
+        self._meter.added()
+        return self._clock.now()
 
     def _set_timer(self) -> None:
         if self._timer is not None:

@@ -13,7 +13,9 @@ from typing import Generic, Protocol, TypeVar
 
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Informer
+from dryrack.client.metering import NamedQueueMeter
 from dryrack.client.workqueue import WorkQueue
+from dryrack.controllers.metering import LoopMeter, Result
 from dryrack.controllers.writes import Hands, Plan, Surroundings
 
 Key = TypeVar("Key", bound=Hashable)
@@ -43,11 +45,16 @@ class Loop(Generic[Key]):
         workers: int = WORKERS,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue(around.clock)
+        self._meter: LoopMeter | None = None
+        self._clock = around.clock
         self._name = name
         self._decide = decide
         self._reads = reads
         self._workers = workers
         self._hands = Hands(around, name)
+        if around.metrics is not None:
+            self._meter = LoopMeter(around.metrics, name, workers)
+            self.queue.measure(NamedQueueMeter(around.metrics, name, self.queue))
 
     async def run(self) -> None:
         for informer in self._reads:
@@ -55,21 +62,35 @@ class Loop(Generic[Key]):
         async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
                 group.create_task(
-                    self.queue.work(self._handle), name=f"{self._name} worker {number}"
+                    self.queue.work(self._handle if self._meter is None else self._metered),
+                    name=f"{self._name} worker {number}",
                 )
 
-    async def _handle(self, key: Key) -> None:
+    async def _metered(self, key: Key) -> None:
+        assert self._meter is not None, "measured only with a meter"
+        result = None
+        began = self._clock.now()
+        self._meter.began()
+        try:
+            result = await self._handle(key)
+        finally:
+            self._meter.ended(result, self._clock.now() - began)
+
+    async def _handle(self, key: Key) -> Result:
         try:
             plan = await self._decide(key)
             await self._hands.carry_out(plan.writes)
         except (ApiError, TransportError) as error:
             _logger.info("%s: %s: %s; planned anew", self._name, key, error)
             self.queue.retry(key)
+            return Result.ERROR
         except Exception:
             # One object that a plan cannot cope with must not stop it for all the others.
             _logger.exception("%s: %s: a bug; tried again later", self._name, key)
             self.queue.retry(key)
-        else:
-            self.queue.forget(key)
-            if plan.again_seconds is not None:
-                self.queue.add_after(key, plan.again_seconds)
+            return Result.ERROR
+        self.queue.forget(key)
+        if plan.again_seconds is None:
+            return Result.SUCCESS
+        self.queue.add_after(key, plan.again_seconds)
+        return Result.REQUEUE_AFTER

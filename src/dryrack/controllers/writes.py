@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, assert_never
 
+from dryrack.base.metrics import Registry
 from dryrack.base.ports import Chance
 from dryrack.client.client import MERGE_PATCH, Client, Selection
 from dryrack.client.endpoints import EVENTS, Endpoint
@@ -130,6 +131,8 @@ class Surroundings:
     chance: Chance
     authority: str = ""
     """The certificates by which pods know the server, in PEM; "" where there are none."""
+    metrics: Registry | None = None
+    """Where engines count what they do; None: nobody asks."""
 
 
 Revisions = dict[tuple[Endpoint, Name], str]
