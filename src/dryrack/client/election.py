@@ -93,6 +93,7 @@ class LeaderElection:
         self._seen: tuple[str, float] = ("", clock.now())
         # When the last attempt that succeeded began: the others count from later moments.
         self._renewed = NEVER
+        self._complaint = ""
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Waits for the lease, works while holding it, and gives it back."""
@@ -143,7 +144,10 @@ class LeaderElection:
         except ConflictError:
             return False
         except (ApiError, TransportError) as error:
-            _logger.warning("lease %s: %s", "/".join(self._lease), error)
+            # A candidate tries every other second; the same complaint once is enough.
+            if str(error) != self._complaint:
+                _logger.warning("lease %s: %s", "/".join(self._lease), error)
+            self._complaint = str(error)
             return False
 
     async def _attempt(self) -> bool:
