@@ -30,6 +30,14 @@ class SourceKind(StrEnum):
     CATALOGUE = "InstanceType"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """An object that asks for devices; the catalogue has one for each instance type."""
+
+    kind: SourceKind
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Who asked for devices: an object, and the part of it, such as a mapping's name."""
@@ -37,6 +45,10 @@ class Origin:
     kind: SourceKind
     name: str
     part: str
+
+    @property
+    def source(self) -> Source:
+        return Source(self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,12 @@ class Inventory:
     overlays: tuple[Overlay, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     instance_types: Mapping[str, Assignment] | None = None
+    unread: tuple[Source, ...] = ()
+    """
+    Sources that are there, and no version of which could be read since the start.
+
+    Nobody knows what they want: pools with slices of theirs are left as they are.
+    """
 
 
 @dataclass(frozen=True, slots=True)
