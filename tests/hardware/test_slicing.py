@@ -70,6 +70,7 @@ def test_a_small_pool_is_one_slice_named_and_labelled_as_people_expect() -> None
         "kwok.x-k8s.io/managed-by": "dra-kwok-driver",
         "kwok.x-k8s.io/node": "node-a",
         "kwok.x-k8s.io/mapping": "gpu",
+        "dryrack.dev/source": "ConfigMap.karpenter.dra-kwok-configmap",
     }
     assert [owner.uid for owner in only.metadata.owner_references] == ["uid-of-a"]
     assert only.spec.node_name == "node-a"

@@ -33,12 +33,14 @@ from dryrack.kinds.validation.slices import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dryrack.hardware.inventory import Pool, Section
+    from dryrack.hardware.inventory import Pool, Section, Source
 
 MANAGED_BY = "kwok.x-k8s.io/managed-by"
 MANAGER = "dra-kwok-driver"
 NODE = "kwok.x-k8s.io/node"
 MAPPING = "kwok.x-k8s.io/mapping"
+SOURCE = "dryrack.dev/source"
+"""Whose devices they are; read again where the source itself cannot be read."""
 
 FIRST_GENERATION = 1
 
@@ -69,6 +71,12 @@ def slices_of(pool: Pool, *, owner: OwnerReference | None = None) -> tuple[Resou
 def node_owner(name: str, uid: str) -> OwnerReference:
     """A reference to the node with whose end its slices end."""
     return OwnerReference(api_version="v1", kind="Node", name=name, uid=uid, controller=True)
+
+
+def source_label(source: Source) -> str:
+    """The value of the label that tells whose devices a slice has."""
+    # No namespace has a dot, so that different names stay different.
+    return label_text(f"{source.kind}.{source.name.replace('/', '.')}")
 
 
 def label_text(text: str) -> str:
@@ -119,7 +127,11 @@ def _placed(spec: ResourceSliceSpec, pool: Pool) -> ResourceSliceSpec:
 
 
 def _labels(pool: Pool, section: Section) -> Mapping[str, str]:
-    labels = {MANAGED_BY: MANAGER, MAPPING: label_text(_mapping(section))}
+    labels = {
+        MANAGED_BY: MANAGER,
+        MAPPING: label_text(_mapping(section)),
+        SOURCE: source_label(section.origin.source),
+    }
     return labels | {NODE: label_text(pool.node)} if pool.node else labels
 
 
