@@ -1,1 +1,24 @@
-"""Real machines as data: which devices an instance type has, as its vendors' drivers say it."""
+"""
+Real machines as data: which devices an instance type has, as its vendors' drivers publish them.
+
+    catalogue = parse({"mine.yaml": data}, base=packaged)
+    inventory = Inventory(instance_types=catalogue.assignments())
+"""
+
+from dryrack.hardware.catalogue.identity import devices_on
+from dryrack.hardware.catalogue.reading import CatalogueError, Trial, parse
+from dryrack.hardware.catalogue.selection import MIG, MIG_DYNAMIC, Cards
+from dryrack.hardware.catalogue.values import Catalogue, InstanceType, Model
+
+__all__ = [
+    "MIG",
+    "MIG_DYNAMIC",
+    "Cards",
+    "Catalogue",
+    "CatalogueError",
+    "InstanceType",
+    "Model",
+    "Trial",
+    "devices_on",
+    "parse",
+]

@@ -1,0 +1,35 @@
+"""
+The catalogue as people have it: the files that come with dryrack, and their own on top.
+
+Read when it is first asked for; a cluster without it never opens these files.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from dryrack.hardware.catalogue import Catalogue, Trial, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from importlib.resources.abc import Traversable
+
+
+def load_catalogue(own: Mapping[str, bytes] | None = None) -> Catalogue:
+    """The packaged catalogue, with files of one's own, by name, on top of it."""
+    packaged = parse(packaged_files(), trial=Trial.NOTHING)
+    return parse(own, packaged) if own else packaged
+
+
+def packaged_files() -> dict[str, bytes]:
+    """The files that come with dryrack, by their names."""
+    data = resources.files("dryrack.hardware.catalogue") / "data"
+    return {f"{folder.name}/{file.name}": file.read_bytes() for folder, file in _files(data)}
+
+
+def _files(data: Traversable) -> Iterator[tuple[Traversable, Traversable]]:
+    for folder in sorted(data.iterdir(), key=lambda each: each.name):
+        for file in sorted(folder.iterdir(), key=lambda each: each.name):
+            if file.name.endswith(".yaml"):
+                yield folder, file

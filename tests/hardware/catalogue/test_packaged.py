@@ -1,0 +1,80 @@
+"""The files that come with dryrack: complete, sourced, and valid for the API."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.hardware.catalogue.packaged import catalogue, slices_on
+
+from dryrack.cluster.catalogue import packaged_files
+from dryrack.hardware.catalogue import Cards, parse
+from dryrack.kinds.resource import ResourceSlice
+from dryrack.kinds.validation import validate
+
+TYPES = sorted(catalogue().instance_types)
+
+# Families that people test with, and the names of the types in them.
+EXPECTED_TYPES = (
+    *(r"p3\.\d+xlarge", r"p4d\.24xlarge", r"p5\.48xlarge", r"p5e\.48xlarge"),
+    *(r"g4dn\..+", r"g5\..+", r"g6\..+", r"trn1\..+", r"inf2\..+", r"f1\..+"),
+    *(r"a2-highgpu-.+", r"a3-highgpu-.+", r"g2-standard-.+", r"ct5lp-.+", r"ct5p-.+"),
+    *(r"Standard_NC.+", r"Standard_ND.+", r"Standard_NV.+"),
+)
+EXPECTED_MODELS = (
+    *("t4", "v100-sxm2-16gb", "a10g", "a100-sxm4-40gb", "a100-sxm4-80gb", "l4", "l40s"),
+    *("h100-sxm5-80gb", "h200-141gb", "b200-180gb", "gb200-186gb", "mi300x", "trainium"),
+    *("inferentia2", "tpu-v5e", "tpu-v5p", "alveo-u250", "efa", "cpu-numa-node"),
+)
+
+
+def test_the_packaged_files_pass_every_trial() -> None:
+    """They are not tried when they are read, so they are tried here."""
+    tried = parse(packaged_files())
+
+    assert tried == catalogue()
+
+
+@pytest.mark.parametrize("pattern", EXPECTED_TYPES)
+def test_every_family_of_machines_is_there(pattern: str) -> None:
+    """People find the machines that they rent."""
+    assert [name for name in TYPES if re.fullmatch(pattern, name)]
+
+
+def test_every_model_is_there_and_used_by_a_machine_or_on_its_own() -> None:
+    """The models that were asked for can be looked up."""
+    assert set(EXPECTED_MODELS) <= set(catalogue().models)
+    assert len(TYPES) > 40
+
+
+def test_every_entry_names_its_sources() -> None:
+    """A number that nobody can check is of no use."""
+    entries = [*catalogue().models.values(), *catalogue().instance_types.values()]
+
+    assert [entry.name for entry in entries if not entry.sources] == []
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_all_that_a_node_publishes_is_valid_for_the_api(name: str) -> None:
+    """The API server takes every slice of every type, whole or partitioned."""
+    machine = catalogue().instance_types[name]
+    slices = [
+        each
+        for cards in machine.cards
+        for each in slices_on(machine, cards, "ip-10-0-0-1.ec2.internal")
+    ]
+
+    assert {each.metadata.name: validate(each) for each in slices if validate(each)} == {}
+    assert all(isinstance(each, ResourceSlice) for each in slices)
+    assert slices
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_only_where_a_label_asks_for_it_are_cards_partitioned(name: str) -> None:
+    """Nobody is surprised by partitions: the driver has them off as well."""
+    machine = catalogue().instance_types[name]
+    plain = [
+        device.name for each in slices_on(machine, Cards.WHOLE, "a") for device in each.spec.devices
+    ]
+
+    assert [device for device in plain if "-mig-" in device] == []
