@@ -6,7 +6,7 @@ from typing import Any
 
 from dryrack.client.client import Client
 from dryrack.client.endpoints import Endpoint
-from dryrack.client.errors import TransportError
+from dryrack.client.errors import NotFoundError, TransportError
 
 Raw = dict[str, Any]
 
@@ -34,6 +34,16 @@ async def discover(client: Client) -> tuple[Served, ...]:
         for group in answer.get("items") or ():
             found += _preferred(group)
     return tuple(found)
+
+
+async def is_served(client: Client, endpoint: Endpoint) -> bool:
+    """Whether objects of one kind, in one version, can be listed and watched now."""
+    try:
+        answer = await client.get_path(f"/apis/{endpoint.api_version}")
+    except NotFoundError:
+        return False
+    verbs = {each["name"]: each.get("verbs") or () for each in answer.get("resources") or ()}
+    return {"list", "watch"} <= set(verbs.get(endpoint.plural, ()))
 
 
 def _preferred(group: Raw) -> Iterator[Served]:

@@ -49,3 +49,16 @@ CLAIMS = Endpoint("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 TEMPLATES = Endpoint("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 SLICES = Endpoint("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", is_namespaced=False)
 CLASSES = Endpoint("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", is_namespaced=False)
+DEFINITIONS = Endpoint(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    is_namespaced=False,
+)
+NODE_OVERLAYS = Endpoint(
+    "karpenter.sh", "v1alpha1", "nodeoverlays", "NodeOverlay", is_namespaced=False
+)
+DRA_CONFIGS = Endpoint(
+    "test.karpenter.sh", "v1alpha1", "draconfigs", "DRAConfig", is_namespaced=False
+)

@@ -266,37 +266,43 @@ def _revision_of(obj: Raw) -> str:
     return str(obj["metadata"].get("resourceVersion", ""))
 
 
+_Part = tuple[Endpoint, Selection]
+
+
 class Informers:
-    """One informer per kind, shared by all engines of a process."""
+    """One informer per kind, or per part of a kind, shared by all engines of a process."""
 
     def __init__(self, client: Client, *, clock: Timekeeper, chance: Chance) -> None:
         self._client = client
         self._clock = clock
         self._chance = chance
-        self._by_endpoint: dict[Endpoint, Informer] = {}
+        self._by_part: dict[_Part, Informer] = {}
         self._group: asyncio.TaskGroup | None = None
-        self._tasks: dict[Endpoint, asyncio.Task[None]] = {}
+        self._tasks: dict[_Part, asyncio.Task[None]] = {}
 
-    def of(self, endpoint: Endpoint) -> Informer:
-        """The informer of a kind; it starts now, or with `run`."""
-        if endpoint not in self._by_endpoint:
-            informer = self.apart(endpoint)
-            self._by_endpoint[endpoint] = informer
-            self._start(informer)
-        return self._by_endpoint[endpoint]
+    def of(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Informer:
+        """The informer of a kind, or of a part of it; it starts now, or with `run`."""
+        part = (endpoint, selection)
+        if part not in self._by_part:
+            self._by_part[part] = self.apart(endpoint, selection)
+            self._start(part)
+        return self._by_part[part]
 
-    def apart(self, endpoint: Endpoint) -> Informer:
+    def apart(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Informer:
         """An informer that its owner runs."""
-        return Informer(self._client, endpoint, clock=self._clock, chance=self._chance)
+        return Informer(
+            self._client, endpoint, clock=self._clock, chance=self._chance, selection=selection
+        )
 
     def known(self, endpoint: Endpoint) -> Informer | None:
-        return self._by_endpoint.get(endpoint)
+        """The informer of the whole kind, if there is one."""
+        return self._by_part.get((endpoint, EVERYTHING))
 
     def unsynced(self) -> tuple[str, ...]:
         """The kinds whose caches are not whole yet."""
         return tuple(
             informer.endpoint.resource
-            for informer in self._by_endpoint.values()
+            for informer in self._by_part.values()
             if not informer.synced.is_set()
         )
 
@@ -305,21 +311,21 @@ class Informers:
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                for informer in self._by_endpoint.values():
-                    self._start(informer)
+                for part in self._by_part:
+                    self._start(part)
                 await asyncio.Event().wait()
             finally:
                 self._group = None
 
     def drop(self, endpoint: Endpoint) -> None:
         """Ends the informer of a kind that is no longer served."""
-        self._by_endpoint.pop(endpoint, None)
-        task = self._tasks.pop(endpoint, None)
+        part = (endpoint, EVERYTHING)
+        self._by_part.pop(part, None)
+        task = self._tasks.pop(part, None)
         if task is not None:
             task.cancel()
 
-    def _start(self, informer: Informer) -> None:
+    def _start(self, part: _Part) -> None:
         if self._group is not None:
-            name = f"informer {informer.endpoint.resource}"
-            task = self._group.create_task(informer.run(), name=name)
-            self._tasks[informer.endpoint] = task
+            name = f"informer {part[0].resource}"
+            self._tasks[part] = self._group.create_task(self._by_part[part].run(), name=name)
