@@ -82,7 +82,7 @@ class HttpsTransport:
             return Response(response.status, told, body or await response.read())
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             where = f"{request.method} {self._connection.server}{request.path}"
-            raise TransportError(f"{where}: {error or type(error).__name__}") from error
+            raise TransportError(f"{where}: {_words(error)}") from error
 
     async def _current_session(self) -> aiohttp.ClientSession:
         """A session with the present certificate; those of commands change."""
@@ -100,6 +100,17 @@ class HttpsTransport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _words(error: Exception) -> str:
+    """What happened, without the names of what it happened in."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, aiohttp.ClientSSLError) or not isinstance(error, aiohttp.ClientOSError):
+        return str(error) or type(error).__name__
+    # Errors of name resolution have numbers of their own, below zero.
+    number = error.errno or 0
+    return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
 
 
 @asynccontextmanager
