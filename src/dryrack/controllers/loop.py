@@ -9,7 +9,7 @@ the key is decided anew, later each time. One key is never in two workers' hands
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Informer
@@ -19,6 +19,8 @@ from dryrack.controllers.metering import LoopMeter, Result
 from dryrack.controllers.writes import Hands, Plan, Surroundings
 
 Key = TypeVar("Key", bound=Hashable)
+Told = TypeVar("Told", bound=Hashable, contravariant=True)
+Raw = dict[str, Any]
 
 _logger = logging.getLogger(__name__)
 
@@ -32,6 +34,16 @@ class Controller(Protocol):
     async def run(self) -> None: ...
 
 
+class Witness(Protocol[Told]):
+    """Is told what came of each key."""
+
+    def done(self, key: Told, plan: Plan, stored: Sequence[Raw | None]) -> None:
+        """All is written, and this is what the server made of each write that stores something."""
+
+    def failed(self, key: Told, error: Exception) -> None:
+        """Some write was refused, or the plan could not be made; it is tried again."""
+
+
 class Loop(Generic[Key]):
     """Decides keys, one plan at a time."""
 
@@ -43,6 +55,7 @@ class Loop(Generic[Key]):
         *,
         reads: Sequence[Informer],
         workers: int = WORKERS,
+        witness: Witness[Key] | None = None,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue(around.clock)
         self._meter: LoopMeter | None = None
@@ -51,6 +64,7 @@ class Loop(Generic[Key]):
         self._decide = decide
         self._reads = reads
         self._workers = workers
+        self._witness = witness
         self._hands = Hands(around, name)
         if around.metrics is not None:
             self._meter = LoopMeter(around.metrics, name, workers)
@@ -79,18 +93,24 @@ class Loop(Generic[Key]):
     async def _handle(self, key: Key) -> Result:
         try:
             plan = await self._decide(key)
-            await self._hands.carry_out(plan.writes)
+            stored = await self._hands.carry_out(plan.writes)
         except (ApiError, TransportError) as error:
             _logger.info("%s: %s: %s; planned anew", self._name, key, error)
-            self.queue.retry(key)
-            return Result.ERROR
-        except Exception:
+            return self._failed(key, error)
+        except Exception as error:
             # One object that a plan cannot cope with must not stop it for all the others.
             _logger.exception("%s: %s: a bug; tried again later", self._name, key)
-            self.queue.retry(key)
-            return Result.ERROR
+            return self._failed(key, error)
+        if self._witness is not None:
+            self._witness.done(key, plan, stored)
         self.queue.forget(key)
         if plan.again_seconds is None:
             return Result.SUCCESS
         self.queue.add_after(key, plan.again_seconds)
         return Result.REQUEUE_AFTER
+
+    def _failed(self, key: Key, error: Exception) -> Result:
+        if self._witness is not None:
+            self._witness.failed(key, error)
+        self.queue.retry(key)
+        return Result.ERROR

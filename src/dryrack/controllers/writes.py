@@ -18,7 +18,7 @@ from dryrack.base.metrics import Registry
 from dryrack.base.ports import Chance
 from dryrack.client.client import MERGE_PATCH, Client, Selection
 from dryrack.client.endpoints import EVENTS, Endpoint
-from dryrack.client.errors import ApiError, NotFoundError
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep, timestamp
 
@@ -151,12 +151,18 @@ class Hands:
         self._around = around
         self._component = component
 
-    async def carry_out(self, writes: Sequence[Write]) -> None:
-        """All writes, in order, and their way into the caches."""
+    async def carry_out(self, writes: Sequence[Write]) -> Sequence[Raw | None]:
+        """
+        All writes, in order, and their way into the caches.
+
+        Answers with the objects as they are stored; None for a write that stores none.
+        """
         revisions: Revisions = {}
-        seen = [await self._carry_out(write, revisions) for write in writes]
-        if any(seen):
-            await self._catch_up([each for each in seen if each])
+        done = [await self._carry_out(write, revisions) for write in writes]
+        seen = [sight for _, sight in done if sight]
+        if seen:
+            await self._catch_up(seen)
+        return [stored for stored, _ in done]
 
     async def _catch_up(self, seen: Sequence[Sight]) -> None:
         async def all_seen() -> None:
@@ -174,21 +180,23 @@ class Hands:
             late.cancel()
             waiting.cancel()
 
-    async def _carry_out(self, write: Write, revisions: Revisions) -> Sight | None:
+    async def _carry_out(
+        self, write: Write, revisions: Revisions
+    ) -> tuple[Raw | None, Sight | None]:
         if isinstance(write, Report):
             await self._report(write)
-            return None
+            return None, None
         if isinstance(write, Delete):
-            return await self._delete(write)
+            return None, await self._delete(write)
         if isinstance(write, DeleteAll):
             selection = Selection(namespace=write.namespace)
             await self._around.client.delete_collection(write.endpoint, selection)
-            return None
+            return None, None
         stored = await self._store(write, revisions)
         revision = stored["metadata"]["resourceVersion"]
         revisions[write.endpoint, name_of(stored)] = revision
         informer = self._around.informers.known(write.endpoint)
-        return partial(informer.reached, revision) if informer else None
+        return stored, partial(informer.reached, revision) if informer else None
 
     async def _store(self, write: Create | Update | Patch | Apply, revisions: Revisions) -> Raw:
         client = self._around.client
@@ -246,7 +254,7 @@ class Hands:
         event = event_object(report, self._component, now, suffix=self._around.chance.uuid()[:16])
         try:
             await self._around.client.create(EVENTS, event)
-        except ApiError as error:
+        except (ApiError, TransportError) as error:
             _logger.info("%s: event %s lost: %s", self._component, report.reason, error)
 
 
