@@ -7,6 +7,7 @@ acts on a world that lacks its own last deeds. The first refusal ends it; the re
 """
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -30,6 +31,9 @@ _logger = logging.getLogger(__name__)
 # A cache that lags more than this has lost its watch; planning again is then the lesser evil,
 # and the server refuses what does not fit its state.
 CATCH_UP_SECONDS_MAX = 10.0
+
+# What the API takes as a name; an event's begins with that of its object.
+NAME_MAX = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ class Report:
     type: str
     reason: str
     message: str
+    once: str = ""
+    """Reports about one object with the same word here are one event, whoever makes them."""
 
 
 Write = Create | Update | Patch | Apply | Delete | DeleteAll | Report
@@ -251,11 +257,19 @@ class Hands:
 
     async def _report(self, report: Report) -> None:
         now = self._around.clock.now()
-        event = event_object(report, self._component, now, suffix=self._around.chance.uuid()[:16])
+        suffix = _digest(report) if report.once else self._around.chance.uuid()[:16]
+        event = event_object(report, self._component, now, suffix=suffix)
         try:
             await self._around.client.create(EVENTS, event)
         except (ApiError, TransportError) as error:
+            if isinstance(error, AlreadyExistsError) and report.once:
+                return
             _logger.info("%s: event %s lost: %s", self._component, report.reason, error)
+
+
+def _digest(report: Report) -> str:
+    whose = report.regarding["metadata"].get("uid", "")
+    return hashlib.sha256(f"{whose} {report.reason} {report.once}".encode()).hexdigest()[:16]
 
 
 def event_object(report: Report, component: str, now: float, *, suffix: str) -> Raw:
@@ -271,9 +285,10 @@ def event_object(report: Report, component: str, now: float, *, suffix: str) -> 
         "resourceVersion": metadata.get("resourceVersion", ""),
     }
     when = timestamp(now)
+    ending = f".{suffix.replace('-', '')}"
     return {
         "metadata": {
-            "name": f"{metadata['name']}.{suffix.replace('-', '')}",
+            "name": metadata["name"][: NAME_MAX - len(ending)].rstrip("-.") + ending,
             "namespace": namespace,
         },
         "involvedObject": {key: value for key, value in regarding.items() if value},
