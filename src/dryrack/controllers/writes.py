@@ -19,7 +19,7 @@ from dryrack.base.metrics import Registry
 from dryrack.base.ports import Chance
 from dryrack.client.client import MERGE_PATCH, Client, Selection
 from dryrack.client.endpoints import EVENTS, Endpoint
-from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep, timestamp
 
