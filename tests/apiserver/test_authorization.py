@@ -19,7 +19,8 @@ from dryrack.apiserver.status import StatusError
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request, User
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.plane import AuthorizationMode, PlaneOptions
+from dryrack.cluster.modes import AuthorizationMode
+from dryrack.cluster.plane import PlaneOptions
 from dryrack.cluster.ports import SystemChance
 from dryrack.cluster.signing import EllipticKey
 

@@ -36,6 +36,10 @@ THEIRS = {
 }
 
 
+# A test may run beside threads of pytest; a start never does.
+FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+
+
 def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
     """No key, certificate or directory of keys can be read by anybody else."""
     keys = certificates.ensure(tmp_path / "keys", ["127.0.0.1"], NOW)
@@ -81,6 +85,35 @@ def test_a_merged_kubeconfig_keeps_what_was_there(tmp_path: Path) -> None:
         key: THEIRS[key] for key in ("clusters", "contexts", "users")
     }
     assert rest["current-context"] == ""
+
+
+def test_the_own_kubeconfig_is_the_yaml_that_a_library_would_write(tmp_path: Path) -> None:
+    """What is written by hand reads, and looks, as if it were not."""
+    keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    text = kubeconfig.own_text("x", "https://[::1]:65535", keys)
+    assert text == kubeconfig.text(kubeconfig.kubeconfig("x", "https://[::1]:65535", keys))
+
+
+@FORKS
+def test_keys_are_made_by_another_process_meanwhile(tmp_path: Path) -> None:
+    """They are whole once they were waited for, and are not made twice."""
+    made = certificates.Meanwhile(tmp_path, ["127.0.0.1"], NOW)
+    keys = made.keys()
+    before = keys.server.certificate.read_bytes()
+    again = certificates.Meanwhile(tmp_path, ["127.0.0.1"], NOW)
+    assert again.keys() == keys
+    again.close()
+    assert keys.server.certificate.read_bytes() == before
+
+
+@FORKS
+def test_keys_that_cannot_be_made_meanwhile_are_told_of(tmp_path: Path) -> None:
+    """What went wrong in the other process goes wrong here, where somebody hears it."""
+    path = tmp_path / "file"
+    path.write_text("no directory")
+    made = certificates.Meanwhile(path / "keys", ["127.0.0.1"], NOW)
+    with pytest.raises(NotADirectoryError):
+        made.keys()
 
 
 @pytest.mark.parametrize("content", ["a: [", "- a list", "just text"])

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 # The face, the plane, and what serves it: all that is loaded before the first request.
-_START = "import sys, dryrack.cli.main, dryrack.cli.up, dryrack.apiserver.http"
+_PARTS = ("cli.main", "cli.up", "cluster.service", "apiserver.http")
+_START = f"import sys, {', '.join(f'dryrack.{part}' for part in _PARTS)}"
 _SHOW = "print('\\n'.join(sys.modules))"
 
 

@@ -13,7 +13,7 @@ from dryrack.cli.output import say
 from dryrack.cluster import kubeconfig, launching
 from dryrack.cluster.engines import UnknownEngineError, families, wanted
 from dryrack.cluster.launching import Launch
-from dryrack.cluster.plane import AuthorizationMode
+from dryrack.cluster.modes import AuthorizationMode
 from dryrack.cluster.serving import Address
 from dryrack.cluster.state import ClusterStateError, state_of
 

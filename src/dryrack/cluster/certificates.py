@@ -30,6 +30,8 @@ ADMIN_GROUP = "system:masters"
 
 # A cluster for tests is made anew long before; one that is kept for years is not for tests.
 _LIFETIME = datetime.timedelta(days=365)
+# Which addresses the server's certificate is for.
+_ADDRESSES = "server.addresses"
 # Machines of one network may disagree about the time.
 _BEFORE = datetime.timedelta(minutes=5)
 _NAMES = (
@@ -82,14 +84,59 @@ def ensure(directory: Path, addresses: Sequence[str], now: float) -> Keys:
     """The keys in `directory`, made if they are not there or do not fit the addresses."""
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
     keys = Keys(directory)
-    wanted = "\n".join(sorted(addresses))
-    served = directory / "server.addresses"
-    complete = all(pair.exist() for pair in (keys.authority, keys.server, keys.admin))
-    if complete and keys.accounts.exists() and served.exists() and served.read_text() == wanted:
-        return keys
-    _make(keys, addresses, datetime.datetime.fromtimestamp(now, datetime.UTC))
-    served.write_text(wanted)
+    if not _are_there(keys, addresses):
+        _make(keys, addresses, datetime.datetime.fromtimestamp(now, datetime.UTC))
+        (directory / _ADDRESSES).write_text(_listed(addresses))
     return keys
+
+
+class Meanwhile:
+    """
+    Keys that a process of its own makes while this one does something else.
+
+    Should that process fail, they are made here, and whatever is wrong is told here.
+    """
+
+    def __init__(self, directory: Path, addresses: Sequence[str], now: float) -> None:
+        self._wanted = (directory, addresses, now)
+        self._child = 0
+        if not _are_there(Keys(directory), addresses):
+            self._child = os.fork()
+            if self._child == 0:
+                self._make()
+
+    def _make(self) -> None:
+        try:
+            ensure(*self._wanted)
+        finally:
+            # Nothing of the parent may run a second time here.
+            os._exit(0)
+
+    def keys(self) -> Keys:
+        """Waits for them."""
+        self.close()
+        return ensure(*self._wanted)
+
+    def close(self) -> None:
+        """Nobody writes any more."""
+        if self._child:
+            os.waitpid(self._child, 0)
+            self._child = 0
+
+
+def _are_there(keys: Keys, addresses: Sequence[str]) -> bool:
+    served = keys.directory / _ADDRESSES
+    complete = all(pair.exist() for pair in (keys.authority, keys.server, keys.admin))
+    return (
+        complete
+        and keys.accounts.exists()
+        and served.exists()
+        and served.read_text() == _listed(addresses)
+    )
+
+
+def _listed(addresses: Sequence[str]) -> str:
+    return "\n".join(sorted(addresses))
 
 
 def _make(keys: Keys, addresses: Sequence[str], now: datetime.datetime) -> None:
@@ -236,12 +283,17 @@ def _write_pair(pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurve
     write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Whole or not at all, and never readable by others, not even for a moment."""
+def write_private(path: Path, content: bytes, *, lasts: bool = True) -> None:
+    """
+    Whole or not at all, and never readable by others, not even for a moment.
+
+    What does not last is not waited for until the disk has it: it goes with its process.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        if lasts:
+            os.fsync(file.fileno())
     temporary.replace(path)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from dryrack.cluster.certificates import Keys
@@ -91,6 +92,32 @@ def read(path: Path) -> Raw:
     if found is not None and not isinstance(found, dict):
         raise KubeconfigError(f"{path}: not a kubeconfig; expected an object")
     return found or {}
+
+
+def own_text(cluster: str, server: str, keys: Keys) -> str:
+    """
+    `kubeconfig` as YAML.
+
+    Written by hand: nothing in it needs quoting, and who starts a cluster need not wait for a
+    library that writes everything.
+    """
+    config = kubeconfig(cluster, server, keys)
+    return "\n".join(_lines(config, "")) + "\n"
+
+
+def _lines(value: Raw, indent: str) -> Iterator[str]:
+    for key, each in value.items():
+        if isinstance(each, dict):
+            yield f"{indent}{key}:"
+            yield from _lines(each, indent + "  ")
+        elif isinstance(each, list):
+            yield f"{indent}{key}:"
+            for item in each:
+                first, *rest = _lines(item, indent + "  ")
+                yield f"{indent}- {first.lstrip()}"
+                yield from rest
+        else:
+            yield f"{indent}{key}: {each}"
 
 
 def text(config: Raw) -> str:

@@ -3,52 +3,40 @@ A cluster as a process: in the foreground, or left behind.
 
 The one that is left behind is a fork of the one that was called, so that it starts in no time; it
 tells its parent through a pipe when it serves, or why it does not. The parent says what happened
-and goes; the child is found again by its record (see `state`).
+and goes; the child is found again by its record (see `state`). What serves is loaded while another
+process makes the keys, because either takes a while.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import gc
 import json
 import logging
 import os
 import resource
-import signal
 import sys
 import traceback
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import DryrackError
-from dryrack.cluster import certificates, kubeconfig
-from dryrack.cluster.certificates import write_private
-from dryrack.cluster.engines import families, running, wanted
-from dryrack.cluster.inhabitants import add_nodes, add_objects
+from dryrack.cluster import kubeconfig
+from dryrack.cluster.certificates import Meanwhile, write_private
 from dryrack.cluster.locks import hold
-from dryrack.cluster.plane import AuthorizationMode, PlaneOptions, build
+from dryrack.cluster.modes import AuthorizationMode
 from dryrack.cluster.ports import SystemClock
-from dryrack.cluster.serving import LOOPBACK, Address, AddressError, listen, served
-from dryrack.cluster.signing import EllipticKey
-from dryrack.cluster.state import ClusterState, Process, Running
+from dryrack.cluster.serving import LOOPBACK, Address
 
 if TYPE_CHECKING:
-    import socket
+    import asyncio
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from dryrack.cluster.journal import SqliteJournal
-    from dryrack.cluster.plane import Plane
+    from dryrack.cluster.state import ClusterState
 
 Raw = dict[str, Any]
 
 log = logging.getLogger(__name__)
-
-# Objects of a large cluster are many and stay: looking through all of them for garbage after
-# every 700 new ones costs more than the requests that make them.
-_GARBAGE_THRESHOLDS = (50_000, 20, 50)
 
 
 class LaunchError(DryrackError):
@@ -90,9 +78,25 @@ def check(launch: Launch) -> None:
 def run(launch: Launch, tell: Callable[[str], None]) -> None:
     """Serves until it is told to stop; `tell` gets a line for every stage, then ""."""
     _raise_file_limit()
-    factory = _loop_factory()
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_serve(launch, tell))
+    launch.state.make()
+    held = hold(launch.state.directory / "lock")
+    try:
+        addresses = sorted({LOOPBACK, "::1", launch.address.host})
+        made = Meanwhile(launch.keys_directory, addresses, SystemClock().now())
+        with contextlib.closing(made):
+            _serve(launch, made, tell)
+    finally:
+        _take_back(launch)
+        os.close(held)
+
+
+def _serve(launch: Launch, made: Meanwhile, tell: Callable[[str], None]) -> None:
+    import asyncio
+
+    from dryrack.cluster.service import serve
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve(launch, made.keys, tell))
 
 
 def _raise_file_limit() -> None:
@@ -109,98 +113,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
-
-
-async def _serve(launch: Launch, tell: Callable[[str], None]) -> None:
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    launch.state.make()
-    held = hold(launch.state.directory / "lock")
-    try:
-        await _serve_alone(launch, stopping, tell)
-    finally:
-        _take_back(launch)
-        os.close(held)
-
-
-async def _serve_alone(
-    launch: Launch, stopping: asyncio.Event, tell: Callable[[str], None]
-) -> None:
-    clock = SystemClock()
-    addresses = sorted({LOOPBACK, "::1", launch.address.host})
-    keys = certificates.ensure(launch.keys_directory, addresses, clock.now())
-    tell("keys and certificates")
-    async with AsyncExitStack() as stack:
-        listening = stack.enter_context(contextlib.closing(_listen(launch)))
-        journal = None
-        if launch.data_directory is not None:
-            from dryrack.cluster.journal import SqliteJournal
-
-            journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
-            stack.push_async_callback(journal.close)
-        plane = build(_plane_options(launch, keys, journal))
-        url = await stack.enter_async_context(served(plane, listening, keys))
-        tell(f"API server at {url}")
-        await _inhabit(launch, plane, tell)
-        _hand_out(launch, url, keys)
-        tell("")
-        # After the word that it serves: engines take a moment to load, and nobody waits for that.
-        await stack.enter_async_context(running(wanted(launch.without, families()), plane.around))
-        gc.freeze()
-        gc.set_threshold(*_GARBAGE_THRESHOLDS)
-        await stopping.wait()
-
-
-def _listen(launch: Launch) -> socket.socket:
-    """At the port of the last time, if the data is of a last time and nobody minds."""
-    address, data = launch.address, launch.data_directory
-    if data is None or address.port:
-        return listen(address)
-    last = data / "port"
-    try:
-        listening = listen(replace(address, port=int(last.read_text())))
-    except (OSError, ValueError, AddressError):
-        listening = listen(address)
-    data.mkdir(parents=True, mode=0o700, exist_ok=True)
-    last.write_text(str(listening.getsockname()[1]))
-    return listening
-
-
-def _plane_options(
-    launch: Launch, keys: certificates.Keys, journal: SqliteJournal | None
-) -> PlaneOptions:
-    signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
-    return PlaneOptions(
-        authorization=launch.authorization,
-        signing_key=signing,
-        journal=journal,
-        authority=keys.authority.certificate.read_text(),
-    )
-
-
-async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) -> None:
-    if launch.nodes:
-        await add_nodes(plane.client(), launch.nodes)
-        tell(f"{launch.nodes} virtual node{'s' if launch.nodes > 1 else ''}")
-    if launch.objects:
-        created = await add_objects(plane, launch.objects)
-        tell(f"{created} object{'' if created == 1 else 's'} of the configuration")
-
-
-def _hand_out(launch: Launch, url: str, keys: certificates.Keys) -> None:
-    """The kubeconfig, and then the record: who finds the record finds a cluster that serves."""
-    state = launch.state
-    config = kubeconfig.kubeconfig(state.name, url, keys)
-    write_private(state.kubeconfig, kubeconfig.text(config).encode())
-    if launch.kubeconfig is not None:
-        theirs = kubeconfig.read(launch.kubeconfig) if launch.merges else {}
-        written = kubeconfig.merged(theirs, config) if launch.merges else config
-        launch.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-        write_private(launch.kubeconfig, kubeconfig.text(written).encode())
-    merged_into = str(launch.kubeconfig) if launch.merges and launch.kubeconfig else ""
-    data = str(launch.data_directory) if launch.data_directory else ""
-    state.write(Running(Process.of(os.getpid()), url, data, merged_into))
 
 
 def _take_back(launch: Launch) -> None:

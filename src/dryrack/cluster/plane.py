@@ -7,7 +7,6 @@ Everything that a cluster consists of is made here, anew for each cluster; nothi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from dryrack.base.late import late
 from dryrack.client.client import Client
 from dryrack.cluster.bootstrap import Bootstrap
 from dryrack.cluster.engines import Surroundings
+from dryrack.cluster.modes import AuthorizationMode
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.signing import EllipticKey
 from dryrack.store import Key, Store
@@ -51,13 +51,6 @@ if TYPE_CHECKING:
     from dryrack.cluster.journal import SqliteJournal
 
 Raw = dict[str, Any]
-
-
-class AuthorizationMode(Enum):
-    """Who decides what users may do."""
-
-    ALWAYS_ALLOW = "always-allow"
-    RBAC = "rbac"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

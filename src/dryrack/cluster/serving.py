@@ -13,8 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.authentication import Authentication
-from dryrack.apiserver.flow import Flow
 from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
@@ -66,6 +64,8 @@ def url_of(listening: socket.socket) -> str:
 @asynccontextmanager
 async def served(plane: Plane, listening: socket.socket, keys: Keys) -> AsyncIterator[str]:
     """Serves for the length of a block; the address is what clients connect to."""
+    from dryrack.apiserver.authentication import Authentication
+    from dryrack.apiserver.flow import Flow
     from dryrack.apiserver.http import HttpServer
 
     authentication = Authentication(plane.tokens, plane.authorization.allows)

@@ -102,7 +102,7 @@ class ClusterState:
         self.directory.chmod(0o700)
 
     def write(self, running: Running) -> None:
-        write_private(self._record, json.dumps(asdict(running)).encode())
+        write_private(self._record, json.dumps(asdict(running)).encode(), lasts=False)
 
     def running(self) -> Running | None:
         """The record of a process that is alive; None if there is none."""

@@ -1,0 +1,127 @@
+"""
+One cluster, served until it is told to stop.
+
+The API server first, for whoever waits; the engines once it is said that it serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dryrack.cluster import certificates, kubeconfig
+from dryrack.cluster.certificates import write_private
+from dryrack.cluster.engines import families, running, wanted
+from dryrack.cluster.inhabitants import add_nodes, add_objects
+from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.serving import AddressError, listen, served
+from dryrack.cluster.signing import EllipticKey
+from dryrack.cluster.state import Process, Running
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from dryrack.cluster.certificates import Keys
+    from dryrack.cluster.journal import SqliteJournal
+    from dryrack.cluster.launching import Launch
+    from dryrack.cluster.plane import Plane
+
+# Objects of a large cluster are many and stay: looking through all of them for garbage after
+# every 700 new ones costs more than the requests that make them.
+_GARBAGE_THRESHOLDS = (50_000, 20, 50)
+
+# From the word that a cluster serves to the end of the first `kubectl get`, on a quiet machine.
+_FIRST_QUESTION_SECONDS = 0.15
+
+
+async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[str], None]) -> None:
+    """`make_keys` is called once everything else is there, and may wait for somebody else."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    keys = make_keys()
+    tell("keys and certificates")
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(contextlib.closing(_listen(launch)))
+        journal = None
+        if launch.data_directory is not None:
+            from dryrack.cluster.journal import SqliteJournal
+
+            journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
+            stack.push_async_callback(journal.close)
+        plane = build(_plane_options(launch, keys, journal))
+        url = await stack.enter_async_context(served(plane, listening, keys))
+        tell(f"API server at {url}")
+        await _inhabit(launch, plane, tell)
+        _hand_out(launch, url, keys)
+        tell("")
+        await _let_them_ask(stopping)
+        await stack.enter_async_context(running(wanted(launch.without, families()), plane.around))
+        gc.freeze()
+        gc.set_threshold(*_GARBAGE_THRESHOLDS)
+        await stopping.wait()
+
+
+async def _let_them_ask(stopping: asyncio.Event) -> None:
+    """Engines take a while to load, and who waited for the word that it serves asks at once."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stopping.wait(), _FIRST_QUESTION_SECONDS)
+
+
+def _listen(launch: Launch) -> socket.socket:
+    """At the port of the last time, if the data is of a last time and nobody minds."""
+    address, data = launch.address, launch.data_directory
+    if data is None or address.port:
+        return listen(address)
+    last = data / "port"
+    try:
+        listening = listen(replace(address, port=int(last.read_text())))
+    except (OSError, ValueError, AddressError):
+        listening = listen(address)
+    data.mkdir(parents=True, mode=0o700, exist_ok=True)
+    last.write_text(str(listening.getsockname()[1]))
+    return listening
+
+
+def _plane_options(
+    launch: Launch, keys: certificates.Keys, journal: SqliteJournal | None
+) -> PlaneOptions:
+    signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
+    return PlaneOptions(
+        authorization=launch.authorization,
+        signing_key=signing,
+        journal=journal,
+        authority=keys.authority.certificate.read_text(),
+    )
+
+
+async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) -> None:
+    if launch.nodes:
+        await add_nodes(plane.client(), launch.nodes)
+        tell(f"{launch.nodes} virtual node{'s' if launch.nodes > 1 else ''}")
+    if launch.objects:
+        created = await add_objects(plane, launch.objects)
+        tell(f"{created} object{'' if created == 1 else 's'} of the configuration")
+
+
+def _hand_out(launch: Launch, url: str, keys: certificates.Keys) -> None:
+    """The kubeconfig, and then the record: who finds the record finds a cluster that serves."""
+    state = launch.state
+    own = kubeconfig.own_text(state.name, url, keys)
+    write_private(state.kubeconfig, own.encode(), lasts=False)
+    if launch.kubeconfig is not None:
+        launch.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+        if launch.merges:
+            config = kubeconfig.kubeconfig(state.name, url, keys)
+            own = kubeconfig.text(kubeconfig.merged(kubeconfig.read(launch.kubeconfig), config))
+        write_private(launch.kubeconfig, own.encode(), lasts=launch.merges)
+    merged_into = str(launch.kubeconfig) if launch.merges and launch.kubeconfig else ""
+    data = str(launch.data_directory) if launch.data_directory else ""
+    state.write(Running(Process.of(os.getpid()), url, data, merged_into))
