@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.custom.embedded import nameless, unreadable
 from dryrack.apiserver.custom.filling import pruned, whole_numbers, with_defaults
 from dryrack.apiserver.custom.lists import duplicates
-from dryrack.apiserver.custom.rules import Ruled, broken
 from dryrack.apiserver.custom.scale import ScalePaths, scale_problems
+from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, problems
 from dryrack.apiserver.gotext import plain
 from dryrack.apiserver.status import bad_request
@@ -38,6 +38,7 @@ from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 
 if TYPE_CHECKING:
     from dryrack.apiserver.custom.jsonpath import JsonPath
+    from dryrack.apiserver.custom.rules import Ruled
 
 Raw = dict[str, Any]
 Schema = Mapping[str, Any]

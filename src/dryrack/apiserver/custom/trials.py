@@ -1,0 +1,221 @@
+"""
+Tries the rules of custom kinds on what is written, within what one object may cost.
+
+A rule about `oldSelf` is tried only where there is an old value to compare with: of the items of
+a list, only those that have keys can be found again. Rules are tried on what has not changed
+too, for their cost counts; but nothing is refused for what it was before, unless the rule is
+about the change or cannot be evaluated. A rule that costs too much is the last to be tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.custom.rule_types import value_of
+from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, item_key, items_by_key
+from dryrack.cel.depth import room_for
+from dryrack.cel.runtime_cost import CostLimitExceededError, Tracker
+from dryrack.cel.values import Err, Optional, PanicError
+from dryrack.kinds.quoting import quoted
+from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.custom.rules import Condition, Rule, Ruled
+
+# What all rules together may cost for one object; one evaluation may cost a tenth of it.
+OBJECT_COST_MAX = 10_000_000
+MESSAGE_BYTES_MAX = 5 * 1024
+
+_REASONS = {reason.value: reason for reason in Reason}
+_CANCELLED = "operation cancelled: actual cost limit exceeded"
+_NO_MORE = "no further validation rules will be run"
+
+
+class Unvalued(FieldProblem):
+    """A problem whose value is too large to show."""
+
+    __slots__ = ()
+
+    @property
+    def message(self) -> str:
+        return f"Invalid value: {self.detail}"
+
+
+class _Values:
+    """The outermost scope of a rule: `self` and `oldSelf`."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, value: Any, old: Any) -> None:
+        self._values = {"self": value, "oldSelf": old}
+
+    def resolve(self, name: str, _tracker: Tracker) -> Any:
+        return self._values[name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """A value, what it was before, and the rules for it."""
+
+    ruled: Ruled
+    value: Any
+    old: Any
+    path: str
+    # Whether the nearest value around it that can be found again has not changed.
+    same: bool
+
+    @property
+    def type(self) -> str:
+        return self.ruled.schema.get("type") or ""
+
+    def below(self, ruled: Ruled, value: Any, old: Any, path: str) -> _Spot:
+        same = self.same if old is NO_OLD else value == old
+        return _Spot(ruled, value, NO_OLD if old is None else old, path, same)
+
+
+def broken(ruled: Ruled | None, value: Any, old: Any = NO_OLD) -> list[FieldProblem]:
+    """The rules that an object breaks."""
+    trial = _Trial()
+    if ruled is not None:
+        trial.visit(_Spot(ruled, value, old, path="", same=value == old))
+    return trial.found
+
+
+class _Trial:
+    """The rules of one object, as far as its budget goes."""
+
+    def __init__(self) -> None:
+        self.found: list[FieldProblem] = []
+        # Below zero when nothing more is to be tried.
+        self._left = OBJECT_COST_MAX
+
+    def visit(self, spot: _Spot) -> None:
+        if spot.value is None or self._left < 0:
+            return
+        self._try_rules(spot)
+        if isinstance(spot.value, dict):
+            self._visit_fields(spot)
+        elif isinstance(spot.value, list):
+            self._visit_items(spot)
+
+    def _visit_fields(self, spot: _Spot) -> None:
+        ruled, path = spot.ruled, spot.path
+        old = spot.old if isinstance(spot.old, dict) else {}
+        for name in sorted(spot.value):
+            below, at = ruled.properties.get(name), f"{path}.{name}" if path else name
+            if below is None and name not in (ruled.schema.get("properties") or {}):
+                below, at = ruled.values, f"{path}[{name}]"
+            if below is not None:
+                self.visit(spot.below(below, spot.value[name], old.get(name, NO_OLD), at))
+
+    def _visit_items(self, spot: _Spot) -> None:
+        ruled = spot.ruled
+        if ruled.items is None:
+            return
+        keyed = items_by_key(ruled.schema, spot.old)
+        for index, item in enumerate(spot.value):
+            before = keyed.get(item_key(ruled.schema, item), NO_OLD)
+            self.visit(spot.below(ruled.items, item, before, f"{spot.path}[{index}]"))
+
+    def _try_rules(self, spot: _Spot) -> None:
+        if spot.ruled.rules and self._left == 0:
+            self._stop(spot, spot.path, _out_of_budget("validation"))
+        for rule in spot.ruled.rules:
+            is_optional = bool(rule.raw.get("optionalOldSelf"))
+            tried = is_optional or not rule.uses_old or spot.old is not NO_OLD
+            if tried and self._left >= 0:
+                self._try(rule, spot, _variables(spot, is_optional=is_optional))
+
+    def _try(self, rule: Rule, spot: _Spot, variables: _Values) -> None:
+        said, cost = _evaluated(rule.condition, variables)
+        if cost > self._left:
+            self._stop(spot, spot.path, _out_of_budget("validation"))
+            return
+        self._left -= cost
+        if isinstance(said, Err):
+            self._fault(spot, spot.path, _failure(said, rule))
+            if said.message.startswith(_CANCELLED):
+                self._left = -1
+        elif said is not True:
+            self._refuse(rule, spot, variables)
+
+    def _refuse(self, rule: Rule, spot: _Spot, variables: _Values) -> None:
+        field_path = (rule.raw.get("fieldPath") or "").removeprefix(".")
+        at = ".".join(part for part in (spot.path, field_path) if part)
+        before = len(self.found)
+        detail = self._message(rule, spot, at, variables)
+        if self._left >= 0:
+            self.found.append(_refusal(rule, spot, at, detail))
+        if spot.same and not rule.uses_old:
+            # A definition may become stricter without locking what is there.
+            del self.found[before:]
+
+    def _message(self, rule: Rule, spot: _Spot, at: str, variables: _Values) -> str:
+        """What to say of a broken rule; an expression for that may fail, and may cost too much."""
+        plain = str(rule.raw.get("message") or "").strip() or f"failed rule: {rule.text}"
+        if rule.message is None:
+            return plain
+        spoken, cost = _evaluated(rule.message, variables)
+        if cost > self._left:
+            self._stop(spot, at, _out_of_budget("messageExpression evaluation"))
+            return plain
+        self._left -= cost
+        if isinstance(spoken, Err) and spoken.message.startswith(_CANCELLED):
+            text = quoted(str(rule.raw["messageExpression"]))
+            reason = f"due to call cost exceeds limit for messageExpression: {text}"
+            self._stop(spot, at, f"{_NO_MORE} {reason}")
+        line = spoken.strip() if isinstance(spoken, str) else ""
+        is_fit = line and "\n" not in line and len(line.encode()) <= MESSAGE_BYTES_MAX
+        return line if is_fit else plain
+
+    def _fault(self, spot: _Spot, path: str, detail: str) -> None:
+        self.found.append(invalid(path or NOWHERE, spot.type, detail))
+
+    def _stop(self, spot: _Spot, path: str, detail: str) -> None:
+        self._fault(spot, path, detail)
+        self._left = -1
+
+
+def _out_of_budget(what: str) -> str:
+    return f"{what} failed due to running out of cost budget, {_NO_MORE}"
+
+
+def _variables(spot: _Spot, *, is_optional: bool) -> _Values:
+    schema = spot.ruled.schema
+    old = None if spot.old is NO_OLD else value_of(schema, spot.old)
+    if is_optional:
+        old = Optional() if spot.old is NO_OLD else Optional(old)
+    return _Values(value_of(schema, spot.value), old)
+
+
+def _evaluated(condition: Condition, variables: _Values) -> tuple[Any, int]:
+    """The value of an expression, or its error; and what that cost."""
+    tracker = Tracker()
+    try:
+        with room_for(condition.depth):
+            return condition.step.eval(variables, tracker), tracker.cost
+    except CostLimitExceededError:
+        return Err(_CANCELLED), tracker.cost
+    except PanicError as panic:
+        return Err(f"internal error: {panic}"), tracker.cost
+
+
+def _failure(error: Err, rule: Rule) -> str:
+    told = error.message
+    if told.startswith("no such overload"):
+        return (
+            f"'{told}': call arguments did not match a supported operator, function or macro "
+            f"signature for rule: {rule.name}"
+        )
+    if told.startswith(_CANCELLED):
+        return f"'{told}': {_NO_MORE} due to call cost exceeds limit for rule: {rule.name}"
+    return f"{told} evaluating rule: {rule.name}"
+
+
+def _refusal(rule: Rule, spot: _Spot, at: str, detail: str) -> FieldProblem:
+    reason = _REASONS.get(rule.raw.get("reason") or "", Reason.INVALID)
+    if reason is Reason.INVALID and spot.type in ("object", "array"):
+        return Unvalued(reason, at or NOWHERE, None, detail)
+    is_duplicate = reason is Reason.DUPLICATE
+    return FieldProblem(reason, at or NOWHERE, spot.value, "" if is_duplicate else detail)
