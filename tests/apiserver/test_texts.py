@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dryrack.apiserver import field_selectors, gojson, label_selectors
 from dryrack.apiserver.label_selectors import SelectorError
+from dryrack.apiserver.scalars import MismatchError, binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,6 +109,16 @@ def _refusal(parse: Callable[[str], object], text: str) -> str | None:
     except SelectorError as error:
         return str(error)
     return None
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [("b", 0), ("YWJjZ", 4), ("YQ=", 3), ("Y===", 1), ("YQ==x", 4), ("YQ=x", 2), ("YW é", 2)],
+)
+def test_base64_is_given_up_where_go_gives_it_up(text: str, at: int) -> None:
+    """At the first byte that is none, or where the last four begin if they are fewer."""
+    with pytest.raises(MismatchError, match=f"illegal base64 data at input byte {at}$"):
+        binary(text, "x")
 
 
 def test_numbers_are_compared_as_numbers() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dryrack.kinds.yaml_text import ALIASED_MAX, DEPTH_MAX, Fault, Parsed, documents
+from dryrack.kinds.yaml_text import ALIASED_MAX, DEPTH_MAX, Fault, Parsed, Repeats, documents
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "yaml.json").read_text())
 TWICE = "a: 1\na: 2"
@@ -36,6 +36,17 @@ def value_of(found: list[Parsed | Fault]) -> Any:
     (only,) = found
     assert isinstance(only, Parsed)
     return only.value
+
+
+def test_the_last_of_two_keys_counts_where_that_is_asked_for() -> None:
+    """As Kubernetes reads it: each repetition is told with its key and the line of its value."""
+    text = "a: 1\nb: {c: 1, c: 2}\na:\n  3\ny: 1\non: 2\n"
+    (found,) = documents(text, Repeats.LAST_COUNTS)
+
+    assert isinstance(found, Parsed)
+    assert found.value == {"a": 3, "b": {"c": 2}, "true": 2}
+    told = [(each.key, each.place.line) for each in found.repeated]
+    assert told == [("c", 2), ("a", 4), (True, 6)]
 
 
 def test_an_alias_is_a_copy() -> None:

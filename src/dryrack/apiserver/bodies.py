@@ -85,10 +85,6 @@ def checked_size(request: Request) -> bytes:
     return request.body
 
 
-class YamlError(gojson.GoSyntaxError):
-    """YAML that is none; said without looking for JSON in it."""
-
-
 class Bodies:
     """Reads objects of the kinds of a registry."""
 
@@ -101,27 +97,31 @@ class Bodies:
     ) -> Raw:
         """The object in the body of a create or an update."""
         body, media_type = checked_size(request), media.body_type(request.headers)
-        obj = self._parsed(body, media_type, resource)
+        obj, again = self._parsed(body, media_type, resource)
         _check_type_meta(obj, resource, body)
         if resource.is_custom:
             _check_custom_kind(obj, resource, body)
         self.check_kind(obj, resource)
-        is_asked = validation != "Ignore" and media_type == media.JSON
-        again = repeated_fields(body, obj) if is_asked else ()
+        if validation != "Ignore" and media_type == media.JSON:
+            again = repeated_fields(body, obj)
         return self.conformed(obj, resource, validation, again=again, warnings=warnings)
 
-    def _parsed(self, body: bytes, media_type: str, resource: Resource) -> Raw:
+    def _parsed(
+        self, body: bytes, media_type: str, resource: Resource
+    ) -> tuple[Raw, tuple[str, ...]]:
+        again: tuple[str, ...] = ()
         try:
-            value = read_yaml(body) if media_type == media.YAML else read_json(body)
-        except YamlError as error:
+            if media_type == media.YAML:
+                value, again = read_yaml(body)
+            else:
+                value = read_json(body)
+        except gojson.YamlError as error:
             raise _unrecognized(resource, body, str(error)) from None
         except gojson.GoSyntaxError as error:
             raise _unrecognized(resource, body, f"{_NO_KIND}json parse error: {error}") from None
-        if isinstance(value, dict):
-            return value
-        if value is None:
-            return {}
-        raise _unrecognized(resource, body, no_object(value))
+        if value is not None and not isinstance(value, dict):
+            raise _unrecognized(resource, body, no_object(value))
+        return value or {}, again
 
     def check_kind(
         self,
@@ -182,7 +182,7 @@ class Bodies:
             detail = f"strict decoding error: {', '.join(strict)}"
             raise refused(detail)
         if strict and validation == "Warn":
-            warnings.extend(strict)
+            warnings.extend(line for each in strict for line in _as_warnings(each))
         return found.object
 
 
@@ -255,16 +255,17 @@ def _summary(body: bytes) -> str:
     return (shown.decode("utf-8", "replace") if body[:1] == b"{" else shown.hex()) + more
 
 
-def read_yaml(body: bytes) -> Any:
-    """The first document; whatever is wrong with it is told as of JSON."""
-    from dryrack.kinds import yaml_text
+def read_yaml(body: bytes) -> tuple[Any, tuple[str, ...]]:
+    """The first document, and a complaint if it says keys twice; raises `YamlError`."""
+    from dryrack.apiserver import goyaml
 
-    for found in yaml_text.documents(body.decode("utf-8", "replace")):
-        if isinstance(found, yaml_text.Fault):
-            line = max(1, found.place.line - 1)
-            raise YamlError(f"yaml: line {line}: {found.message.rpartition(': ')[2]}")
-        return found.value
-    return None
+    return goyaml.read(body)
+
+
+def _as_warnings(complaint: str) -> list[str]:
+    """What a client is warned of: of YAML line by line, without what is around it."""
+    _, found, lines = complaint.partition("yaml: unmarshal errors:\n")
+    return [line.strip() for line in lines.split("\n")] if found else [complaint]
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dryrack.apiserver import bodies, lifecycle, media
-from dryrack.apiserver.gojson import GoSyntaxError, type_name
+from dryrack.apiserver.gojson import GoSyntaxError, YamlError, type_name
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.queries import Query, dry_run_problems, integer_of, text_of, truth_of
 from dryrack.apiserver.registry import Resource
@@ -77,15 +77,16 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
 
 def _from_body(request: Request) -> Raw:
     body = bodies.checked_size(request)
-    if media.body_type(request.headers) == media.YAML:
-        given = bodies.read_yaml(body)
-    else:
-        try:
-            given = bodies.read_json(body)
-        except GoSyntaxError as error:
-            raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
-    if not isinstance(given, dict):
-        raise bad_request(bodies.no_object(given))
+    is_yaml = media.body_type(request.headers) == media.YAML
+    try:
+        given = bodies.read_yaml(body)[0] if is_yaml else bodies.read_json(body)
+    except YamlError as error:
+        raise bad_request(str(error)) from None
+    except GoSyntaxError as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    problem = bodies.type_meta_problem(given) if isinstance(given, dict) else ""
+    if problem or not isinstance(given, dict):
+        raise bad_request(problem or bodies.no_object(given))
     kind = given.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
         raise bad_request(bodies.not_registered(str(kind), str(given.get("apiVersion") or "")))

@@ -22,6 +22,10 @@ class GoSyntaxError(ValueError):
     """The text is Go's."""
 
 
+class YamlError(GoSyntaxError):
+    """YAML that is none; said without looking for JSON in it."""
+
+
 def syntax_error(data: bytes) -> str:
     """The complaint about a text; "" if there is none."""
     try:

@@ -157,7 +157,7 @@ class AllPatches:
         return Patched(made.object, made.strict, shown)
 
     def _applied(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
-        configuration = _configuration(patch.body)
+        configuration, again = _configuration(patch.body)
         manager = patch.manager
         if current is None:
             _check_new(resource, configuration)
@@ -175,7 +175,7 @@ class AllPatches:
             case ApplyConflicts():
                 raise _conflict(made)
             case _:
-                return Patched(made)
+                return Patched(made, again)
 
 
 def _shown(made: Any, current: Raw, patch: Patch) -> Callable[[], str]:
@@ -184,9 +184,16 @@ def _shown(made: Any, current: Raw, patch: Patch) -> Callable[[], str]:
     return lambda: shown_object(made, current)
 
 
-def _configuration(body: bytes) -> Raw:
+def _configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:
+    """What is applied, and a complaint if the text says keys twice."""
+    again: tuple[str, ...] = ()
     try:
-        value = bodies.read_json(body) if body[:1] == b"{" else bodies.read_yaml(body)
+        if body[:1] == b"{":
+            value = bodies.read_json(body)
+            # JSON is YAML, and complained of as such.
+            again = bodies.read_yaml(body)[1] if bodies.repeated_fields(body, value) else ()
+        else:
+            value, again = bodies.read_yaml(body)
     except gojson.GoSyntaxError as error:
         what = f"error decoding YAML: error converting YAML to JSON: {error}"
         raise bad_request(what) from None
@@ -195,7 +202,7 @@ def _configuration(body: bytes) -> Raw:
         what = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
         prefix = "error decoding YAML: error unmarshaling JSON: while decoding JSON"
         raise bad_request(f"{prefix}: {what}")
-    return value or {}
+    return value or {}, tuple(f"error converting YAML to JSON: {each}" for each in again)
 
 
 def _check_new(resource: Resource, configuration: Raw) -> None:

@@ -33,7 +33,8 @@ _PARTS = (
 )
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
-_BASE64 = re.compile(r"[A-Za-z0-9+/]")
+_ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+_PADDING, _LINE_ENDS = ord("="), b"\r\n"
 
 
 class MismatchError(ValueError):
@@ -161,5 +162,28 @@ def binary(value: Any, place: str) -> str:
     try:
         return base64.b64encode(base64.b64decode(text, validate=True)).decode()
     except ValueError:
-        bad = next((at for at, each in enumerate(value) if not _BASE64.match(each)), len(value))
+        bad = _corrupt_at(value.encode())
         raise MismatchError(f"illegal base64 data at input byte {bad}") from None
+
+
+def _corrupt_at(data: bytes) -> int:
+    """Where Go's reader of base64 gives up: at a strange byte, or at four that are not four."""
+    whole = 0
+    for at, byte in enumerate(data):
+        if byte in _LINE_ENDS:
+            continue
+        if byte == _PADDING and whole % 4 > 1:
+            return _corrupt_padding(data, at + 1, missing=3 - whole % 4)
+        if byte not in _ALPHABET:
+            return at
+        whole += 1
+    return len(data) - whole % 4
+
+
+def _corrupt_padding(data: bytes, at: int, *, missing: int) -> int:
+    rest = [place for place in range(at, len(data)) if data[place] not in _LINE_ENDS]
+    if missing and not rest:
+        return len(data)
+    if missing and data[rest[0]] != _PADDING:
+        return rest[0] - 1
+    return rest[missing] if len(rest) > missing else len(data)

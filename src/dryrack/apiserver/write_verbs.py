@@ -16,7 +16,7 @@ from dryrack.apiserver.patching.refusals import invalid_patch
 from dryrack.apiserver.queries import WriteOptions, write_options
 from dryrack.apiserver.rendering import Form
 from dryrack.apiserver.seams import Manager, Patch
-from dryrack.apiserver.status import not_found, unsupported_media_type
+from dryrack.apiserver.status import bad_request, not_found, unsupported_media_type
 from dryrack.apiserver.writing import Order, Proposal, Writer
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ class WriteVerbs:
         if old is None and not creates:
             raise not_found(target.resource.as_resource, target.name)
         made = self._seams.patching.apply_patch(target.resource, old, patch)
+        if is_apply and made.strict and options.field_validation == "Strict":
+            raise bad_request(f"error strict decoding YAML: {made.strict[0]}")
         self._bodies.check_kind(made.object, target.resource, _patch_refusal(made))
         obj = self._bodies.conformed(
             made.object,

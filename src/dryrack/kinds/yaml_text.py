@@ -10,6 +10,7 @@ import copy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import yaml
@@ -40,11 +41,44 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class SyntaxFault(Fault):
+    """Text that is no YAML, in the words of the parser; `began` is where that began to be so."""
+
+    problem: str = ""
+    began: Place | None = None
+    is_in_token: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownAnchor(Fault):
+    """An alias of what is not there."""
+
+    anchor: str = ""
+
+
+class Repeats(Enum):
+    """What becomes of a document that says a key of an object twice."""
+
+    FAULTY = "faulty"
+    LAST_COUNTS = "last counts"
+    """As Kubernetes reads it; the document tells of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A key that its object has already, and where the value is that counts."""
+
+    key: scalars.Plain
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed:
     """One document: its value and the places in it."""
 
     value: Any
     tree: Places
+    repeated: tuple[Repeated, ...] = ()
 
 
 class _FaultError(Exception):
@@ -55,7 +89,7 @@ class _FaultError(Exception):
         self.fault = fault
 
 
-def documents(text: str) -> Iterator[Parsed | Fault]:
+def documents(text: str, repeats: Repeats = Repeats.FAULTY) -> Iterator[Parsed | Fault]:
     """
     Every document of the text, and every fault, in order.
 
@@ -64,7 +98,7 @@ def documents(text: str) -> Iterator[Parsed | Fault]:
     """
     start = 0
     for _ in range(ERRORS_MAX):
-        reader = _Reader(text, start)
+        reader = _Reader(text, start, repeats)
         yield from reader.read()
         if reader.resume_at is None:
             return
@@ -76,13 +110,14 @@ def documents(text: str) -> Iterator[Parsed | Fault]:
 class _Reader:
     """Reads from one point of the text to its end, or to the first fault that ends a document."""
 
-    def __init__(self, text: str, start: int) -> None:
+    def __init__(self, text: str, start: int, repeats: Repeats) -> None:
         self.resume_at: int | None = None
         self._text = text[start:] if start else text
         self._start = start
         self._line = text.count("\n", 0, start)
         self._document_start = 0
-        self._builder = _Builder(self._line)
+        self._repeats = repeats
+        self._builder = _Builder(self._line, repeats)
 
     def read(self) -> Iterator[Parsed | Fault]:
         parser = CParser(self._text)
@@ -99,7 +134,7 @@ class _Reader:
     def _take(self, event: yaml.Event) -> Iterator[Parsed | Fault]:
         if isinstance(event, yaml.DocumentStartEvent):
             self._document_start = _mark(event).index
-            self._builder = _Builder(self._line)
+            self._builder = _Builder(self._line, self._repeats)
         elif isinstance(event, yaml.DocumentEndEvent):
             yield from self._builder.finished()
         else:
@@ -124,7 +159,15 @@ def _syntax_fault(error: yaml.YAMLError, text: str, line: int) -> Fault:
     place = Place(line + mark.line + 1, mark.column + 1)
     parts = [str(part) for part in (error.context, error.problem) if part]
     tab = text[mark.index : mark.index + 1] == "\t"
-    return Fault(place, ": ".join(parts), "indent with spaces, not with tabs" if tab else "")
+    began = error.context_mark
+    return SyntaxFault(
+        place,
+        ": ".join(parts),
+        "indent with spaces, not with tabs" if tab else "",
+        problem=str(error.problem),
+        began=Place(line + began.line + 1, began.column + 1) if began else None,
+        is_in_token=isinstance(error, yaml.scanner.ScannerError),
+    )
 
 
 def _character_fault(text: str, line: int, reason: str) -> Fault:
@@ -146,6 +189,8 @@ class _Open:
     size: int = 1
     key: str | None = None
     key_place: Place | None = None
+    key_again: scalars.Plain = None
+    """What the key means, if it is there already."""
     merged: tuple[tuple[dict[str, Any], Tree], ...] = ()
 
 
@@ -161,9 +206,11 @@ class _Anchored:
 class _Builder:
     """Puts one document together."""
 
-    def __init__(self, line: int) -> None:
+    def __init__(self, line: int, repeats: Repeats) -> None:
         self.faults: list[Fault] = []
         self._line = line
+        self._repeats = repeats
+        self._repeated: list[Repeated] = []
         self._open: list[_Open] = []
         self._anchors: dict[str, _Anchored | None] = {}
         self._aliased = 0
@@ -200,16 +247,22 @@ class _Builder:
         parent = self._open[-1] if self._open else None
         try:
             if parent is not None and isinstance(parent.value, dict) and parent.key is None:
-                self._set_key(parent, scalars.key(_meaning(event), event.value), place)
+                self._set_key(parent, event, place)
                 return
             value = scalars.json_value(_meaning(event))
         except scalars.ScalarError as error:
             raise _FaultError(Fault(place, str(error))) from None
         self._attach(_Anchored(value, Tree(place), 1), event.anchor)
 
-    def _set_key(self, parent: _Open, key: str, place: Place) -> None:
-        parent.key, parent.key_place = key, place
-        if key in parent.tree.fields and key != _MERGE:
+    def _set_key(self, parent: _Open, event: yaml.ScalarEvent, place: Place) -> None:
+        meaning = _meaning(event)
+        key = scalars.key(meaning, event.value)
+        parent.key, parent.key_place, parent.key_again = key, place, None
+        if key not in parent.tree.fields or key == _MERGE:
+            return
+        if self._repeats is Repeats.LAST_COUNTS:
+            parent.key_again = meaning
+        else:
             first = parent.tree.fields[key][0]
             message = f"the key {key!r} is there twice; the first is in line {first.line}"
             self.faults.append(Fault(place, message, "remove one of the two"))
@@ -234,7 +287,8 @@ class _Builder:
     def _alias(self, event: yaml.AliasEvent) -> None:
         place = self._place(event)
         if event.anchor not in self._anchors:
-            raise _FaultError(Fault(place, f"alias *{event.anchor} has no anchor before it"))
+            message = f"alias *{event.anchor} has no anchor before it"
+            raise _FaultError(UnknownAnchor(place, message, anchor=event.anchor or ""))
         target = self._anchors[event.anchor]
         if target is None:
             raise _FaultError(Fault(place, f"anchor &{event.anchor} contains itself"))
@@ -252,7 +306,7 @@ class _Builder:
         if anchor:
             self._anchors[anchor] = done
         if not self._open:
-            self._result = Parsed(done.value, done.tree)
+            self._result = Parsed(done.value, done.tree, tuple(self._repeated))
             return
         parent = self._open[-1]
         parent.size += done.size
@@ -267,6 +321,8 @@ class _Builder:
         assert key is not None, "a value of an object without its key"
         assert place is not None, "a key without its place"
         parent.key = parent.key_place = None
+        if parent.key_again is not None:
+            self._repeated.append(Repeated(parent.key_again, done.tree.place))
         if key != _MERGE:
             value[key] = done.value
             parent.tree.fields[key] = (place, done.tree)

@@ -168,8 +168,7 @@ def applied(
 
 
 def _refusal(configuration: Object, tracked: Tracked) -> ApplyProblem | None:
-    api_version = configuration.get("apiVersion") or ""
-    kind = configuration.get("kind") or ""
+    api_version, kind = _text(configuration, "apiVersion"), _text(configuration, "kind")
     if (api_version, kind) != (tracked.api_version, tracked.kind):
         shown = _spelled(api_version, kind)
         return ApplyProblem(400, "BadRequest", f"invalid object type: {shown}")
@@ -179,7 +178,15 @@ def _refusal(configuration: Object, tracked: Tracked) -> ApplyProblem | None:
     return None
 
 
+def _text(configuration: Object, name: str) -> str:
+    """What is no text is as good as not there."""
+    value = configuration.get(name)
+    return value if isinstance(value, str) else ""
+
+
 def _spelled(api_version: str, kind: str) -> str:
+    if api_version.count("/") > 1:
+        return "/, Kind="
     group, slash, version = api_version.rpartition("/")
     return f"{group}/{version if slash else api_version}, Kind={kind}"
 
