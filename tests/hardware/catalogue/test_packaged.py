@@ -9,12 +9,11 @@ from tests.hardware.catalogue.packaged import catalogue, slices_on
 
 from dryrack.cluster.catalogue import packaged_files
 from dryrack.hardware.catalogue import Cards, parse
-from dryrack.kinds.resource import ResourceSlice
 from dryrack.kinds.validation import validate
 
 TYPES = sorted(catalogue().instance_types)
 
-# Families that people test with, and the names of the types in them.
+# Families of machines that people test with.
 EXPECTED_TYPES = (
     *(r"p3\.\d+xlarge", r"p4d\.24xlarge", r"p5\.48xlarge", r"p5e\.48xlarge"),
     *(r"g4dn\..+", r"g5\..+", r"g6\..+", r"trn1\..+", r"inf2\..+", r"f1\..+"),
@@ -30,9 +29,7 @@ EXPECTED_MODELS = (
 
 def test_the_packaged_files_pass_every_trial() -> None:
     """They are not tried when they are read, so they are tried here."""
-    tried = parse(packaged_files())
-
-    assert tried == catalogue()
+    assert parse(packaged_files()) == catalogue()
 
 
 @pytest.mark.parametrize("pattern", EXPECTED_TYPES)
@@ -41,40 +38,35 @@ def test_every_family_of_machines_is_there(pattern: str) -> None:
     assert [name for name in TYPES if re.fullmatch(pattern, name)]
 
 
-def test_every_model_is_there_and_used_by_a_machine_or_on_its_own() -> None:
-    """The models that were asked for can be looked up."""
+def test_every_model_is_there() -> None:
+    """People find the cards that they have."""
     assert set(EXPECTED_MODELS) <= set(catalogue().models)
-    assert len(TYPES) > 40
 
 
 def test_every_entry_names_its_sources() -> None:
     """A number that nobody can check is of no use."""
-    entries = [*catalogue().models.values(), *catalogue().instance_types.values()]
+    sources = {name: each.sources for name, each in catalogue().models.items()}
+    sources |= {name: each.sources for name, each in catalogue().instance_types.items()}
 
-    assert [entry.name for entry in entries if not entry.sources] == []
+    assert [name for name, named in sources.items() if not named] == []
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_all_that_a_node_publishes_is_valid_for_the_api(name: str) -> None:
     """The API server takes every slice of every type, whole or partitioned."""
     machine = catalogue().instance_types[name]
-    slices = [
-        each
-        for cards in machine.cards
-        for each in slices_on(machine, cards, "ip-10-0-0-1.ec2.internal")
-    ]
+    slices = [each for cards in machine.cards for each in slices_on(machine, cards)]
 
-    assert {each.metadata.name: validate(each) for each in slices if validate(each)} == {}
-    assert all(isinstance(each, ResourceSlice) for each in slices)
+    assert {each.metadata.name: wrong for each in slices if (wrong := validate(each))} == {}
     assert slices
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_only_where_a_label_asks_for_it_are_cards_partitioned(name: str) -> None:
-    """Nobody is surprised by partitions: the driver has them off as well."""
+def test_cards_are_whole_unless_partitions_are_asked_for(name: str) -> None:
+    """Nobody is surprised by partitions: NVIDIA's driver has them off as well."""
     machine = catalogue().instance_types[name]
-    plain = [
-        device.name for each in slices_on(machine, Cards.WHOLE, "a") for device in each.spec.devices
+    devices = [
+        each.name for slice_ in slices_on(machine, Cards.WHOLE) for each in slice_.spec.devices
     ]
 
-    assert [device for device in plain if "-mig-" in device] == []
+    assert [device for device in devices if "-mig-" in device] == []

@@ -7,6 +7,7 @@ the entry that has it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ COUNT_MAX = 128
 _DEVICES_OF_A_SLICE = 64
 _COUNTERS_OF_A_SLICE = 8
 _SOME_NODE = "node"
+_WITHIN = re.compile(r"^spec\.(devices\[\d+\]\.)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +181,7 @@ def _refused(batch: Batch, spec: ResourceSliceSpec) -> Iterable[FieldProblem]:
 
 def _found(problem: FieldProblem) -> Found:
     """A model's problem by the path in the model: its fields are named as the device's are."""
-    path = [step for step in parse_path(problem.field) if step not in ("spec", "devices")]
-    inner = tuple(path[1:]) if path and isinstance(path[0], int) else tuple(path)
+    field = _WITHIN.sub("", problem.field)
     # The name of a device is made from what the model calls `device`.
-    located = ("device",) if inner[:1] == ("name",) else inner
-    return Found(located, f"{problem.field}: {problem.message}", problem.fix)
+    path = ("device",) if field == "name" else parse_path(field)
+    return Found(path, f"{field}: {problem.message}", problem.fix)

@@ -1,0 +1,177 @@
+"""Files of one's own: what they add, and what is said when they are wrong."""
+
+from __future__ import annotations
+
+import pytest
+from tests.hardware.catalogue.packaged import catalogue, slices_on
+
+from dryrack.hardware.catalogue import Cards, CatalogueError, parse
+
+HEADER = "apiVersion: dryrack.dev/v1alpha1\nkind: Catalogue\n"
+MODEL = """\
+models:
+- name: mine
+  vendor: Me
+  driver: gpu.example.com
+  device: gpu-{index}
+  attributes:
+    type: {string: gpu}
+    numaNode: {int: "{numa}"}
+  capacity:
+    memory: {value: 8Gi}
+"""
+MACHINE = """\
+instanceTypes:
+- names: [mine.large]
+  devices:
+  - model: mine
+    each:
+      numa: [0, 1]
+"""
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(CatalogueError) as caught:
+        parse({"mine.yaml": text.encode()}, catalogue())
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_machine_of_ones_own_is_added() -> None:
+    """All that is packaged stays, and the new type publishes its devices."""
+    added = parse({"mine.yaml": (HEADER + MODEL + MACHINE).encode()}, catalogue())
+    [slice_] = slices_on(added.instance_types["mine.large"], Cards.WHOLE)
+
+    assert set(added.instance_types) == {*catalogue().instance_types, "mine.large"}
+    assert [device.name for device in slice_.spec.devices] == ["gpu-0", "gpu-1"]
+    assert [device.attributes["numaNode"].int_value for device in slice_.spec.devices] == [0, 1]
+
+
+def test_a_machine_of_ones_own_may_have_packaged_models() -> None:
+    """A rack with cards that everybody knows needs no model."""
+    text = (
+        "instanceTypes:\n- {names: [rack], devices: [{model: t4, each: {pci: ['0000:01:00.0']}}]}\n"
+    )
+    added = parse({"mine.yaml": (HEADER + text).encode()}, catalogue())
+
+    assert added.instance_types["rack"].fittings[0].model is catalogue().models["t4"]
+
+
+def test_an_entry_of_ones_own_replaces_the_packaged_one() -> None:
+    """Whoever knows better about a machine need not wait for a release."""
+    text = MACHINE.replace("mine.large", "p5.48xlarge")
+    added = parse({"mine.yaml": (HEADER + MODEL + text).encode()}, catalogue())
+
+    assert added.instance_types["p5.48xlarge"].fittings[0].model.name == "mine"
+
+
+def change(old: str, new: str) -> str:
+    text = HEADER + MODEL + MACHINE
+    assert old in text
+    return text.replace(old, new)
+
+
+WRONG = {
+    "not YAML": ("models: [", "mine.yaml:2: while parsing a flow node"),
+    "another kind": (
+        "apiVersion: v1\nkind: ConfigMap\n",
+        "mine.yaml:2: expected apiVersion dryrack.dev/v1alpha1 and kind Catalogue, got 'v1' and",
+    ),
+    "an unknown field": (
+        change("  driver:", "  drivr:"),
+        "mine.yaml:6: models[0].drivr: no such field; did you mean 'driver'?",
+    ),
+    "a field of the wrong type": (
+        change("names: [mine.large]", "names: mine.large"),
+        "mine.yaml:14: instanceTypes[0].names: expected a list",
+    ),
+    "an unknown model": (
+        change("model: mine", "model: h200-140gb"),
+        "mine.yaml:16: instance type mine.large: no model 'h200-140gb'; did you mean 'h200-141gb'?",
+    ),
+    "an unknown family": (
+        change("  vendor: Me", "  family: nvidia"),
+        "mine.yaml:5: model 'mine': no family 'nvidia' in these files",
+    ),
+    "a model without a device": (
+        change("  device: gpu-{index}\n", ""),
+        "mine.yaml:4: model 'mine': has no device; say how its devices are named",
+    ),
+    "an attribute of no type": (
+        change("{string: gpu}", "{strng: gpu}"),
+        "mine.yaml:9: model 'mine': attributes.type.strng: no such field",
+    ),
+    "an attribute that is too long": (
+        change("{string: gpu}", "{string: " + "x" * 65 + "}"),
+        "mine.yaml:9: model 'mine': attributes[type].string: Too long",
+    ),
+    "a driver that the API forbids": (
+        change("gpu.example.com", "example.com/gpu"),
+        "mine.yaml:6: model 'mine': driver: Invalid value",
+    ),
+    "a bad quantity": (
+        change("8Gi", "8GiB"),
+        "mine.yaml:12: model 'mine': capacity.memory.value: expected a quantity",
+    ),
+    "a placeholder that nobody fills": (
+        change("    each:\n      numa: [0, 1]\n", "    count: 2\n"),
+        "instance type mine.large: model 'mine' needs numa, one for each device",
+    ),
+    "a value that no placeholder takes": (
+        change("numa: [0, 1]", "numa: [0, 1]\n      pci: ['0000:01:00.0', '0000:02:00.0']"),
+        "mine.yaml:19: instance type mine.large: model 'mine' has no placeholder {pci}",
+    ),
+    "a value of the wrong type": (
+        change("[0, 1]", "[0, one]"),
+        "instance type 'mine.large': attributes.numaNode.int: expected",
+    ),
+    "fewer values than devices": (
+        change("    each:", "    count: 3\n    each:"),
+        "mine.yaml:19: instance type mine.large: 2 values of numa for 3 devices",
+    ),
+    "a name twice": (
+        change("names: [mine.large]", "names: [mine.large, mine.large]"),
+        "mine.yaml:14: 'mine.large' is there twice; take one of them away",
+    ),
+    "two devices of one name": (
+        change("device: gpu-{index}", "device: gpu"),
+        "mine.yaml:15: instance type 'mine.large': 2 devices of gpu.example.com named gpu",
+    ),
+    "a name that no label can have": (
+        change("mine.large", "mine/large"),
+        "mine.yaml:14: instance type 'mine/large': ",
+    ),
+    "a profile without places": (
+        change(
+            "  capacity:\n",
+            "  mig: {wholeDevice: kept, profiles: [{name: 1g, slices: 1}]}\n  capacity:\n",
+        ),
+        "mine.yaml:11: model 'mine': a profile needs a name, starts, slices and capacity",
+    ),
+    "cards neither kept nor hidden": (
+        change("  capacity:\n", "  mig: {wholeDevice: maybe}\n  capacity:\n"),
+        "mine.yaml:11: model 'mine': mig.wholeDevice: expected kept or hidden, got 'maybe'",
+    ),
+    "a bad address": (
+        HEADER + "instanceTypes:\n- {names: [rack], devices: [{model: t4, each: {pci: [1F]}}]}\n",
+        "mine.yaml:4: instance type rack: '1F' is no PCI address such as 0000:1f:00.0",
+    ),
+    "too many devices": (
+        HEADER + "instanceTypes:\n- {names: [rack], devices: [{model: trainium, count: 1000}]}\n",
+        "mine.yaml:4: instance type rack: 1000 devices; expected 1 to 128",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_said_with_file_and_line(wrong: str) -> None:
+    """One sentence tells where, what and, where it is known, the fix."""
+    text, expected = WRONG[wrong]
+
+    assert [said for said in problems(text) if expected in said], problems(text)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    """Nobody mends a file one mistake at a time."""
+    text = change("model: mine", "model: other").replace("{string: gpu}", "{strng: gpu}")
+
+    assert len(problems(text)) == 2
