@@ -22,7 +22,11 @@ BYTES_MAX = 128 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with a file, for a person."""
+    """
+    Something wrong with a file, for a person.
+
+    Of what was not read from a file no line is known: it is 0 then.
+    """
 
     file: str
     line: int
@@ -31,7 +35,8 @@ class Problem:
     fix: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.file}:{self.line}: {self.message}"
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        text = f"{where}: {self.message}"
         return f"{text}; {self.fix}" if self.fix else text
 
 

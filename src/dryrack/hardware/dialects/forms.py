@@ -17,7 +17,6 @@ from dryrack.hardware import names
 from dryrack.hardware.dialects.fields import Given, entries, fields, folded, quoting
 from dryrack.hardware.dialects.report import Topic
 from dryrack.kinds import scalars, shape
-from dryrack.kinds.meta import Model
 from dryrack.kinds.resource import Device, DeviceAttribute, DeviceCapacity
 from dryrack.kinds.shape import Fields, described
 from dryrack.kinds.validation.names import IDENTIFIER_BYTES_MAX, qualified_name
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dryrack.hardware.dialects.report import Report
+    from dryrack.kinds.meta import Model
 
 # A node has dozens of devices, seldom hundreds; what is more than this is a slip of the pen.
 COUNT_MAX = 10_000
@@ -90,11 +90,12 @@ def _count(given: Given | None, document: Mapping[str, Any], report: Report) -> 
         fix = f"write a number from 1 to {COUNT_MAX}"
         report.refuse(given.path, f"{count} is not a possible number of devices", fix)
         return None
-    name = document.get("name", "")
+    first, last = (f"{document.get('name', '')}-{number}" for number in (0, count - 1))
+    made = f"the devices {first} to {last}" if count > 1 else f"the device {first}"
     report.remark(
         Topic.SPELLING,
         given.path,
-        f"the API has no count: this makes the devices {name}-0 to {name}-{count - 1}",
+        f"the API has no count: this makes {made}",
         "write the devices out, if others than this publisher are to read it",
     )
     return count

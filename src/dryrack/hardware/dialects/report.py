@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.shape import Path
 
 # Whoever made more mistakes than this made one of them many times.
-REMARKS_MAX = 200
+SHOWN_MAX = 200
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -52,6 +52,12 @@ class Remark:
     path: Path
     what: str
     fix: str
+    place: Place | None = None
+    """Where it is, if that is known already and not by the path."""
+
+    @property
+    def is_refusal(self) -> bool:
+        return self.topic is Topic.REFUSAL
 
     @property
     def message(self) -> str:
@@ -62,7 +68,7 @@ class Remark:
 
 @dataclass(slots=True)
 class Report:
-    """Collects remarks; only the first of many are kept."""
+    """Collects remarks."""
 
     remarks: list[Remark] = field(default_factory=list)
     refused: int = 0
@@ -70,8 +76,12 @@ class Report:
     def refuse(self, path: Path, what: str, fix: str = "") -> None:
         """This cannot be used."""
         self.refused += 1
-        if self.refused <= REMARKS_MAX:
-            self.remarks.append(Remark(Topic.REFUSAL, path, what, fix))
+        self.remarks.append(Remark(Topic.REFUSAL, path, what, fix))
+
+    def fault(self, place: Place, what: str, fix: str) -> None:
+        """The text is no document at all."""
+        self.refused += 1
+        self.remarks.append(Remark(Topic.REFUSAL, (), what, fix, place))
 
     def remark(self, topic: Topic, path: Path, what: str, fix: str) -> None:
         """This was understood, though it is not what the API has."""
@@ -92,32 +102,43 @@ class Reading:
     warnings: tuple[Problem, ...] = ()
 
 
-def finished(
-    report: Report,
-    file: str,
-    locate: Callable[[Path], Place],
-    *,
-    assignments: tuple[Assignment, ...] = (),
-    overlay: Overlay | None = None,
-) -> Reading:
-    """The reading, with the place of every remark."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The same while it is still known what each remark is about."""
 
-    def placed(remark: Remark) -> Problem:
-        line, column = locate(remark.path)
-        return Problem(file, line, column, remark.message, remark.fix)
+    file: str
+    report: Report
+    locate: Callable[[Path], Place]
+    assignments: tuple[Assignment, ...] = ()
+    overlay: Overlay | None = None
+    within: Path = ()
+    """Where in its document the paths of the remarks begin."""
 
-    problems = [placed(each) for each in report.remarks if each.topic is Topic.REFUSAL]
-    if report.refused > len(problems):
-        more = report.refused - len(problems)
-        problems.append(Problem(file, problems[-1].line, 1, f"and {more} more problems"))
-    warnings = [placed(each) for each in report.remarks if each.topic is not Topic.REFUSAL]
-    said = Reading(problems=_ordered(problems), warnings=_ordered(warnings))
-    return said if problems else replace(said, assignments=assignments, overlay=overlay)
+    def place(self, remark: Remark) -> Place:
+        return remark.place or self.locate(remark.path)
+
+    def reading(self) -> Reading:
+        refusals = [each for each in self.report.remarks if each.is_refusal]
+        others = [each for each in self.report.remarks if not each.is_refusal]
+        problems, warnings = self._told(refusals, "problems"), self._told(others, "warnings")
+        if problems:
+            return Reading(problems=problems, warnings=warnings)
+        return Reading(self.assignments, self.overlay, problems, warnings)
+
+    def _told(self, remarks: list[Remark], what: str) -> tuple[Problem, ...]:
+        """The remarks in the order of their lines; of too many, the first."""
+        found = sorted({self._problem(each): None for each in remarks}, key=_place)
+        shown, more = found[:SHOWN_MAX], len(found) - SHOWN_MAX
+        if more > 0:
+            shown.append(replace(found[SHOWN_MAX], message=f"and {more} more {what}", fix=""))
+        return tuple(shown)
+
+    def _problem(self, remark: Remark) -> Problem:
+        return Problem(self.file, *self.place(remark), remark.message, remark.fix)
 
 
-def _ordered(problems: list[Problem]) -> tuple[Problem, ...]:
-    unique = dict.fromkeys(problems)
-    return tuple(sorted(unique, key=lambda each: (each.line, each.column)))
+def _place(problem: Problem) -> tuple[int, int]:
+    return problem.line, problem.column
 
 
 def rendered(path: Path) -> str:

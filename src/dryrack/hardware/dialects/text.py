@@ -8,32 +8,38 @@ ConfigMap is not parsed at all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dryrack.kinds.places import Place
 from dryrack.kinds.yaml_text import Fault, Parsed, documents
-
-if TYPE_CHECKING:
-    from dryrack.kinds.places import Places
-    from dryrack.kinds.shape import Path
 
 # The API server refuses a ConfigMap with more data than this.
 BYTES_MAX = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A YAML text inside a document, and where in the file its lines are."""
+class Block:
+    """A text inside a file, and where in the file its lines are."""
 
-    tree: Places
-    path: Path
-    key_line: int
-    is_block: bool
+    key: Place
+    indent: int | None
+    """None if the text is not written in lines of its own: then its key has to do."""
 
-    def line(self, path: Path) -> int:
-        """The line of the file; of a text that is not written in lines, that of its key."""
-        inner = self.tree.locate(path[len(self.path) :]).line
-        return self.key_line + inner if self.is_block else self.key_line
+    def place(self, inner: Place) -> Place:
+        """The place in the file of a place in the text."""
+        if self.indent is None:
+            return self.key
+        return Place(self.key.line + inner.line, inner.column + self.indent)
+
+
+def block(key: Place, text: str, content: str) -> Block:
+    """The text that stands under the key in the content of a file."""
+    # A block has the text's lines as they are; the line after the key tells it from others.
+    lines = content.split("\n", key.line + 1)
+    below = lines[key.line] if key.line < len(lines) else ""
+    first = text.split("\n", 1)[0]
+    is_block = below.strip() == first.strip()
+    return Block(key, len(below) - len(below.lstrip()) if is_block else None)
 
 
 @dataclass(frozen=True, slots=True)
