@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.strategies.checks import selector_problems
 from dryrack.apiserver.strategies.edits import each, filled, within
 from dryrack.apiserver.strategies.whole import WholeStrategy
 from dryrack.kinds.validation.meta import Naming
@@ -49,9 +50,12 @@ class RoleStrategy(WholeStrategy):
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         return [
-            problem
-            for position, rule in enumerate(obj.get("rules") or ())
-            for problem in self._rule(f"rules[{position}]", rule)
+            *(
+                problem
+                for position, rule in enumerate(obj.get("rules") or ())
+                for problem in self._rule(f"rules[{position}]", rule)
+            ),
+            *_aggregation(obj.get("aggregationRule")),
         ]
 
     def _rule(self, at: str, rule: Raw) -> Iterator[FieldProblem]:
@@ -67,6 +71,17 @@ class RoleStrategy(WholeStrategy):
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             detail = "rules cannot apply to both regular resources and non-resource URLs"
             yield invalid(f"{at}.nonResourceURLs", urls, detail)
+
+
+def _aggregation(rule: Raw | None) -> Iterator[FieldProblem]:
+    if rule is None:
+        return
+    at, selectors = "aggregationRule.clusterRoleSelectors", rule.get("clusterRoleSelectors") or ()
+    if not selectors:
+        detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        yield required(at, detail)
+    for position, selector in enumerate(selectors):
+        yield from selector_problems(f"{at}[{position}]", selector)
 
 
 def _of_resources(at: str, rule: Raw) -> Iterator[FieldProblem]:

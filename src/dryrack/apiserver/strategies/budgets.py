@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import one_of, selector_problems
-from dryrack.apiserver.strategies.counts import count_or_percentage
+from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage
 from dryrack.apiserver.strategies.whole import WholeStrategy
 from dryrack.kinds.validation.problems import invalid
 
@@ -41,6 +41,7 @@ def _spec(spec: Raw) -> Iterator[FieldProblem]:
         yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
     for key in bounds:
         yield from count_or_percentage(f"spec.{key}", spec[key])
+        yield from at_most_all(f"spec.{key}", spec[key])
     yield from selector_problems("spec.selector", spec.get("selector"))
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None:

@@ -52,6 +52,15 @@ _TITLES = {
 _SILENT = {Reason.REQUIRED, Reason.FORBIDDEN, Reason.TOO_LONG, Reason.INTERNAL}
 
 
+class _Omitted(Enum):
+    """A value that the server does not repeat, where it repeats all others."""
+
+    OMITTED = "omitted"
+
+
+OMITTED = _Omitted.OMITTED
+
+
 class Token(str):
     """A text whose Go type is not plain `string`; the server shows it as JSON."""
 
@@ -72,7 +81,8 @@ class FieldProblem:
     def message(self) -> str:
         """The message of the server's cause; `field` is not part of it."""
         title = _TITLES[self.reason]
-        shown = title if self.reason in _SILENT else f"{title}: {shown_value(self.value)}"
+        is_silent = self.reason in _SILENT or self.value is OMITTED
+        shown = title if is_silent else f"{title}: {shown_value(self.value)}"
         return f"{shown}: {self.detail}" if self.detail else shown
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.strategies.volume_claims import claim_problems
 from dryrack.kinds.validation.names import checked, label
 from dryrack.kinds.validation.problems import (
     duplicate,
@@ -88,6 +89,8 @@ def _source(at: str, kind: str, given: Raw) -> Iterator[FieldProblem]:
             yield from _item(f"{at}.items[{position}]", item)
     if kind == "hostPath":
         yield from _host_path(at, given)
+    if kind == "ephemeral":
+        yield from _ephemeral(f"{at}.volumeClaimTemplate", given.get("volumeClaimTemplate"))
     if kind == "projected":
         for position, source in enumerate(given.get("sources") or ()):
             yield from _projected(f"{at}.sources[{position}]", source)
@@ -98,6 +101,13 @@ def _host_path(at: str, given: Raw) -> Iterator[FieldProblem]:
         yield invalid(f"{at}.path", given["path"], "must not contain '..'")
     if given.get("type") not in (None, *_PATH_TYPES):
         yield not_supported(f"{at}.type", given["type"], _PATH_TYPES)
+
+
+def _ephemeral(at: str, template: Raw | None) -> Iterator[FieldProblem]:
+    if template is None:
+        yield required(at)
+    else:
+        yield from claim_problems(f"{at}.spec", template.get("spec") or {})
 
 
 def _projected(at: str, source: Raw) -> Iterator[FieldProblem]:

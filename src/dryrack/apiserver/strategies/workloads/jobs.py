@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import INT32_MAX, non_negative, selector_problems
 from dryrack.apiserver.strategies.edits import filled, with_value
+from dryrack.apiserver.strategies.workloads import job_policies
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
 from dryrack.apiserver.strategies.workloads.templates import (
     TEMPLATE,
@@ -42,6 +43,8 @@ _CHOICES = ("completionMode", "podReplacementPolicy")
 _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _MODES = ("NonIndexed", "Indexed")
 _PARALLELISM_MAX = 100_000
+_FAILED_MAX = 100_000
+_MANY, _OF_MANY_MAX = 100_000, 10_000
 _BACKOFF_LIMIT = 6
 
 
@@ -54,9 +57,9 @@ class JobStrategy(WorkloadStrategy):
     field_refusal = 'field label "{label}" not supported for Job'
 
     def defaults(self, spec: Raw) -> Raw:
-        made = spec
+        made = job_policies.completed(spec)
         if spec.get("completions") is None and spec.get("parallelism") is None:
-            made = {**spec, "completions": 1}
+            made = {**made, "completions": 1}
         backoff = _BACKOFF_LIMIT if spec.get("backoffLimitPerIndex") is None else INT32_MAX
         replacement = "TerminatingOrFailed" if not spec.get("podFailurePolicy") else "Failed"
         # An empty choice is a bad one, not none.
@@ -93,6 +96,8 @@ class JobStrategy(WorkloadStrategy):
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from _numbers(spec)
+        yield from job_policies.failure_problems(spec)
+        yield from job_policies.success_problems(spec)
         policies = ("Failed",) if spec.get("podFailurePolicy") else _REPLACEMENTS
         policy = spec.get("podReplacementPolicy") or ""
         if policy not in policies:
@@ -197,10 +202,31 @@ def _indexed(spec: Raw) -> Iterator[FieldProblem]:
     if failed is not None and completions is not None and failed > completions:
         detail = "must be less than or equal to completions"
         yield invalid("spec.maxFailedIndexes", failed, detail)
+    if failed is not None and failed > _FAILED_MAX:
+        yield invalid(
+            "spec.maxFailedIndexes", failed, f"must be less than or equal to {_FAILED_MAX}"
+        )
+    if (completions or 0) > _MANY and spec.get("backoffLimitPerIndex") is not None:
+        yield from _of_many(spec)
+
+
+def _of_many(spec: Raw) -> Iterator[FieldProblem]:
+    """What keeps the lists of indexes in a status short."""
+    if spec.get("maxFailedIndexes") is None:
+        detail = f"must be specified when completions is above {_MANY}"
+        yield required("spec.maxFailedIndexes", detail)
+    for key in ("parallelism", "maxFailedIndexes"):
+        value = spec.get(key)
+        if value is not None and value > _OF_MANY_MAX:
+            detail = (
+                f"must be less than or equal to {_OF_MANY_MAX} when completions are above {_MANY} "
+                "and used with backoff limit per index"
+            )
+            yield invalid(f"spec.{key}", value, detail)
 
 
 def _not_indexed(spec: Raw) -> Iterator[FieldProblem]:
-    for key in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
+    for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
         if spec.get(key) is not None:
             yield invalid(f"spec.{key}", spec[key], "requires indexed completion mode")
 

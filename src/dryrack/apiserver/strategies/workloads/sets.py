@@ -8,6 +8,7 @@ from dryrack.apiserver.strategies.checks import non_negative, one_of, selector_p
 from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage, is_nothing
 from dryrack.apiserver.strategies.edits import each, filled, with_value
 from dryrack.apiserver.strategies.namespaces import LABEL
+from dryrack.apiserver.strategies.volume_claims import claim_problems
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy
 from dryrack.apiserver.strategies.workloads.templates import (
     endless,
@@ -74,6 +75,9 @@ class StatefulSetStrategy(WorkloadStrategy):
         for key in ("whenDeleted", "whenScaled"):
             at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
             yield from one_of(at, retention.get(key) or "", ("Retain", "Delete"))
+        for position, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            at = f"spec.volumeClaimTemplates[{position}].spec"
+            yield from claim_problems(at, claim.get("spec") or {})
         for key in ("replicas", "minReadySeconds"):
             yield from non_negative(f"spec.{key}", spec.get(key))
         start = (spec.get("ordinals") or {}).get("start")
