@@ -202,6 +202,19 @@ def test_a_mix_is_allocated_exactly_if_there_are_places_for_it(model: str) -> No
 
 
 @pytest.mark.parametrize("model", PROFILES)
+def test_every_profile_is_on_offer_at_its_places_and_nowhere_else(model: str) -> None:
+    """Also where another place would change nothing about which mixes fit."""
+    numbers = dict(zip(KINDS, (19, 20, 15, 14, 9, 5, 0), strict=True))
+    names = {
+        f"gpu-0-mig-{profile.replace('.', '').replace('+', '-')}-{numbers[kind]}-{start}"
+        for kind, profile in zip(KINDS, PROFILES[model], strict=True)
+        for start in STARTS[kind]
+    }
+
+    assert set(devices(model)) - {"gpu-0"} == names
+
+
+@pytest.mark.parametrize("model", PROFILES)
 def test_seven_claims_one_after_the_other_fill_a_card(model: str) -> None:
     """What earlier claims have is gone for later ones, and an eighth gets nothing."""
     state, answers = AllocatedState(), allocator(one_card(model))
