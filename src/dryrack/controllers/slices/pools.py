@@ -64,7 +64,7 @@ def plan(wanted: Sequence[Raw], observed: Sequence[Raw]) -> Plan:
     there = {name_of(each): each for each in observed}
     names = {name_of(each) for each in wanted}
     obsolete = [each for each in observed if name_of(each) not in names]
-    pairs = [(each, there.get(name_of(each))) for each in _timed(wanted, observed)]
+    pairs = [(each, there.get(name_of(each))) for each in with_known_times(wanted, observed)]
     newest = max(map(_generation, observed), default=0)
     kept = [(_at(new, newest), old) for new, old in pairs if old is not None]
     if len(kept) == len(pairs) and _is_one_write(kept, obsolete, newest):
@@ -156,7 +156,7 @@ def _owners(slice_: Raw) -> list[tuple[str, ...]]:
 _Mark = tuple[str, str, str, str]
 
 
-def _timed(wanted: Sequence[Raw], observed: Sequence[Raw]) -> Sequence[Raw]:
+def with_known_times(wanted: Sequence[Raw], observed: Sequence[Raw]) -> Sequence[Raw]:
     """The wanted ones with the times of taints that are there already and nobody has set."""
     if not any("timeAdded" not in taint for new in wanted for taint in _taints(new["spec"])):
         return wanted

@@ -1,0 +1,64 @@
+"""
+Which nodes have devices published for them.
+
+Without a selector it is the nodes that carry Karpenter's annotation, and no others: labels that
+look like KWOK's do not count. A node with a kubelet of its own is left alone, even if a selector
+means it: its pods would wait for devices that no driver there can prepare.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dryrack.controllers.objects import annotations_of, labels_of, status_of
+from dryrack.controllers.pods.virtual import KWOK_NODE, is_virtual
+from dryrack.kinds.core import Node
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.selectors import parse_node_selector
+
+if TYPE_CHECKING:
+    from dryrack.controllers.slices.options import PublishOptions
+
+Raw = dict[str, Any]
+
+# What a kubelet says of itself; KWOK says "kwok-v0.7.0", or "fake".
+_KUBELET_VERSION = re.compile(r"v[0-9]+\.")
+
+
+def is_kwok_node(node: Raw) -> bool:
+    """Whether a node is marked as Karpenter marks those of its KWOK provider."""
+    return KWOK_NODE in annotations_of(node)
+
+
+def has_kubelet(node: Raw) -> bool:
+    """Whether a machine stands behind a node, by what it tells about itself."""
+    told = status_of(node).get("nodeInfo") or {}
+    return not is_virtual(node) and bool(_KUBELET_VERSION.match(told.get("kubeletVersion") or ""))
+
+
+def typed(node: Raw) -> Node:
+    """As much of a node as selectors look at."""
+    return Node(metadata=ObjectMeta(name=node["metadata"]["name"], labels=labels_of(node)))
+
+
+class Audience:
+    """Tells the nodes that are published for from the others."""
+
+    def __init__(self, options: PublishOptions) -> None:
+        self._selected = parse_node_selector(options.nodes) if options.nodes else None
+        self._real_nodes = options.real_nodes
+
+    def has(self, node: Raw) -> bool:
+        if has_kubelet(node) and not self._real_nodes:
+            return False
+        if self._selected is not None:
+            return self._selected.matches(typed(node))
+        return is_kwok_node(node) or self._real_nodes
+
+
+def telling(node: Raw | None) -> tuple[object, ...]:
+    """All about a node that decides which devices it has; its reports on itself do not."""
+    if node is None:
+        return ()
+    return node["metadata"].get("uid"), labels_of(node), is_kwok_node(node), has_kubelet(node)

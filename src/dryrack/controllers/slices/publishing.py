@@ -1,0 +1,291 @@
+"""
+Keeps the slices of all nodes as the inventory wants them.
+
+Every node is a key of its own, and the pools of the whole cluster are one more: what goes wrong
+with one touches no other. A change of a node, a slice or the inventory is looked at when it is
+heard of; every now and then everything is looked at, in case something was not heard of. Looking
+again at what is known to be right costs next to nothing.
+
+Nothing is deleted on partial knowledge: not before the shelf is filled and both caches are whole,
+and not because a node is missing in a cache, before the server says that it is gone. A slice is
+ours if its label says so, whoever made it; no other is ever touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.endpoints import NODES, SLICES
+from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
+from dryrack.client.timekeeping import sleep
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import labels_of, spec_of
+from dryrack.controllers.slices import reporting
+from dryrack.controllers.slices.audience import Audience, telling
+from dryrack.controllers.slices.callers import Callers
+from dryrack.controllers.slices.dropped import Dropped
+from dryrack.controllers.slices.turns import Turns
+from dryrack.controllers.slices.wanting import NOTHING as NOTHING_WANTED
+from dryrack.controllers.slices.wanting import Wanting
+from dryrack.controllers.writes import NOTHING, Create, Plan, Update, Write
+from dryrack.hardware.inventory import SourceKind
+from dryrack.hardware.slicing import MANAGED_BY, MANAGER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from dryrack.controllers.slices.ledger import Ledger
+    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices.pools import PoolId
+    from dryrack.controllers.slices.shelf import Shelf
+    from dryrack.controllers.slices.wanting import Wanted
+    from dryrack.controllers.writes import Report, Surroundings
+
+Raw = dict[str, Any]
+Seen = tuple[object, ...]
+
+NAME = "resourceslice"
+# The key of the pools of the whole cluster; no node is called so.
+SHARED = ""
+# Writes wait for answers most of their time, and a fleet comes up all at once.
+WORKERS = 16
+
+_logger = logging.getLogger(__name__)
+
+
+def is_ours(slice_: Raw) -> bool:
+    return labels_of(slice_).get(MANAGED_BY) == MANAGER
+
+
+def key_of(slice_: Raw) -> str:
+    """Whose key looks after a slice."""
+    return str(spec_of(slice_).get("nodeName") or SHARED)
+
+
+def _keys(slice_: Raw) -> Iterable[str]:
+    return (key_of(slice_),) if is_ours(slice_) else ()
+
+
+class Publishing:
+    """See the module's docstring."""
+
+    def __init__(
+        self, around: Surroundings, options: PublishOptions, *, shelf: Shelf, ledger: Ledger
+    ) -> None:
+        self._client = around.client
+        self._clock = around.clock
+        self._resync_seconds = options.resync_seconds
+        self._audience = Audience(options)
+        self._shelf = shelf
+        self._ledger = ledger
+        self._wanting: Wanting | None = None
+        self._callers = Callers()
+        self._dropped = Dropped()
+        self._turns = Turns()
+        self._settled: dict[str, Seen] = {}
+        self._open: set[str] = set()
+        self._failing: dict[str, str] = {}
+        self._reports: dict[str, Report] = {}
+        self._tally: Counter[str] = Counter()
+        self._nodes = around.informers.of(NODES)
+        self._slices = around.informers.of(SLICES)
+        self._by_key = self._slices.index("slices of ours by node", _keys)
+        reads = (self._nodes, self._slices)
+        self._loop: Loop[str] = Loop(
+            around, NAME, self._decide, reads=reads, workers=WORKERS, witness=self
+        )
+        self._nodes.listen(self._on_node)
+        self._slices.listen(self._on_slice)
+        shelf.listen(self._on_inventory)
+        ledger.settles_when(lambda: self.is_idle)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was heard of has been seen to, and with success."""
+        return self._wanting is not None and not self._open and not len(self._loop.queue)
+
+    @property
+    def failing(self) -> Mapping[str, str]:
+        """The nodes that could not be brought to what is wanted, and why; "" for shared pools."""
+        return self._failing
+
+    def unsettled(self) -> tuple[str, ...]:
+        """The nodes of which it is not certain that all is as wanted; "" for shared pools."""
+        return tuple(key for key in self._all_keys() if self._settled.get(key) != self._seen(key))
+
+    async def run(self) -> None:
+        await self._shelf.filled.wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._loop.run(), name="slices loop")
+            group.create_task(self._resync(), name="slices resync")
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
+        if telling(old) == telling(new):
+            return
+        node = new if new is not None else old
+        assert node is not None, "an informer tells of something"
+        name = node["metadata"]["name"]
+        self._call(name, new)
+        self._loop.queue.add(name)
+
+    def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
+        for each in (old, new):
+            if each is not None and is_ours(each):
+                self._loop.queue.add(key_of(each))
+        if new is None and old is not None:
+            self._dropped.forget(old["metadata"]["name"])
+
+    def _on_inventory(self) -> None:
+        inventory = self._shelf.inventory
+        assert inventory is not None, "told when it is there"
+        self._wanting = Wanting(inventory)
+        self._callers = Callers()
+        for node in self._nodes.objects.values() if self._wanting.has_shared else ():
+            self._call(node["metadata"]["name"], node)
+        for key in self._all_keys():
+            self._loop.queue.add(key)
+
+    def _call(self, name: str, node: Raw | None) -> None:
+        """Takes down what a node calls for of the whole cluster's."""
+        if self._wanting is None or not self._wanting.has_shared:
+            return
+        is_heard = node is not None and self._audience.has(node)
+        called = self._wanting.called_by(node) if node is not None and is_heard else ()
+        if self._callers.replace(name, called):
+            self._loop.queue.add(SHARED)
+
+    def _all_keys(self) -> list[str]:
+        nodes = {name.name for name in self._nodes.objects}
+        owners = {key_of(each) for each in self._slices.objects.values() if is_ours(each)}
+        return sorted({SHARED} | nodes | owners)
+
+    def _seen(self, key: str) -> Seen:
+        """All that a decision is made from: the same things, the same decision."""
+        node = self._nodes.get("", key)
+        called = self._callers.called if key == SHARED else ()
+        return self._wanting, called, telling(node), *self._by_key.get(key)
+
+    async def _decide(self, key: str) -> Plan:
+        seen = self._seen(key)
+        if self._settled.get(key) == seen:
+            return self._with_report(key, ())
+        observed = self._by_key.get(key)
+        found = self._shared(observed) if key == SHARED else await self._on(key, observed)
+        if found is None:
+            return NOTHING
+        wanted, plans = found
+        if not plans:
+            self._settle(key, seen, wanted)
+            return self._with_report(key, ())
+        self._settled.pop(key, None)
+        self._open.add(key)
+        plans = self._turns.ordered(key, plans)
+        writes = [write for plan in plans.values() for write in plan.writes]
+        return self._with_report(key, [*writes, *self._told(key, plans, wanted)])
+
+    def _shared(self, observed: Sequence[Raw]) -> tuple[Wanted, Mapping[PoolId, Plan]]:
+        assert self._wanting is not None, "keys are decided when the shelf is filled"
+        wanted = self._wanting.shared(sorted(self._callers.called))
+        wanted = self._dropped.adapted(wanted)
+        return wanted, self._wanting.plans_shared(wanted, observed)
+
+    async def _on(
+        self, name: str, observed: Sequence[Raw]
+    ) -> tuple[Wanted, Mapping[PoolId, Plan]] | None:
+        """What is wanted on a node, and what that takes; None if nobody knows about it now."""
+        assert self._wanting is not None, "keys are decided when the shelf is filled"
+        node = self._nodes.get("", name)
+        if node is None:
+            if observed and await self._exists(name):
+                return None
+            return NOTHING_WANTED, self._wanting.plans_without_node(observed)
+        if not self._audience.has(node):
+            return NOTHING_WANTED, self._wanting.plans_on_node(NOTHING_WANTED, observed)
+        wanted = self._dropped.adapted(self._wanting.on(node))
+        return wanted, self._wanting.plans_on_node(wanted, observed)
+
+    async def _exists(self, name: str) -> bool:
+        try:
+            await self._client.get(NODES, name)
+        except NotFoundError:
+            return False
+        return True
+
+    def _settle(self, key: str, seen: Seen, wanted: Wanted) -> None:
+        self._turns.forget(key)
+        self._open.discard(key)
+        self._failing.pop(key, None)
+        self._ledger.enter(key, wanted.row)
+        if key != SHARED and self._nodes.get("", key) is None:
+            self._settled.pop(key, None)
+        else:
+            self._settled[key] = seen
+
+    def _with_report(self, key: str, writes: Sequence[Write]) -> Plan:
+        """What is to be told comes first: the writes may fail again."""
+        report = self._reports.pop(key, None)
+        return Plan((report, *writes)) if report is not None else Plan(tuple(writes))
+
+    def _told(self, key: str, plans: Mapping[PoolId, Plan], wanted: Wanted) -> Iterable[Report]:
+        node = self._nodes.get("", key)
+        text = reporting.change_text(plans, wanted.pools)
+        return () if node is None else (reporting.change_report(node, text),)
+
+    def done(self, key: str, plan: Plan, stored: Sequence[Raw | None]) -> None:
+        """Looks at what the server has made of what was sent."""
+        self._failing.pop(key, None)
+        if not plan.writes:
+            return
+        counts = Counter(type(write).__name__.lower() for write in plan.writes)
+        self._tally.update(counts)
+        _logger.info("slices written", extra={"node": key, **counts})
+        sent = zip(plan.writes, stored, strict=True)
+        dropped = [
+            obj["metadata"]["name"]
+            for write, obj in sent
+            if isinstance(write, Create | Update)
+            and obj is not None
+            and self._dropped.learn(write.object, obj)
+        ]
+        if dropped:
+            _logger.warning("fields dropped by the server", extra={"slices": dropped})
+            self._tell(key, lambda node: reporting.drop_report(node, dropped))
+            self._loop.queue.add(key)
+
+    def failed(self, key: str, error: Exception) -> None:
+        """Remembers it, and tells people of what does not get better by itself."""
+        text = str(error)
+        is_new = self._failing.get(key) != text
+        self._failing[key] = text
+        self._turns.failed(key)
+        lasts = isinstance(error, ApiError) and 400 <= error.code < 500
+        passes = isinstance(error, ConflictError | TooManyRequestsError | NotFoundError)
+        if is_new and lasts and not passes:
+            self._tell(key, lambda node: reporting.refusal_report(node, text))
+
+    def _tell(self, key: str, report: Callable[[Raw], Report]) -> None:
+        """Has it told with the next plan for a node."""
+        node = self._nodes.get("", key)
+        if node is not None:
+            self._reports[key] = report(node)
+
+    async def _resync(self) -> None:
+        """The safety net: whatever is not known to be right is looked at."""
+        while True:
+            await sleep(self._clock, self._resync_seconds)
+            for key in self.unsettled():
+                self._loop.queue.add(key)
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        """One line about all that was done, if anything was."""
+        if not self._tally and not self._failing:
+            return
+        slices = sum(map(self._ledger.slices_of, SourceKind))
+        totals = {"nodes": self._ledger.nodes, "slices": slices}
+        extra = totals | {"failing": len(self._failing), **self._tally}
+        _logger.info("slices kept", extra=extra)
+        self._tally.clear()
