@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.hardware.catalogue.entries import HIDDEN, KEPT
 from dryrack.hardware.catalogue.identity import devices_on
 from dryrack.hardware.catalogue.selection import Cards
-from dryrack.hardware.catalogue.templates import GIVEN, PCI_ADDRESS, sample, variables
+from dryrack.hardware.catalogue.templates import GIVEN, PCI_ADDRESS
 from dryrack.kinds.decode import DecodeError, unknown_fields
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.places import parse_path
@@ -57,7 +57,7 @@ def model_problems(model: Model, written: ModelEntry) -> Iterator[Found]:
         return
     mig = list(_mig_problems(written.mig)) if written.mig is not None else []
     yield from mig
-    slot = sample(_variables(model))
+    slot = model.sample_slot()
     unreadable = list(_unreadable(model, slot))
     yield from unreadable
     if mig or unreadable:
@@ -75,7 +75,7 @@ def fitting_problems(model: Model, written: FittingEntry) -> Iterator[Found]:
     for name, values in written.each.items():
         if isinstance(values, list) and len(values) != count:
             yield Found(("each", name), f"{len(values)} values of {name} for {count} devices")
-    known = _variables(model)
+    known = model.variables()
     for name in sorted(set(written.each) - {*known, *GIVEN}):
         yield Found(("each", name), f"model {model.name!r} has no placeholder {{{name}}}")
     for name in sorted(name for name, needed in known.items() if needed):
@@ -120,14 +120,6 @@ def value_at(values: Any, index: int) -> Any:
 
 def _list_of(values: Any) -> list[Any]:
     return values if isinstance(values, list) else [values]
-
-
-def _variables(model: Model) -> dict[str, bool]:
-    """The placeholders of a model, and whether each must be given."""
-    needed: dict[str, bool] = {}
-    for name, must in variables([model.device, model.attributes, model.capacity]):
-        needed[name] = needed.get(name, False) or must
-    return needed
 
 
 def _mig_problems(mig: MigEntry) -> Iterator[Found]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+from dryrack.hardware.node_terms import INSTANCE_TYPE
 from dryrack.kinds.core import NodeSelectorRequirement, NodeSelectorTerm
 
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 MIG = "dryrack.dev/mig"
 MIG_DYNAMIC = "dynamic"
 

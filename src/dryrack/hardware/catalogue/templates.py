@@ -58,7 +58,7 @@ def completed(slot: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sample(names: Mapping[str, bool]) -> dict[str, Any]:
-    """A slot such as there might be, to see what a model looks like in it."""
+    """A slot in which all these are given."""
     return completed({name: _SAMPLES.get(name, 0) for name in ("index", *names)} | {"type": "any"})
 
 

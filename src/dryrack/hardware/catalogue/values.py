@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.hardware.catalogue.identity import is_marked
 from dryrack.hardware.catalogue.mig import cut
 from dryrack.hardware.catalogue.selection import Cards, key_of, term_of
-from dryrack.hardware.catalogue.templates import filled, filled_each
+from dryrack.hardware.catalogue.templates import filled, filled_each, sample, variables
 from dryrack.hardware.inventory import Assignment, Batch, Mark, Origin, SourceKind, ThisNode
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import Device
@@ -37,6 +37,17 @@ class Model:
     mig: Mig | None = None
     note: str = ""
     sources: tuple[str, ...] = ()
+
+    def variables(self) -> dict[str, bool]:
+        """What a slot gives, and whether it must."""
+        needed: dict[str, bool] = {}
+        for name, must in variables([self.device, self.attributes, self.capacity]):
+            needed[name] = needed.get(name, False) or must
+        return needed
+
+    def sample_slot(self) -> Slot:
+        """A slot such as there might be, to see what the model looks like in it."""
+        return sample(self.variables())
 
     def document(self, slot: Slot) -> dict[str, Any]:
         """A device of this model in a slot, before it is known to be one."""
@@ -90,7 +101,8 @@ class InstanceType:
 
     def assignment(self, cards: Cards) -> Assignment:
         """What a node of this type publishes: one batch for each driver."""
-        origin = Origin(SourceKind.CATALOGUE, self.name, cards.value)
+        part = f"{self.name}-{cards.value}" if cards.value else ""
+        origin = Origin(SourceKind.CATALOGUE, self.name, part)
         term = term_of(self.name, cards if len(self.cards) > 1 else None)
         made = [fitting.model.batch(fitting.slots, cards) for fitting in self.fittings]
         drivers = sorted({batch.driver for batch in made})
