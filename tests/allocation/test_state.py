@@ -20,7 +20,15 @@ from tests.allocation.builders import (
 from tests.allocation.generate import generate
 from tests.oracle.verdicts import Prepared, features
 
-from dryrack.allocation import Allocated, AllocatedState, AllocationError, DeviceId, Features
+from dryrack.allocation import (
+    Allocated,
+    AllocatedState,
+    AllocationError,
+    DeviceId,
+    Features,
+    PoolId,
+)
+from dryrack.allocation.state import Books
 from dryrack.kinds.decode import decode
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import (
@@ -71,6 +79,28 @@ def test_the_claim_that_holds_a_device_is_known() -> None:
 
     assert state.holders == {DeviceId(DRIVER, "pool", "gpu-0"): "team/train"}
     assert not state.release(allocation, FEATURES).holders
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "a", "b"])), max_size=20))
+def test_books_tell_what_the_value_tells(steps: list[tuple[int, str]]) -> None:
+    """One allocation after the other given and taken back: both know the same at every step."""
+    books, state = Books(FEATURES), AllocatedState()
+    given_out: dict[tuple[int, str], AllocationResult] = {}
+    for number, share in steps:
+        back = given_out.pop((number, share), None)
+        if back is not None:
+            books.release(back)
+            state = state.release(back, FEATURES)
+        else:
+            fields = {"shareID": share, "consumedCapacity": {"memory": "1Gi"}} if share else {}
+            made = given_out[number, share] = result(f"gpu-{number // 2}", **fields)
+            books.allocate(made, f"claim-{number}")
+            state = state.allocate(made, FEATURES, claim=f"claim-{number}")
+        assert books.devices == set(state.devices)
+        assert (books.capacity, books.holders) == (dict(state.capacity), dict(state.holders))
+        assert books.in_use(PoolId(DRIVER, "pool")) == state.in_use(PoolId(DRIVER, "pool"))
+        devices = [DeviceId(DRIVER, "pool", f"gpu-{each}") for each in range(3)]
+        assert [*map(books.is_shared, devices)] == [*map(state.is_shared, devices)]
 
 
 @settings(max_examples=150)

@@ -9,7 +9,7 @@ was worked out about slices and selectors. Asking changes nothing: give the resu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from dryrack.allocation.assemble import assemble
 from dryrack.allocation.candidates import CelCompiler, SelectorCompiler, SelectorTable
 from dryrack.allocation.diagnosis import diagnose
 from dryrack.allocation.features import Features, Release
-from dryrack.allocation.identity import DeviceId, PoolId
 from dryrack.allocation.pools import Inventory
 from dryrack.allocation.problem import Problem, Surroundings
 from dryrack.allocation.proof import SearchProof
@@ -25,9 +24,9 @@ from dryrack.allocation.search import Ending, Walk
 from dryrack.allocation.state import AllocatedState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterable, Sequence
 
+    from dryrack.allocation.pools import Pool
     from dryrack.allocation.reasons import Reason
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Node
@@ -89,12 +88,12 @@ class Allocator:
             by_name.setdefault(each.metadata.name, each)
         self._inventory = Inventory(slices, features, release)
         self._chance = chance
-        self._surroundings = _surroundings(
-            features,
-            release,
-            by_name,
-            allocated or AllocatedState(),
-            SelectorTable(compiler or CelCompiler(features, release)),
+        self._surroundings = Surroundings(
+            features=features,
+            release=release,
+            classes=by_name,
+            allocated=allocated or AllocatedState(),
+            selectors=SelectorTable(compiler or CelCompiler(features, release)),
         )
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
@@ -104,81 +103,52 @@ class Allocator:
         Raises `AllocationError` where Kubernetes would stop trying altogether.
         """
         pools = self._inventory.pools(node)
-        problem = Problem(self._surroundings, node, pools, claims)
-        walk, ending = self._search(problem)
-        if ending is Ending.FOUND:
-            return Allocated(assemble(problem, walk.chosen(), walk.chosen_ways, self._chance))
-        error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
-        return Unsatisfiable(node.metadata.name, error, walk)
-
-    @staticmethod
-    def _search(problem: Problem) -> tuple[Walk, Ending]:
-        """
-        Most attempts need no proof; those that do begin again with one.
-
-        Both walks, with proof and without, give the same answer; nobody knows beforehand which
-        of them ends first. So they take turns, which costs at most twice what the better of
-        them would.
-        """
-        first = Walk(problem)
-        ending = first.run(_DEAD_ENDS_MAX)
-        if ending is not Ending.UNDECIDED:
-            return first, ending
-        proof = SearchProof(problem)
-        if proof.refuted():
-            return first, Ending.FAILED
-        turns = [(Walk(problem, proof), _PROVING_STEPS)] if proof.cuts else []
-        turns.append((Walk(problem), _PLAIN_STEPS))
-        for walk, steps in cycle(turns):
-            ending = walk.run(steps_max=steps)
-            if ending is not Ending.UNDECIDED:
-                break
-        return (walk if ending is Ending.FOUND else first), ending
+        return attempt(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
 
     def with_allocated(self, allocated: AllocatedState) -> Allocator:
         """The same cluster with other devices in use; cheap."""
         other = object.__new__(Allocator)
         other._inventory = self._inventory
         other._chance = self._chance
-        now = self._surroundings
-        other._surroundings = _surroundings(
-            now.features, now.release, now.classes, allocated, now.selectors
-        )
+        other._surroundings = replace(self._surroundings, allocated=allocated)
         return other
 
 
-def _surroundings(
-    features: Features,
-    release: Release,
-    classes: Mapping[str, DeviceClass],
-    allocated: AllocatedState,
-    selectors: SelectorTable,
-) -> Surroundings:
-    shared = frozenset(share.whole for share in allocated.shared)
-    with_capacity = frozenset(allocated.capacity)
-    return Surroundings(
-        features=features,
-        release=release,
-        classes=classes,
-        allocated=allocated,
-        in_use=_InUse(allocated.devices, shared, with_capacity).of_pool,
-        # Up to 1.36 only a share that consumes capacity is seen to have drawn already.
-        counted=with_capacity if release is Release.V1_36 else with_capacity | shared,
-        selectors=selectors,
-    )
+def attempt(
+    surroundings: Surroundings,
+    pools: Sequence[Pool],
+    *,
+    node: Node,
+    claims: Sequence[ResourceClaim],
+    chance: Chance,
+) -> Outcome:
+    """What comes of trying claims on a node that sees these pools."""
+    problem = Problem(surroundings, node, pools, claims)
+    walk, ending = _search(problem)
+    if ending is Ending.FOUND:
+        return Allocated(assemble(problem, walk.chosen(), walk.chosen_ways, chance))
+    error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
+    return Unsatisfiable(node.metadata.name, error, walk)
 
 
-class _InUse:
-    """Who is in use, by pool. Only counters ask, so it is sorted when they do."""
+def _search(problem: Problem) -> tuple[Walk, Ending]:
+    """
+    Most attempts need no proof; those that do begin again with one.
 
-    def __init__(self, *devices: frozenset[DeviceId]) -> None:
-        self._devices = devices
-        self._names: dict[PoolId, set[str]] | None = None
-
-    def of_pool(self, pool: PoolId) -> AbstractSet[str]:
-        if self._names is None:
-            self._names = {}
-            for each in self._devices:
-                for driver, name, device in each:
-                    self._names.setdefault(PoolId(driver, name), set()).add(device)
-        return self._names.get(pool, frozenset())
+    Both walks, with proof and without, give the same answer; nobody knows beforehand which of
+    them ends first. So they take turns, which costs at most twice what the better of them would.
+    """
+    first = Walk(problem)
+    ending = first.run(_DEAD_ENDS_MAX)
+    if ending is not Ending.UNDECIDED:
+        return first, ending
+    proof = SearchProof(problem)
+    if proof.refuted():
+        return first, Ending.FAILED
+    turns = [(Walk(problem, proof), _PROVING_STEPS)] if proof.cuts else []
+    turns.append((Walk(problem), _PLAIN_STEPS))
+    for walk, steps in cycle(turns):
+        ending = walk.run(steps_max=steps)
+        if ending is not Ending.UNDECIDED:
+            break
+    return (walk if ending is Ending.FOUND else first), ending

@@ -8,15 +8,17 @@ allocated devices still draw on the pool's counters. Pools come by driver and na
 binding conditions last; slices by name; devices as listed. Order is priority: the search
 takes the first device that fits.
 
-Built once for all slices. A node costs its own slices and those that name no node; what a
-pool looks like is worked out once for each distinct set of slices that nodes see of it.
+A node costs its own slices and those that name no node, and costs them once, until one of its
+pools changes; what a pool looks like is worked out once for each distinct set of slices that nodes
+see of it.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
-from typing import TYPE_CHECKING
+from itertools import chain, count
+from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
@@ -27,6 +29,11 @@ from dryrack.kinds.selectors import NodeMatcher, SelectorError, strict_node_sele
 
 if TYPE_CHECKING:
     from dryrack import cel
+
+
+_K = TypeVar("_K")
+# The rank of a slice among others, and the number that tells it from all others.
+Entry = tuple[str, int]
 
 
 class PooledDevice:
@@ -88,59 +95,115 @@ def _matcher(selector: NodeSelector) -> NodeMatcher:
 
 
 class Inventory:
-    """All slices, indexed so that a node's pools are found without looking at every slice."""
+    """
+    All slices, indexed so that a node's pools are found without looking at every slice.
+
+    Slices come and go by the entry that `add` gives; what was worked out about others stays.
+    Where slices contradict each other the first decides: by rank, then by when it came.
+    """
 
     def __init__(
-        self, slices: Sequence[ResourceSlice], features: Features, release: Release
+        self, slices: Iterable[ResourceSlice], features: Features, release: Release
     ) -> None:
-        self._slices = slices
         self._features = features
         self._release = release
-        self._on_node: dict[str, list[int]] = {}
-        self._shared: list[int] = []
-        self._of_pool: dict[PoolId, list[int]] = {}
-        self._seen: dict[tuple[int, ...], Pool | None] = {}
+        self._numbers = count()
+        self._slices: dict[int, ResourceSlice] = {}
+        self._on_node: dict[str, list[Entry]] = {}
+        self._shared: list[Entry] = []
+        self._of_pool: dict[PoolId, list[Entry]] = {}
+        self._seen: dict[PoolId, dict[tuple[int, ...], Pool | None]] = {}
         self._devices: dict[int, tuple[PooledDevice, ...]] = {}
-        for index, each in enumerate(slices):
-            self._index(index, each)
+        # What a node saw the last time, for the labels that it had then.
+        self._views: dict[str, tuple[Mapping[str, str], tuple[Pool, ...]]] = {}
+        for each in slices:
+            self.add(each)
 
-    def _index(self, index: int, each: ResourceSlice) -> None:
+    def add(self, each: ResourceSlice, rank: str = "") -> Entry:
+        """Offers a slice from now on."""
+        entry = (rank, next(self._numbers))
+        self._slices[entry[1]] = each
+        insort(self._of_pool.setdefault(_pool_id(each), []), entry)
+        place = self._place(each)
+        if place is not None:
+            insort(place, entry)
+        self._invalidate(each)
+        return entry
+
+    def remove(self, entry: Entry) -> None:
+        """Offers the slice no longer."""
+        each = self._slices[entry[1]]
+        self._invalidate(each)
+        del self._slices[entry[1]]
+        self._devices.pop(entry[1], None)
+        _delete(self._of_pool, _pool_id(each), entry)
+        place = self._place(each)
+        if place is self._shared:
+            del place[bisect_left(place, entry)]
+        elif place is not None:
+            _delete(self._on_node, each.spec.node_name or "", entry)
+
+    def _place(self, each: ResourceSlice) -> list[Entry] | None:
+        """Where a slice is looked for: with its node or with those that others see."""
         spec = each.spec
-        self._of_pool.setdefault(_pool_id(each), []).append(index)
         if not self._features.partitionable_devices and (
             spec.per_device_node_selection is not None or spec.shared_counters
         ):
+            return None
+        if spec.node_name and not self._is_everywhere(spec):
+            return self._on_node.setdefault(spec.node_name, [])
+        return self._shared
+
+    def _is_everywhere(self, spec: ResourceSliceSpec) -> bool:
+        return self._release is Release.V1_36 and bool(spec.shared_counters)
+
+    def _invalidate(self, each: ResourceSlice) -> None:
+        """Forgets what nodes saw of the slice's pool; a pool can span nodes."""
+        pool = _pool_id(each)
+        self._seen.pop(pool, None)
+        if not self._views:
             return
-        everywhere = self._release is Release.V1_36 and spec.shared_counters
-        if spec.node_name and not everywhere:
-            self._on_node.setdefault(spec.node_name, []).append(index)
-        else:
-            self._shared.append(index)
+        for _, number in self._of_pool[pool]:
+            spec = self._slices[number].spec
+            if not spec.node_name or self._is_everywhere(spec):
+                self._views.clear()
+                return
+            self._views.pop(spec.node_name, None)
+
+    def forget(self, node: str) -> None:
+        """Nobody will ask about the node again."""
+        self._views.pop(node, None)
 
     def pools(self, node: Node) -> tuple[Pool, ...]:
         """The pools that offer the node something, in the order the search goes through them."""
+        name, labels = node.metadata.name, node.metadata.labels
+        known = self._views.get(name)
+        if known is None or known[0] != labels:
+            known = self._views[name] = (labels, self._pools(node))
+        return known[1]
+
+    def _pools(self, node: Node) -> tuple[Pool, ...]:
         of_pool: dict[PoolId, list[int]] = {}
-        for index in self._on_node.get(node.metadata.name, ()):
-            self._add(of_pool, index)
-        for index in self._shared:
-            if self._relevant(self._slices[index], node):
-                self._add(of_pool, index)
-        # A list of slices names its pool already, so it is the whole key.
+        for _, number in self._on_node.get(node.metadata.name, ()):
+            self._add(of_pool, number)
+        for _, number in self._shared:
+            if self._relevant(self._slices[number], node):
+                self._add(of_pool, number)
         views = (self._view(pool, tuple(of_pool[pool])) for pool in sorted(of_pool))
         pools = [pool for pool in views if pool is not None]
         return tuple(sorted(pools, key=lambda pool: pool.binding))
 
-    def devices_of(self, index: int) -> tuple[PooledDevice, ...]:
-        known = self._devices.get(index)
+    def devices_of(self, number: int) -> tuple[PooledDevice, ...]:
+        known = self._devices.get(number)
         if known is None:
-            source = self._slices[index]
+            source = self._slices[number]
             known = tuple([PooledDevice(source, device) for device in source.spec.devices])
-            self._devices[index] = known
+            self._devices[number] = known
         return known
 
     def _relevant(self, each: ResourceSlice, node: Node) -> bool:
         spec = each.spec
-        if spec.shared_counters and self._release is Release.V1_36:
+        if self._is_everywhere(spec):
             return True
         if spec.node_name or spec.all_nodes or spec.node_selector is not None:
             return _matches(spec, node, each)
@@ -162,16 +225,17 @@ class Inventory:
             there.append(index)
 
     def _view(self, pool: PoolId, indices: tuple[int, ...]) -> Pool | None:
-        if indices not in self._seen:
-            self._seen[indices] = self._build(pool, indices)
-        return self._seen[indices]
+        seen = self._seen.setdefault(pool, {})
+        if indices not in seen:
+            seen[indices] = self._build(pool, indices)
+        return seen[indices]
 
     def _build(self, pool: PoolId, indices: tuple[int, ...]) -> Pool | None:
         """The pool, or None if a newer generation is on its way that has nothing for the node."""
         stated = self._slices[indices[0]].spec.pool
         if len(indices) == stated.resource_slice_count:
             return self._assemble(pool, indices, indices)
-        everywhere = self._of_pool[pool]
+        everywhere = [number for _, number in self._of_pool[pool]]
         if any(self._slices[i].spec.pool.generation > stated.generation for i in everywhere):
             return None
         current = tuple(
@@ -218,6 +282,13 @@ class Inventory:
             for index in current
             if self._slices[index].metadata.name not in names
         )
+
+
+def _delete(of: dict[_K, list[Entry]], key: _K, entry: Entry) -> None:
+    entries = of[key]
+    del entries[bisect_left(entries, entry)]
+    if not entries:
+        del of[key]
 
 
 def _pool_id(each: ResourceSlice) -> PoolId:

@@ -25,18 +25,18 @@ from dryrack.allocation.constraints import (
 from dryrack.allocation.counters import CounterLedger
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
-from dryrack.allocation.identity import DeviceId, PoolId, claim_name
+from dryrack.allocation.identity import claim_name
 from dryrack.allocation.pools import Pool, PooledDevice, node_matches
 from dryrack.allocation.reasons import Code
 from dryrack.allocation.requests import RESULTS_MAX, Ask, asks_of, check_gates
 from dryrack.allocation.taints import blocking_taints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from dryrack import cel
-    from dryrack.allocation.state import AllocatedState
+    from dryrack.allocation.identity import DeviceId
+    from dryrack.allocation.state import Taken
     from dryrack.kinds.core import Node
     from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.resource import DeviceClass, DeviceRequest, ResourceClaim
@@ -60,16 +60,19 @@ class Surroundings:
     features: Features
     release: Release
     classes: Mapping[str, DeviceClass]
-    allocated: AllocatedState
-    # Every device that any claim has, whole or in part.
-    in_use: Callable[[PoolId], AbstractSet[str]]
-    # Those of them whose further shares draw no counters.
-    counted: frozenset[DeviceId]
+    allocated: Taken
     selectors: SelectorTable
 
     @property
     def rules(self) -> CapacityRules:
         return CapacityRules.of(self.release, self.features)
+
+    def is_counted(self, device: DeviceId) -> bool:
+        """Whether further shares of a device that is in use draw no counters."""
+        if device in self.allocated.capacity:
+            return True
+        # Up to 1.36 only a share that consumes capacity is seen to have drawn already.
+        return self.release is not Release.V1_36 and self.allocated.is_shared(device)
 
 
 class Slate:
@@ -150,7 +153,7 @@ class Problem:
         self._spans: list[tuple[Pool, int, int]] = []
         self._lay_out()
         self._row = self._taken_before()
-        self.ledger = CounterLedger(surroundings.in_use)
+        self.ledger = CounterLedger(surroundings.allocated.in_use)
         self.draws: dict[int, tuple[tuple[int, int], ...]] = {}
         self.constraints: list[Constraint] = []
         self.columns: list[Column] = []
@@ -429,7 +432,7 @@ class Problem:
 
     def already_counted(self, device: int) -> bool:
         """Whether a further share of the device draws no counters, because an earlier one did."""
-        return self.devices[device].id in self.surroundings.counted and self.shareable(device)
+        return self.shareable(device) and self.surroundings.is_counted(self.devices[device].id)
 
     def _tainted(self, slate: Slate, device: int) -> int:
         offered = self.devices[device].device

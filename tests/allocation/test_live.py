@@ -1,0 +1,178 @@
+"""An allocator that follows a cluster tells what one that is built anew would."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dryrack.allocation import Allocated, AllocatedState, AllocationError, Allocator, Features
+from dryrack.allocation.live import LiveAllocator
+from dryrack.allocation.taints import apply_taint_rules
+from dryrack.kinds.core import Node
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+
+if TYPE_CHECKING:
+    from dryrack.kinds.resource import AllocationResult
+
+FEATURES = Features.defaults()
+NODES = ("a", "b", "c")
+POOLS = ("a", "b", "net")
+
+
+class Counting:
+    """Identifiers in a row."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._count = 0
+
+    def uuid(self) -> str:
+        self._count += 1
+        return f"00000000-0000-0000-0000-{self._count:012}"
+
+
+def a_slice(random: Random, name: str) -> ResourceSlice:
+    """One of few pools, generations and reaches, so that slices get into each other's way."""
+    reach: dict[str, Any] = random.choice(
+        [{"nodeName": each} for each in NODES]
+        + [{"allNodes": True}, {"nodeSelector": _zone(random.choice("xy"))}]
+    )
+    shared = random.random() < 0.3
+    capacity = {"memory": {"value": "8Gi"}}
+    devices = [
+        {"name": f"d{number}", "capacity": capacity, "allowMultipleAllocations": shared}
+        for number in range(random.randint(1, 3))
+    ]
+    pool = {
+        "name": random.choice(POOLS),
+        "generation": random.randint(1, 2),
+        "resourceSliceCount": random.choice((1, 1, 1, 2)),
+    }
+    spec = {"driver": "gpu", "pool": pool, "devices": devices, **reach}
+    return decode({"metadata": {"name": name}, "spec": spec}, ResourceSlice)
+
+
+def _zone(value: str) -> dict[str, Any]:
+    term = {"key": "zone", "operator": "In", "values": [value]}
+    return {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+
+
+def a_rule(random: Random, name: str) -> DeviceTaintRule:
+    selector = random.choice([{}, {"pool": random.choice(POOLS)}, {"device": "d0"}])
+    spec = {"taint": {"key": "k", "effect": "NoSchedule"}, "deviceSelector": selector}
+    return decode({"metadata": {"name": name}, "spec": spec}, DeviceTaintRule)
+
+
+def a_claim(random: Random) -> ResourceClaim:
+    exactly: dict[str, Any] = {
+        "deviceClassName": random.choice(("all", "all", "none")),
+        "allocationMode": "ExactCount",
+        "count": random.randint(1, 2),
+    }
+    if random.random() < 0.5:
+        exactly["capacity"] = {"requests": {"memory": "3Gi"}}
+    if random.random() < 0.3:
+        exactly["tolerations"] = [{"operator": "Exists"}]
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    return decode({"metadata": {"name": "k", "namespace": "n"}, "spec": spec}, ResourceClaim)
+
+
+class World:
+    """The same cluster, kept in both ways."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.chance = Counting()
+        self.live = LiveAllocator(chance=self.chance)
+        self.slices: dict[str, ResourceSlice] = {}
+        self.rules: dict[str, DeviceTaintRule] = {}
+        self.classes: dict[str, DeviceClass] = {}
+        self.held: dict[str, AllocationResult] = {}
+        self.zones = dict.fromkeys(NODES, "x")
+
+    def change(self) -> None:
+        ways = (self._slice, self._slice, self._rule, self._class, self._claim, self._zone)
+        self.random.choice(ways)()
+
+    def _slice(self) -> None:
+        name = f"s{self.random.randint(0, 4)}"
+        if name in self.slices and self.random.random() < 0.4:
+            del self.slices[name]
+            self.live.drop_slice(name)
+        else:
+            self.slices[name] = a_slice(self.random, name)
+            self.live.put_slice(self.slices[name])
+
+    def _rule(self) -> None:
+        name = f"r{self.random.randint(0, 1)}"
+        if name in self.rules:
+            del self.rules[name]
+            self.live.drop_rule(name)
+        elif self.random.random() < 0.3:
+            self.rules[name] = a_rule(self.random, name)
+            self.live.put_rule(self.rules[name])
+
+    def _class(self) -> None:
+        self.classes["all"] = decode({"metadata": {"name": "all"}}, DeviceClass)
+        self.live.put_class(self.classes["all"])
+
+    def _claim(self) -> None:
+        name = f"c{self.random.randint(0, 3)}"
+        if self.held.pop(name, None) is not None:
+            assert self.live.hold(name, None)
+            return
+        outcome = self.outcomes(a_claim(self.random), self._node())[0]
+        if isinstance(outcome, Allocated):
+            self.held[name] = outcome.results[0]
+            assert not self.live.hold(name, outcome.results[0])
+
+    def _zone(self) -> None:
+        node = self.random.choice(NODES)
+        self.zones[node] = self.random.choice("xy")
+        if self.random.random() < 0.5:
+            self.live.forget_node(node)
+
+    def _node(self) -> Node:
+        name = self.random.choice(NODES)
+        metadata = {"name": name, "labels": {"zone": self.zones[name]}}
+        return decode({"metadata": metadata}, Node)
+
+    def anew(self) -> Allocator:
+        state = AllocatedState().allocate_all(
+            [(given, claim) for claim, given in self.held.items()], FEATURES
+        )
+        rules = [self.rules[name] for name in sorted(self.rules)]
+        slices = apply_taint_rules([self.slices[name] for name in sorted(self.slices)], rules)
+        return Allocator(slices, self.classes.values(), allocated=state, chance=Counting())
+
+    def outcomes(self, claim: ResourceClaim, node: Node) -> tuple[object, object]:
+        self.chance.reset()
+        return _outcome(self.live, node, claim), _outcome(self.anew(), node, claim)
+
+    def check(self) -> None:
+        ours, wanted = self.outcomes(a_claim(self.random), self._node())
+        assert ours == wanted
+
+
+def _outcome(allocator: LiveAllocator | Allocator, node: Node, claim: ResourceClaim) -> object:
+    try:
+        found = allocator.allocate(node, [claim])
+    except AllocationError as error:
+        return str(error)
+    return found if isinstance(found, Allocated) else (found.error, found.reasons)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32))
+def test_following_a_cluster_is_as_good_as_building_anew(seed: int) -> None:
+    """After any changes both give the same devices, or the same reasons for none."""
+    world = World(Random(seed))
+    for _ in range(25):
+        world.change()
+        world.check()
