@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from dryrack.hardware.inventory import Source
+    from dryrack.hardware.inventory import Source, SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,20 @@ class Ledger:
         self._nodes: Counter[Source] = Counter()
         self._notes: dict[Source, Counter[str]] = {}
         self._listeners: list[Callable[[Source], None]] = []
+        self._is_idle: Callable[[], bool] = lambda: True
 
     @property
-    def slices(self) -> int:
-        """All that is published."""
-        return self._slices.total()
+    def is_settled(self) -> bool:
+        """Whether whoever publishes has nothing left to do."""
+        return self._is_idle()
+
+    def settles_when(self, is_idle: Callable[[], bool]) -> None:
+        """How to tell that all is published."""
+        self._is_idle = is_idle
+
+    def slices_of(self, kind: SourceKind) -> int:
+        """How many there are because of all sources of a kind."""
+        return sum(count for source, count in self._slices.items() if source.kind is kind)
 
     @property
     def nodes(self) -> int:

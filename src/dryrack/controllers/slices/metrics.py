@@ -1,0 +1,94 @@
+"""
+What a publisher tells Prometheus about itself, beside what every loop and client counts.
+
+All of it is read from those who know when somebody asks. Labels are the kinds of sources, of
+which there are three; never the name of an object.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dryrack.controllers.slices.telling import mismatches
+from dryrack.hardware.inventory import SourceKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from dryrack.base.metrics import Registry
+    from dryrack.controllers.slices.ledger import Ledger
+    from dryrack.controllers.slices.verdicts import Verdict
+    from dryrack.hardware.inventory import Source
+
+KINDS = (SourceKind.CONFIG_MAP, SourceKind.CONFIG, SourceKind.OVERLAY)
+
+_BY_KIND: tuple[tuple[str, str, Callable[[Iterable[Verdict]], float]], ...] = (
+    (
+        "dryrack_publish_config_objects",
+        "Sources that there are.",
+        lambda found: sum(1 for _ in found),
+    ),
+    (
+        "dryrack_publish_config_valid",
+        "Whether all sources of a kind can be read: 1 if so, also if there are none, else 0.",
+        lambda found: float(all(each.is_valid for each in found)),
+    ),
+    (
+        "dryrack_publish_config_problems",
+        "Things that are wrong in sources that cannot be read.",
+        lambda found: sum(len(each.problems) for each in found),
+    ),
+    (
+        "dryrack_publish_config_warnings",
+        "Things in sources that the API would not take as they are written.",
+        lambda found: sum(len(each.warnings) for each in found),
+    ),
+    (
+        "dryrack_publish_config_unknown",
+        "Sources of which no version could be read since the start.",
+        lambda found: sum(each.in_force is None for each in found),
+    ),
+    (
+        "dryrack_publish_config_last_valid_timestamp_seconds",
+        "When the newest version in force was read; 0 if there is none.",
+        lambda found: max((each.valid_at for each in found), default=0.0),
+    ),
+)
+
+
+def watch_sources(registry: Registry, verdicts: Mapping[Source, Verdict]) -> None:
+    """Tells of the configuration, by the kind of source; the verdicts go on changing."""
+    for name, text, number in _BY_KIND:
+        reading = registry.reading(name, text, ("source",))
+        reading.read_from(partial(_by_kind, verdicts, number))
+    registry.reading(
+        "dryrack_publish_capacity_mismatches",
+        "Extended resources of NodeOverlays that say another number than there are devices.",
+    ).read_from(lambda: {(): _mismatches(verdicts)})
+
+
+def _by_kind(
+    verdicts: Mapping[Source, Verdict], number: Callable[[Iterable[Verdict]], float]
+) -> Mapping[tuple[str, ...], float]:
+    return {
+        (kind,): number([each for source, each in verdicts.items() if source.kind is kind])
+        for kind in KINDS
+    }
+
+
+def _mismatches(verdicts: Mapping[Source, Verdict]) -> int:
+    readings = (each.in_force for each in verdicts.values())
+    return sum(len(mismatches(each)) for each in readings if each is not None)
+
+
+def watch_ledger(registry: Registry, ledger: Ledger) -> None:
+    """Tells how much is published."""
+    registry.reading(
+        "dryrack_publish_slices",
+        "ResourceSlices that are published, by the kind of source.",
+        ("source",),
+    ).read_from(lambda: {(kind,): ledger.slices_of(kind) for kind in SourceKind})
+    registry.reading(
+        "dryrack_publish_nodes", "Nodes that have devices published for them."
+    ).read_from(lambda: {(): ledger.nodes})

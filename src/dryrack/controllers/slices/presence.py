@@ -1,0 +1,165 @@
+"""
+Kinds that may not be there: absent, defined later, taken away again.
+
+A `Presence` finds out whether its kind is served, and keeps an informer for as long as it is.
+Definitions are watched, each by its name, so that a new kind is there within a moment; whoever may
+not watch them is told less often. A kind that goes takes its objects with it: the listener hears
+of each.
+
+Promise: `is_known` only when all objects are known, or when there certainly are none. A server
+that does not answer, or says no more than that it does not know the kind while its definition is
+there, is no reason to believe that anything is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.client import Selection
+from dryrack.client.discovery import is_served
+from dryrack.client.endpoints import DEFINITIONS
+from dryrack.client.errors import ApiError, ForbiddenError, TransportError
+from dryrack.client.informer import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.client.informer import Informer, Listener
+    from dryrack.controllers.writes import Surroundings
+
+Raw = dict[str, Any]
+
+_logger = logging.getLogger(__name__)
+
+# A definition is served within a second; one that never is must not keep anybody busy.
+SOON_SECONDS = 0.25
+# How long a new kind may stay unseen where definitions may not be watched.
+SELDOM_SECONDS = 30.0
+
+
+class Presence:
+    """One kind; `run` keeps it going, and nothing is known before."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        endpoint: Endpoint,
+        *,
+        on_object: Listener,
+        on_known: Callable[[], None],
+    ) -> None:
+        self.endpoint = endpoint
+        self._around = around
+        self._on_object = on_object
+        self._on_known = on_known
+        self._is_absent = False
+        self._objects: Informer | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._definition: Informer | None = None
+        self._may_watch = True
+        self._woken = asyncio.Event()
+        self._looks = 0
+
+    @property
+    def is_known(self) -> bool:
+        if self._objects is not None:
+            return self._objects.synced.is_set()
+        return self._is_absent
+
+    def get(self, name: str) -> Raw | None:
+        return self._objects.get("", name) if self._objects is not None else None
+
+    def names(self) -> tuple[str, ...]:
+        known = self._objects.objects if self._objects is not None else {}
+        return tuple(sorted(name.name for name in known))
+
+    async def run(self) -> None:
+        """Looks for the kind until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._woken.clear()
+                is_settled = await self._looked(group)
+                self._looks = 0 if is_settled else self._looks + 1
+                await self._pause(SELDOM_SECONDS if is_settled else self._soon())
+
+    def _soon(self) -> float:
+        return min(SOON_SECONDS * 2.0 ** min(self._looks - 1, 16), SELDOM_SECONDS)
+
+    async def _pause(self, seconds: float) -> None:
+        clock = self._around.clock
+        timer = clock.call_at(clock.now() + seconds, self._woken.set)
+        try:
+            await self._woken.wait()
+        finally:
+            timer.cancel()
+
+    async def _looked(self, group: asyncio.TaskGroup) -> bool:
+        """Whether it could be told what is the case."""
+        try:
+            is_defined = await self._is_defined(group)
+            is_here = await is_served(self._around.client, self.endpoint)
+        except (ApiError, TransportError) as error:
+            _logger.warning("%s: are there any? %s", self.endpoint.resource, error)
+            return False
+        if is_here:
+            self._follow(group)
+        elif not is_defined:
+            self._leave()
+        return is_here or not is_defined
+
+    async def _is_defined(self, group: asyncio.TaskGroup) -> bool:
+        """Whether there is a definition; False also if that may not be asked."""
+        name = self.endpoint.resource
+        if self._definition is None:
+            selection = Selection(fields=f"metadata.name={name}")
+            try:
+                await self._around.client.list(DEFINITIONS, selection)
+            except ForbiddenError as error:
+                self._tell_once(error)
+                return False
+            self._definition = self._around.informers.apart(DEFINITIONS, selection)
+            self._definition.listen(self._on_definition)
+            group.create_task(self._definition.run(), name=f"informer definition {name}")
+        await self._definition.synced.wait()
+        return Name("", name) in self._definition.objects
+
+    def _tell_once(self, error: ForbiddenError) -> None:
+        if self._may_watch:
+            seconds = int(SELDOM_SECONDS)
+            _logger.info("%s: looked for every %d s: %s", self.endpoint.resource, seconds, error)
+        self._may_watch = False
+
+    def _on_definition(self, old: Raw | None, new: Raw | None) -> None:
+        self._looks = 0
+        self._woken.set()
+
+    def _follow(self, group: asyncio.TaskGroup) -> None:
+        if self._objects is not None:
+            return
+        self._is_absent = False
+        self._objects = self._around.informers.apart(self.endpoint)
+        self._objects.listen(self._on_object)
+        self._following = group.create_task(
+            self._followed(self._objects), name=f"informer {self.endpoint.resource}"
+        )
+
+    async def _followed(self, objects: Informer) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(objects.run(), name=f"watch {self.endpoint.resource}")
+            await objects.synced.wait()
+            self._on_known()
+
+    def _leave(self) -> None:
+        objects, following = self._objects, self._following
+        self._objects = self._following = None
+        if following is not None:
+            following.cancel()
+        is_news = not self._is_absent
+        self._is_absent = True
+        for obj in objects.all() if objects is not None else ():
+            self._on_object(obj, None)
+        if is_news:
+            self._on_known()

@@ -1,0 +1,243 @@
+"""
+From the documents in a cluster to the inventory on the shelf.
+
+One ConfigMap, and all NodeOverlays and DRAConfigs if there are such kinds, are read whenever their
+contents change; what is in force of each goes onto the shelf. People hear of it in events, and a
+DRAConfig shows in its status what came of it.
+
+Promise: the shelf is empty until every source is known, or known not to be there. After that a
+source that cannot be read changes nothing, and one that is gone takes its devices with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import spec_of
+from dryrack.controllers.slices.presence import Presence
+from dryrack.controllers.slices.telling import listed, note_reports, reports, status_patch
+from dryrack.controllers.slices.verdicts import ABSENT, Verdict, contents_of, inventory_of, judged
+from dryrack.controllers.writes import NOTHING, Plan, Write
+from dryrack.hardware.dialects import (
+    Reading,
+    read_config_map,
+    read_dra_config,
+    read_overlay,
+)
+from dryrack.hardware.inventory import Source, SourceKind
+from dryrack.kinds.documents import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dryrack.controllers.slices.ledger import Ledger
+    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices.shelf import Shelf
+    from dryrack.controllers.writes import Surroundings
+
+Raw = dict[str, Any]
+
+_logger = logging.getLogger(__name__)
+
+NAME = "dryrack-publisher"
+
+# Counts change with every node; a status is for people, who read no faster than this.
+STATUS_SECONDS = 1.0
+
+
+class Task(Enum):
+    """What is to be done that is about no one source."""
+
+    REFILL = "the shelf"
+
+
+class Sources:
+    """Watches the documents; `run` keeps it going."""
+
+    def __init__(
+        self, around: Surroundings, options: PublishOptions, *, shelf: Shelf, ledger: Ledger
+    ) -> None:
+        self._options = options
+        self._clock = around.clock
+        self._shelf = shelf
+        self._ledger = ledger
+        self._verdicts: dict[Source, Verdict] = {}
+        self._told: dict[Source, frozenset[str]] = {}
+        self._loop: Loop[Source | Task] = Loop(around, NAME, self._decide, reads=(), workers=1)
+        selection = Selection(
+            namespace=options.namespace, fields=f"metadata.name={options.config_map}"
+        )
+        self._config_map = around.informers.of(CONFIG_MAPS, selection)
+        self._config_map.listen(partial(self._on_object, SourceKind.CONFIG_MAP))
+        self._kinds = {
+            kind: Presence(
+                around,
+                endpoint,
+                on_object=partial(self._on_object, kind),
+                on_known=self._refill_soon,
+            )
+            for kind, endpoint in (
+                (SourceKind.OVERLAY, NODE_OVERLAYS),
+                (SourceKind.CONFIG, DRA_CONFIGS),
+            )
+        }
+        ledger.listen(self._on_published)
+
+    @property
+    def verdicts(self) -> Mapping[Source, Verdict]:
+        """What is known of each source that there is."""
+        return self._verdicts
+
+    def lacking(self) -> tuple[str, ...]:
+        """What has to be known before anything is published."""
+        kinds = [each.endpoint.resource for each in self._kinds.values() if not each.is_known]
+        if not self._config_map.synced.is_set():
+            kinds.append(self._config_map.endpoint.resource)
+        return tuple(sorted(kinds))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for kind, presence in self._kinds.items():
+                group.create_task(presence.run(), name=f"presence of {kind}")
+            group.create_task(self._loop.run(), name="sources")
+            await self._config_map.synced.wait()
+            self._refill_soon()
+
+    def _on_object(self, kind: SourceKind, old: Raw | None, new: Raw | None) -> None:
+        obj = new if new is not None else old
+        assert obj is not None, "an informer tells of something"
+        self._loop.queue.add(_source(kind, obj))
+
+    def _on_published(self, source: Source) -> None:
+        if source in self._verdicts and source.kind is not SourceKind.CATALOGUE:
+            self._loop.queue.add_after(source, STATUS_SECONDS)
+
+    def _refill_soon(self) -> None:
+        self._loop.queue.add(Task.REFILL)
+
+    async def _decide(self, key: Source | Task) -> Plan:
+        if isinstance(key, Task):
+            self._refill()
+            return NOTHING
+        obj = self._object(key)
+        if obj is None or not _is_about_devices(key.kind, obj):
+            self._forget(key)
+            return NOTHING
+        before = self._verdicts.get(key)
+        verdict = self._judged(key, obj, before)
+        writes: list[Write] = []
+        if verdict is not before:
+            self._take(key, verdict)
+            writes += reports(obj, verdict)
+        writes += self._notes(key, obj, verdict)
+        return self._with_status(key, obj, verdict, writes)
+
+    def _object(self, source: Source) -> Raw | None:
+        if source.kind is SourceKind.CONFIG_MAP:
+            return self._config_map.get(self._options.namespace, source.name)
+        return self._kinds[source.kind].get(source.name)
+
+    def _judged(self, source: Source, obj: Raw, before: Verdict | None) -> Verdict:
+        if before is not None and before.contents == contents_of(source.kind, obj):
+            return before
+        if before is None and self._shelf.filled.is_set():
+            before = ABSENT
+        reading = self._read(source, obj)
+        return judged(before, reading, obj, kind=source.kind, now=self._clock.now())
+
+    def _read(self, source: Source, obj: Raw) -> Reading:
+        try:
+            return self._reader(source.kind)(obj)
+        except Exception:
+            # One document that a reader cannot cope with must not keep all the others waiting.
+            _logger.exception("%s %s: a bug; please report it", source.kind, source.name)
+            what = "cannot be read because of a bug in dryrack"
+            return Reading(problems=(Problem(source.name, 0, 0, what, "please report it"),))
+
+    def _reader(self, kind: SourceKind) -> Callable[[Raw], Reading]:
+        driver = self._options.driver
+        match kind:
+            case SourceKind.CONFIG_MAP:
+                return partial(read_config_map, key=self._options.key, driver=driver)
+            case SourceKind.OVERLAY:
+                return partial(read_overlay, driver=driver)
+            case SourceKind.CONFIG:
+                return partial(read_dra_config, driver=driver)
+            case SourceKind.CATALOGUE:
+                raise AssertionError("the catalogue is no object")
+
+    def _take(self, source: Source, verdict: Verdict) -> None:
+        self._verdicts[source] = verdict
+        self._told.pop(source, None)
+        if verdict.is_valid:
+            _logger.info("%s %s: in force", source.kind, source.name)
+        else:
+            what = listed(verdict.problems)
+            _logger.warning("%s %s: not in force: %s", source.kind, source.name, what)
+        self._changed()
+
+    def _forget(self, source: Source) -> None:
+        self._told.pop(source, None)
+        if self._verdicts.pop(source, None) is not None:
+            _logger.info("%s %s: gone", source.kind, source.name)
+            self._changed()
+
+    def _changed(self) -> None:
+        """Fills the shelf now, or after all else that waits to be read."""
+        if len(self._loop.queue):
+            self._refill_soon()
+        else:
+            self._refill()
+
+    def _refill(self) -> None:
+        if not self._shelf.filled.is_set() and not self._is_whole():
+            return
+        self._shelf.replace(inventory_of(self._verdicts, self._options.catalogue))
+
+    def _is_whole(self) -> bool:
+        """Whether all that there is has been read."""
+        if self.lacking():
+            return False
+        there = [_source(SourceKind.CONFIG_MAP, obj) for obj in self._config_map.all()]
+        there += [Source(kind, name) for kind, each in self._kinds.items() for name in each.names()]
+        known = (self._object(each) for each in there if each not in self._verdicts)
+        return not any(known)
+
+    def _notes(self, source: Source, obj: Raw, verdict: Verdict) -> list[Write]:
+        notes = frozenset(self._ledger.notes_on(source))
+        new = sorted(notes - self._told.get(source, frozenset()))
+        self._told[source] = notes
+        return list(note_reports(obj, verdict, new))
+
+    def _with_status(self, source: Source, obj: Raw, verdict: Verdict, writes: list[Write]) -> Plan:
+        if source.kind is not SourceKind.CONFIG:
+            return Plan(tuple(writes))
+        is_settled = self._shelf.filled.is_set() and self._ledger.is_settled
+        patch = status_patch(
+            obj,
+            verdict,
+            published=self._ledger.of(source),
+            notes=self._ledger.notes_on(source),
+            is_settled=is_settled,
+            now=self._clock.now(),
+        )
+        if patch is not None:
+            writes.append(patch)
+        again = None if is_settled or not verdict.is_valid else STATUS_SECONDS
+        return Plan(tuple(writes), again)
+
+
+def _source(kind: SourceKind, obj: Raw) -> Source:
+    return Source(kind, obj["metadata"]["name"])
+
+
+def _is_about_devices(kind: SourceKind, obj: Raw) -> bool:
+    """Overlays are for prices, too; those without slices are none of ours."""
+    return kind is not SourceKind.OVERLAY or bool(spec_of(obj).get("resourceSlices"))

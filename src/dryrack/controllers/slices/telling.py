@@ -1,0 +1,175 @@
+"""
+What people are told about their configuration: events, and the status of a DRAConfig.
+
+Of all that is wrong, each has its line, its field and what would put it right. Nobody is told
+twice of the same: an event is about one version, and a status is written only if it says anything
+new.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.endpoints import DRA_CONFIGS
+from dryrack.client.informer import name_of
+from dryrack.client.timekeeping import timestamp
+from dryrack.controllers.objects import condition_of, status_of, uid_of, with_condition
+from dryrack.controllers.writes import Patch, Report
+from dryrack.hardware.promises import broken_promises
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from dryrack.controllers.slices.ledger import Published
+    from dryrack.controllers.slices.verdicts import Verdict
+    from dryrack.hardware.dialects import Reading
+    from dryrack.kinds.documents import Problem
+
+Raw = dict[str, Any]
+
+INVALID = "InvalidConfig"
+ACCEPTED = "ConfigAccepted"
+LOOSE = "ConfigWarning"
+LEFT_OUT = "DevicesLeftOut"
+
+READY = "Ready"
+VALIDATED = "ValidationSucceeded"
+
+# What an event may say at most, in bytes.
+_MESSAGE_MAX = 1024
+# Whoever has read these many has seen what is wrong.
+_NOTES_MAX = 5
+
+
+def reports(obj: Raw, verdict: Verdict) -> Iterator[Report]:
+    """What there is to say about the version of the object that was just read."""
+    if not verdict.is_valid:
+        kept = _in_force(verdict)
+        yield Report(obj, "Warning", INVALID, listed(verdict.problems, kept), verdict.revision)
+        return
+    reading = verdict.in_force
+    assert reading is not None, "what is valid is in force"
+    yield Report(obj, "Normal", ACCEPTED, f"in force: {_summary(reading)}", verdict.revision)
+    if verdict.warnings:
+        yield Report(obj, "Warning", LOOSE, listed(verdict.warnings), verdict.revision)
+
+
+def note_reports(obj: Raw, verdict: Verdict, notes: Iterable[str]) -> Iterator[Report]:
+    """What came up when the devices were put into pools, and the document alone does not show."""
+    known = mismatches(verdict.in_force) if verdict.in_force is not None else ()
+    for text in [each for each in notes if each not in known][:_NOTES_MAX]:
+        yield Report(obj, "Warning", LEFT_OUT, shortened([text]), f"{verdict.revision} {text}")
+
+
+def mismatches(reading: Reading) -> tuple[str, ...]:
+    """Where an overlay promises another number of devices than it has."""
+    if reading.overlay is None:
+        return ()
+    return tuple(each.message for each in broken_promises(reading.overlay))
+
+
+def listed(problems: Sequence[Problem], *more: str) -> str:
+    """
+    One thing a line, as many as an event can hold; what `more` says comes last in any case.
+
+    Tables show the first line only, and descriptions show them all.
+    """
+    return shortened([_said(each) for each in problems], *more)
+
+
+def _said(problem: Problem) -> str:
+    # An object that was never a file has no lines; its fields are found by their names.
+    if problem.line:
+        return str(problem)
+    return f"{problem.message}; {problem.fix}" if problem.fix else problem.message
+
+
+def shortened(lines: Sequence[str], *more: str) -> str:
+    """The lines that have room; the rest is counted."""
+    room = _MESSAGE_MAX - sum(_size(each) + 1 for each in more) - len("and 1000000 more\n")
+    kept: list[str] = []
+    for line in lines:
+        room -= _size(line) + 1
+        if room < 0 and kept:
+            break
+        kept.append(line)
+    left = [f"and {len(lines) - len(kept)} more"] if len(kept) < len(lines) else []
+    text = "\n".join([*kept, *left, *more])
+    return text.encode()[:_MESSAGE_MAX].decode(errors="ignore")
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+def _in_force(verdict: Verdict) -> str:
+    if verdict.in_force is None:
+        return "no valid version is known since the start: what is published for it stays as it is"
+    summary = _summary(verdict.in_force)
+    return f"the last valid version stays in force: {summary}"
+
+
+def _summary(reading: Reading) -> str:
+    overlay = reading.overlay
+    found = (*reading.assignments, *((overlay.assignment,) if overlay is not None else ()))
+    devices = sum(len(batch.devices) for each in found for batch in each.batches)
+    return f"{_counted(devices, 'device')} in {_counted(len(found), 'mapping')}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"1 {word}" if count == 1 else f"{count} {word}s"
+
+
+def status_patch(
+    obj: Raw,
+    verdict: Verdict,
+    *,
+    published: Published,
+    notes: Sequence[str],
+    is_settled: bool,
+    now: float,
+) -> Patch | None:
+    """The write that makes the status of a DRAConfig true, if it is not."""
+    status = status_of(obj)
+    new: Raw = {
+        "conditions": status.get("conditions") or [],
+        "resourceSliceCount": published.slices,
+        "nodeCount": published.nodes,
+    }
+    for condition in (_validated(verdict), _ready(obj, verdict, notes, is_settled=is_settled)):
+        whole = condition | {
+            "observedGeneration": int(obj["metadata"].get("generation", 0)),
+            "lastTransitionTime": timestamp(now),
+        }
+        new["conditions"] = with_condition(new["conditions"], whole)
+    if all(status.get(key) == value for key, value in new.items()):
+        return None
+    identity = {"uid": uid_of(obj), "resourceVersion": obj["metadata"]["resourceVersion"]}
+    return Patch(DRA_CONFIGS, name_of(obj), {"metadata": identity, "status": new}, "status")
+
+
+def _validated(verdict: Verdict) -> Raw:
+    if not verdict.is_valid:
+        return _condition(VALIDATED, "False", INVALID, listed(verdict.problems))
+    return _condition(VALIDATED, "True", "Valid", listed(verdict.warnings))
+
+
+def _ready(obj: Raw, verdict: Verdict, notes: Sequence[str], *, is_settled: bool) -> Raw:
+    if not verdict.is_valid:
+        kept = verdict.in_force is not None and verdict.valid_generation
+        stays = f"; generation {verdict.valid_generation} stays in force" if kept else ""
+        return _condition(READY, "False", "ValidationFailed", f"see {VALIDATED}{stays}")
+    if is_settled or _was_ready(obj):
+        return _condition(READY, "True", "Published", shortened(notes[:_NOTES_MAX]))
+    return _condition(READY, "False", "Publishing", "not all nodes have been looked at yet")
+
+
+def _was_ready(obj: Raw) -> bool:
+    """Nodes come and go all the time; that makes no version less published than it was."""
+    known = condition_of(obj, READY) or {}
+    generation = obj["metadata"].get("generation", 0)
+    return known.get("status") == "True" and known.get("observedGeneration") == generation
+
+
+def _condition(kind: str, status: str, reason: str, message: str) -> Raw:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
