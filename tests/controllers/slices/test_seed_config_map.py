@@ -1,0 +1,194 @@
+"""
+The ConfigMap controller of Karpenter's driver: what its tests check, under the names they have.
+
+`configmap_test.go` (GetConfig, Constructor) and `configmap_integration_test.go`; the documents are
+those of its README.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.client.planes import Site, site
+from tests.controllers.slices.stage import CONFIG_MAP, NAMESPACE, Stage, config, play
+
+from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
+from dryrack.client.informer import Informers
+from dryrack.client.timekeeping import settle
+from dryrack.controllers import slices
+from dryrack.controllers.slices.options import PublishOptions
+from dryrack.controllers.slices.shelf import Shelf
+from dryrack.controllers.writes import Surroundings
+from dryrack.hardware.inventory import Inventory
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+Raw = dict[str, Any]
+
+GPU = """\
+driver: karpenter.sh/dra-kwok-driver
+mappings:
+  - name: gpu-t4-mapping
+    nodeSelectorTerms:
+      - matchExpressions:
+          - key: node.kubernetes.io/instance-type
+            operator: In
+            values: ["c-4x-amd64-linux"]
+    resourceSlice:
+      driver: karpenter.sh/dra-kwok-driver
+      pool:
+        name: t4-gpu-pool
+        resourceSliceCount: 1
+      devices:
+        - name: nvidia-t4-0
+          attributes:
+            type:
+              String: nvidia-tesla-t4
+            memory:
+              String: 16Gi
+            compute_capability:
+              String: "7.5"
+            cuda_cores:
+              String: "2560"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A server with a node of Karpenter's, and the whole publisher at work."""
+
+    at: Site
+
+    async def slices(self) -> list[Raw]:
+        await settle()
+        return list((await self.at.client.list(SLICES)).items)
+
+    async def devices(self) -> list[str]:
+        found = [each["spec"]["devices"] for each in await self.slices()]
+        return sorted(device["name"] for devices in found for device in devices)
+
+
+@asynccontextmanager
+async def cluster() -> AsyncIterator[Cluster]:
+    at = site()
+    informers = Informers(at.client, clock=at.clock, chance=at.chance)
+    around = Surroundings(at.client, informers, at.clock, at.chance)
+    engine = slices.engine(around, PublishOptions())
+    await at.client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+    metadata = {
+        "name": "node-a",
+        "annotations": {"kwok.x-k8s.io/node": "fake"},
+        "labels": {"node.kubernetes.io/instance-type": "c-4x-amd64-linux"},
+    }
+    await at.client.create(NODES, {"metadata": metadata})
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(informers.run(), name="informers"),
+            group.create_task(engine.run(), name="publisher"),
+        ]
+        await settle()
+        yield Cluster(at)
+        for task in tasks:
+            task.cancel()
+
+
+def played(scene: Callable[[Cluster], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with cluster() as stage:
+            await scene(stage)
+
+    asyncio.run(run())
+
+
+def config_map(text: str) -> Raw:
+    return {
+        "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE},
+        "data": {"config.yaml": text},
+    }
+
+
+def test_should_return_nil_when_no_configuration_is_loaded() -> None:
+    """A shelf that nobody has filled has no inventory, not one without devices."""
+    assert Shelf().inventory is None
+
+
+def test_should_return_current_configuration_after_setting() -> None:
+    """What is put onto the shelf is what is found there, by all who listen as well."""
+    shelf, heard = Shelf(), list[Inventory | None]()
+    shelf.listen(lambda: heard.append(shelf.inventory))
+    for inventory in (Inventory(), Inventory(instance_types={})):
+        shelf.replace(inventory)
+        assert shelf.inventory is inventory
+
+    assert heard == [Inventory(), Inventory(instance_types={})]
+    assert shelf.filled.is_set()
+
+
+def test_should_create_controller_with_correct_parameters() -> None:
+    """Without options it is Karpenter's ConfigMap in Karpenter's namespace that is read."""
+    options = PublishOptions()
+    assert (options.namespace, options.config_map, options.key) == (
+        "karpenter",
+        "dra-kwok-configmap",
+        "config.yaml",
+    )
+
+    async def scene(stage: Stage) -> None:
+        assert dict(stage.sources.verdicts) == {}
+        assert stage.devices == []
+        await stage.put(config())
+        assert [source.name for source in stage.sources.verdicts] == ["dra-kwok-configmap"]
+
+    play(scene)
+
+
+def test_should_create_and_read_config_map_successfully() -> None:
+    """The document as it is written is taken, and its device is on the node that matches."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.at.client.create(CONFIG_MAPS, config_map(GPU))
+        stored = await cluster.at.client.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
+        assert stored["data"]["config.yaml"] == GPU
+        (only,) = await cluster.slices()
+        assert only["spec"]["driver"] == "karpenter.sh.dra-kwok-driver"
+        assert only["spec"]["nodeName"] == "node-a"
+        (device,) = only["spec"]["devices"]
+        assert device["name"] == "nvidia-t4-0"
+        assert device["attributes"]["type"] == {"string": "nvidia-tesla-t4"}
+
+    played(scene)
+
+
+def test_should_update_config_map_configuration() -> None:
+    """A change is published without waiting for any clock; a bad one changes nothing."""
+
+    async def scene(cluster: Cluster) -> None:
+        created = await cluster.at.client.create(CONFIG_MAPS, config_map(GPU))
+        began = cluster.at.clock.now()
+        assert await cluster.devices() == ["nvidia-t4-0"]
+        changed = GPU.replace("nvidia-t4-0", "nvidia-t4-1").replace("2560", "2561")
+        data = {"config.yaml": changed}
+        updated = await cluster.at.client.update(CONFIG_MAPS, created | {"data": data})
+        assert await cluster.devices() == ["nvidia-t4-1"]
+        data = {"config.yaml": changed.replace("operator: In", "operator: Inn")}
+        await cluster.at.client.update(CONFIG_MAPS, updated | {"data": data})
+        assert await cluster.devices() == ["nvidia-t4-1"]
+        assert cluster.at.clock.now() == began
+
+    played(scene)
+
+
+def test_should_handle_config_map_deletion() -> None:
+    """With the ConfigMap all that it has caused is gone."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.at.client.create(CONFIG_MAPS, config_map(GPU))
+        assert await cluster.devices() == ["nvidia-t4-0"]
+        await cluster.at.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace=NAMESPACE)
+        assert await cluster.slices() == []
+
+    played(scene)
