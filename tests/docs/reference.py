@@ -51,6 +51,10 @@ def commands() -> str:
 
 
 def _command(name: str, command: Any) -> list[str]:
+    """A command, or each command of a group."""
+    inner = getattr(command, "commands", {})
+    if inner:
+        return [line for each in sorted(inner) for line in _command(f"{name} {each}", inner[each])]
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option"]
     words = " ".join(["dryrack", name, *(p.metavar for p in arguments)])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.hardware.catalogue.packaged import catalogue, slices_on
 
 from dryrack.hardware.catalogue import Cards, CatalogueError, parse
 
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "catalogue.md"
 HEADER = "apiVersion: dryrack.dev/v1alpha1\nkind: Catalogue\n"
 MODEL = """\
 models:
@@ -62,6 +66,21 @@ def test_an_entry_of_ones_own_replaces_the_packaged_one() -> None:
     added = parse({"mine.yaml": (HEADER + MODEL + text).encode()}, catalogue())
 
     assert added.instance_types["p5.48xlarge"].fittings[0].model.name == "mine"
+
+
+def test_the_file_of_the_guide_can_be_read() -> None:
+    """What people copy from there works, and what it says about the catalogue is so."""
+    guide = GUIDE.read_text()
+    [text] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    added = parse({"guide.yaml": text.encode()}, catalogue())
+    devices = [
+        device.name
+        for slice_ in slices_on(added.instance_types["rack.large"], Cards.WHOLE)
+        for device in slice_.spec.devices
+    ]
+
+    assert devices == ["gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-0"]
+    assert f"what devices {len(catalogue().instance_types)} instance types of" in guide
 
 
 def change(old: str, new: str) -> str:
