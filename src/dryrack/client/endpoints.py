@@ -49,6 +49,9 @@ CLAIMS = Endpoint("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 TEMPLATES = Endpoint("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 SLICES = Endpoint("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", is_namespaced=False)
 CLASSES = Endpoint("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", is_namespaced=False)
+TAINT_RULES = Endpoint(
+    "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", is_namespaced=False
+)
 DEFINITIONS = Endpoint(
     "apiextensions.k8s.io",
     "v1",
