@@ -31,6 +31,7 @@ INVALID = "InvalidConfig"
 ACCEPTED = "ConfigAccepted"
 LOOSE = "ConfigWarning"
 LEFT_OUT = "DevicesLeftOut"
+MISMATCH = "CapacityMismatch"
 
 READY = "Ready"
 VALIDATED = "ValidationSucceeded"
@@ -50,6 +51,9 @@ def reports(obj: Raw, verdict: Verdict) -> Iterator[Report]:
     reading = verdict.in_force
     assert reading is not None, "what is valid is in force"
     yield Report(obj, "Normal", ACCEPTED, f"in force: {_summary(reading)}", verdict.revision)
+    # By itself: among many warnings about spelling it would be one of those that are only counted.
+    for text in mismatches(reading):
+        yield Report(obj, "Warning", MISMATCH, text, f"{verdict.revision} {text}")
     if verdict.warnings:
         yield Report(obj, "Warning", LOOSE, listed(verdict.warnings), verdict.revision)
 
