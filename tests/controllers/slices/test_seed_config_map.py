@@ -7,25 +7,15 @@ those of its README.
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.client.planes import Site, site
-from tests.controllers.slices.stage import CONFIG_MAP, NAMESPACE, Stage, config, play
+from tests.controllers.slices.reading import CONFIG_MAP, NAMESPACE, Stage, config, play
+from tests.controllers.slices.whole import Cluster, played
 
-from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
-from dryrack.client.informer import Informers
-from dryrack.client.timekeeping import settle
-from dryrack.controllers import slices
+from dryrack.client.endpoints import CONFIG_MAPS
 from dryrack.controllers.slices.options import PublishOptions
 from dryrack.controllers.slices.shelf import Shelf
-from dryrack.controllers.writes import Surroundings
 from dryrack.hardware.inventory import Inventory
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
 
 Raw = dict[str, Any]
 
@@ -55,53 +45,6 @@ mappings:
             cuda_cores:
               String: "2560"
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A server with a node of Karpenter's, and the whole publisher at work."""
-
-    at: Site
-
-    async def slices(self) -> list[Raw]:
-        await settle()
-        return list((await self.at.client.list(SLICES)).items)
-
-    async def devices(self) -> list[str]:
-        found = [each["spec"]["devices"] for each in await self.slices()]
-        return sorted(device["name"] for devices in found for device in devices)
-
-
-@asynccontextmanager
-async def cluster() -> AsyncIterator[Cluster]:
-    at = site()
-    informers = Informers(at.client, clock=at.clock, chance=at.chance)
-    around = Surroundings(at.client, informers, at.clock, at.chance)
-    engine = slices.engine(around, PublishOptions())
-    await at.client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-    metadata = {
-        "name": "node-a",
-        "annotations": {"kwok.x-k8s.io/node": "fake"},
-        "labels": {"node.kubernetes.io/instance-type": "c-4x-amd64-linux"},
-    }
-    await at.client.create(NODES, {"metadata": metadata})
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(informers.run(), name="informers"),
-            group.create_task(engine.run(), name="publisher"),
-        ]
-        await settle()
-        yield Cluster(at)
-        for task in tasks:
-            task.cancel()
-
-
-def played(scene: Callable[[Cluster], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with cluster() as stage:
-            await scene(stage)
-
-    asyncio.run(run())
 
 
 def config_map(text: str) -> Raw:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.base import exposition
 from tests.client.planes import refusal, site
-from tests.controllers.slices.stage import (
+from tests.controllers.slices.reading import (
     CONFIG_MAP,
     DRA_CONFIGS,
     NAMESPACE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.planes import refusal, site
-from tests.controllers.slices.stage import (
+from tests.controllers.slices.reading import (
     DRA_CONFIGS,
     Stage,
     begin,
