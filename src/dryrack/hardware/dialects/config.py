@@ -17,6 +17,7 @@ from dryrack.hardware.dialects.judging import judge_names, judge_together
 from dryrack.hardware.dialects.report import Topic
 from dryrack.hardware.dialects.slices import SliceReader
 from dryrack.hardware.inventory import Assignment, Origin, SourceKind
+from dryrack.kinds.shape import described
 from dryrack.kinds.validation.names import label
 
 if TYPE_CHECKING:
@@ -40,18 +41,19 @@ class ConfigReader:
 
     def read(self, given: Given) -> tuple[Assignment, ...]:
         """All mappings; what is wrong is in the report."""
-        found = fields(given, ("driver", "mappings"), self._report)
+        found = fields(_without_notes(given), ("driver", "mappings"), self._report)
         reader = SliceReader(
             self._report, driver=self._driver(given, found), override=self._override
         )
         mappings = items(found.get("mappings"), self._report)
-        if not mappings and isinstance(given.value, dict):
+        stated = found["mappings"].value if "mappings" in found else []
+        if stated in ([], ()) and isinstance(given.value, dict):
             path = found["mappings"].path if "mappings" in found else (*given.path, "mappings")
             fix = "add one with name, nodeSelectorTerms and resourceSlice"
             self._report.refuse(path, "at least one mapping must be defined", fix)
-        assignments = tuple(self._mapping(each, reader) for each in mappings)
+        assignments = [self._mapping(each, reader) for each in mappings]
         judge_together(self._pieces, self._report)
-        return assignments
+        return tuple(each for each in assignments if each is not None)
 
     def _driver(self, given: Given, found: dict[str, Given]) -> str:
         name = drivers.sanitised(found["driver"], self._report) if "driver" in found else ""
@@ -61,14 +63,18 @@ class ConfigReader:
             self._report.refuse(path, drivers.EMPTY, "add a line such as driver: gpu.example.com")
         return name
 
-    def _mapping(self, given: Given, reader: SliceReader) -> Assignment:
+    def _mapping(self, given: Given, reader: SliceReader) -> Assignment | None:
+        if not isinstance(given.value, dict):
+            what = f"expected a mapping, got {described(given.value)}"
+            self._report.refuse(given.path, what, f"write an object with {', '.join(_MAPPING)}")
+            return None
         found = fields(given, _MAPPING, self._report)
         name = self._mapping_name(given, found)
         terms = self._terms(given, found)
         origin = Origin(SourceKind.CONFIG_MAP, self._name, name)
         if "resourceSlice" not in found:
             self._report.refuse(given.path, "resourceSlice: it has no devices", _FEW_DEVICES)
-            return Assignment(origin, terms, ())
+            return None
         piece = reader.read(found["resourceSlice"])
         judge_names([piece], self._report)
         self._pieces.append(piece)
@@ -107,3 +113,11 @@ class ConfigReader:
             self._report.refuse(path, f"{prefix}{selectors.NO_TERM}", fix)
             return ()
         return selectors.terms(terms, self._report)
+
+
+def _without_notes(given: Given) -> Given:
+    """Without the fields that people keep anchors in, for aliases further down."""
+    if not isinstance(given.value, dict):
+        return given
+    kept = {key: value for key, value in given.value.items() if not key.startswith("x-")}
+    return Given(kept, given.path)

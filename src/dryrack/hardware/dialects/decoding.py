@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from dryrack.hardware.dialects.written import resolved, steps_of
+from dryrack.hardware.dialects.written import resolved, steps_of, value_at
+from dryrack.hardware.names import amount
 from dryrack.kinds.decode import DecodeError, decode
 
 if TYPE_CHECKING:
@@ -23,18 +24,21 @@ def decoded(document: Given, model: type[Model], written: Given, report: Report)
         return decode(document.value, model)
     except DecodeError as error:
         for mismatch in error.mismatches:
-            path = resolved(written, steps_of(mismatch.path))
-            report.refuse(path, f"expected {mismatch.expected}, got {mismatch.got}", _fix(mismatch))
+            steps = steps_of(mismatch.path)
+            what = f"expected {mismatch.expected}, got {mismatch.got}"
+            fix = _fix(mismatch, value_at(written, steps))
+            report.refuse(resolved(written, steps), what, fix)
     return None
 
 
-def _fix(mismatch: Mismatch) -> str:
+def _fix(mismatch: Mismatch, value: Any) -> str:
     number_or_flag = mismatch.got.startswith("the number") or mismatch.got in ("true", "false")
     match mismatch.expected:
         case "a string":
             return "put it in quotes" if number_or_flag else "write a string"
         case "a quantity":
-            return "write a number with a unit, as in 16Gi"
+            meant = amount(value) if isinstance(value, str) else None
+            return f"write {meant}" if meant else "write a number with a unit, as in 16Gi"
         case "true or false":
             return "write true or false, without quotes"
         case "a list":
@@ -43,5 +47,7 @@ def _fix(mismatch: Mismatch) -> str:
             return "write it as an object with fields, as in {value: 16Gi}"
         case "an object":
             return "write an object: a line with a key for each field"
+        case _ if isinstance(value, int) and not isinstance(value, bool):
+            return "write a smaller number, or make it a string"
         case _:
             return "write a whole number without quotes"

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dryrack.kinds.shape import Path, Shape
 
 
+# Nothing that a person writes is longer; what is, would only keep everybody waiting.
+ITEMS_MAX = 10_000
+
+
 class Given(NamedTuple):
     """A value of a document, and where it stands."""
 
@@ -29,18 +33,25 @@ class Given(NamedTuple):
     path: Path
 
 
-def fields(given: Given, known: Collection[str], report: Report) -> dict[str, Given]:
-    """The fields of an object by their right names; those that are null are not there."""
+def fields(
+    given: Given, known: Collection[str], report: Report, *, hint: str = ""
+) -> dict[str, Given]:
+    """
+    The fields of an object by their right names; those that are null are not there.
+
+    `hint` is what to do with a field that is not known.
+    """
     if not isinstance(given.value, Mapping):
         if given.value is not None:
-            report.refuse(given.path, f"expected an object, got {described(given.value)}")
+            what = f"expected an object, got {described(given.value)}"
+            report.refuse(given.path, what, f"write an object with {', '.join(known)}")
         return {}
     folded = {name.lower(): name for name in known}
     found: dict[str, Given] = {}
     for key, value in given.value.items():
         name = key if key in known else folded.get(key.lower())
         if name is None:
-            fix = suggestion(key, known) or f"known here: {', '.join(known)}"
+            fix = suggestion(key, known) or hint or f"known here: {', '.join(known)}"
             report.refuse((*given.path, key), f"unknown field {key!r}", fix)
         elif name in found:
             other = str(found[name].path[-1])
@@ -62,7 +73,12 @@ def items(given: Given | None, report: Report) -> list[Given]:
     if given is None:
         return []
     if not isinstance(given.value, list | tuple):
-        report.refuse(given.path, f"expected a list, got {described(given.value)}")
+        fix = "write a list: each item after a dash"
+        report.refuse(given.path, f"expected a list, got {described(given.value)}", fix)
+        return []
+    if len(given.value) > ITEMS_MAX:
+        what = f"{len(given.value)} items, which is more than {ITEMS_MAX}"
+        report.refuse(given.path, what, "write fewer; count makes many devices of one entry")
         return []
     return [Given(value, (*given.path, index)) for index, value in enumerate(given.value)]
 
@@ -72,7 +88,8 @@ def entries(given: Given | None, report: Report) -> list[tuple[str, Given]]:
     if given is None:
         return []
     if not isinstance(given.value, Mapping):
-        report.refuse(given.path, f"expected an object, got {described(given.value)}")
+        what = f"expected an object, got {described(given.value)}"
+        report.refuse(given.path, what, "write a line with a key and a value for each entry")
         return []
     return [(key, Given(value, (*given.path, key))) for key, value in given.value.items()]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.hardware import names
 from dryrack.hardware.dialects.fields import Given, entries, fields, folded, quoting
+from dryrack.hardware.dialects.fixes import fix_of
 from dryrack.hardware.dialects.report import Topic
 from dryrack.kinds import scalars, shape
 from dryrack.kinds.resource import Device, DeviceAttribute, DeviceCapacity
@@ -56,11 +57,14 @@ class Template:
     driver: Given | None
 
 
-def template(given: Given, report: Report) -> Template:
-    """An entry in the form of the API."""
-    if given.value is None:
-        report.refuse(given.path, "expected an object, got null", "give the device a name")
-    found = fields(given, (*_DEVICE, "count", "driver"), report)
+def template(given: Given, report: Report) -> Template | None:
+    """An entry in the form of the API; None if it is not even an object."""
+    if not isinstance(given.value, Mapping):
+        what = f"expected a device, got {described(given.value)}"
+        report.refuse(given.path, what, "write it as in {name: gpu-0}")
+        return None
+    hint = "put what is in it into the device itself" if "basic" in given.value else ""
+    found = fields(given, (*_DEVICE, "count", "driver"), report, hint=hint)
     count, driver = found.pop("count", None), found.pop("driver", None)
     document = {name: _field(name, each, report) for name, each in found.items()}
     return Template(given, document, _count(count, document, report), driver)
@@ -112,16 +116,23 @@ def _named(
         name = _name(written, what, each, report)
         if name in found:
             report.refuse(each.path, f"there are two of the name {name!r}", "rename one of them")
-        found[name] = form(written, each, report)
+        value = form(written, each, report)
+        if name is not None and value is not None:
+            found[name] = value
     return found
 
 
-def _name(written: str, what: str, given: Given, report: Report) -> str:
+def _name(written: str, what: str, given: Given, report: Report) -> str | None:
+    """The name as the API allows it; None if only its author can put it right."""
+    problems = list(qualified_name("", written))
+    if not problems:
+        return written
     better = names.identifier(written)
     too_long = len(written.rpartition("/")[2]) > IDENTIFIER_BYTES_MAX
-    if not any(qualified_name("", written)) or too_long or any(qualified_name("", better)):
-        # Right already, or wrong in a way that only its author can put right.
-        return written
+    if too_long or any(qualified_name("", better)):
+        for problem in problems:
+            report.refuse(given.path, problem.message, fix_of(problem))
+        return None
     message = f"{what} name {written!r} is not allowed by the API"
     report.remark(Topic.ATTRIBUTE_NAME, given.path, message, f"write {better!r}")
     return better
@@ -130,7 +141,7 @@ def _name(written: str, what: str, given: Given, report: Report) -> str:
 def _attribute(name: str, given: Given, report: Report) -> Any:
     form = _typed(given, report)
     if form is None:
-        return {}
+        return None
     is_plain = isinstance(given.value, Mapping) and all(key in _TYPES for key in given.value)
     if not is_plain and len(form) == 1:
         ((kind, value),) = form.items()
@@ -187,6 +198,9 @@ def _capacity(name: str, given: Given, report: Report) -> Any:
         fix = f"write {{value: {given.value}}}"
         report.remark(Topic.ATTRIBUTE_FORM, given.path, message, fix)
         return {"value": given.value}
+    if given.value is None:
+        report.refuse(given.path, "expected a quantity, got null", "write {value: 16Gi}")
+        return None
     return folded(given, _CAPACITY, report)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
+from dryrack.hardware.dialects.fixes import fix_of
 from dryrack.hardware.dialects.report import Topic
 from dryrack.hardware.dialects.written import refused_at, resolved, steps_of
 from dryrack.hardware.inventory import EveryNode, PerDevice, SelectedNodes, ThisNode
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 T = TypeVar("T")
-
-_FIXES = {
-    Reason.REQUIRED: "add it",
-    Reason.TOO_LONG: "shorten it",
-    Reason.TOO_MANY: "remove some",
-    Reason.FORBIDDEN: "leave it out",
-    Reason.NOT_SUPPORTED: "use one of the supported values",
-    Reason.NOT_FOUND: "name one that is there",
-}
 
 
 def judge(given: Given, piece: Piece, report: Report) -> None:
@@ -130,11 +122,6 @@ def _remark_gates(given: Given, piece: Piece, report: Report) -> None:
             path = resolved(given, ("devices", entry.template.given.path[-1], *steps[2:]))
             what = "behind a feature gate that is off in Kubernetes 1.36 unless it is switched on"
             report.remark(Topic.PUBLISHER, path, what, "leave it out, or switch the gate on")
-
-
-def fix_of(problem: FieldProblem) -> str:
-    """What would put it right, if only in general."""
-    return problem.fix or _FIXES.get(problem.reason, "") or "change it to what the message asks for"
 
 
 def judge_together(pieces: Sequence[Piece], report: Report) -> None:

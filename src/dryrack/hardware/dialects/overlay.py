@@ -63,7 +63,7 @@ class OverlayReader:
         return overlay
 
     def _slice(self, given: Given) -> Piece | None:
-        found = fields(given, _SLICE, self._report)
+        found = fields(given, _SLICE, self._report, hint="put it under spec")
         self._check_kind(found)
         if "spec" not in found:
             if isinstance(given.value, Mapping):

@@ -9,6 +9,8 @@ came from an API server nobody knows lines but those of a text inside it; then a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dryrack.hardware.dialects.config import ConfigReader
@@ -16,7 +18,14 @@ from dryrack.hardware.dialects.config_map import Emptied, Missing, configuration
 from dryrack.hardware.dialects.draconfig import DraConfigReader
 from dryrack.hardware.dialects.fields import Given
 from dryrack.hardware.dialects.overlay import OverlayReader
-from dryrack.hardware.dialects.report import Read, Reading, Remark, Report, Topic
+from dryrack.hardware.dialects.report import (
+    Read,
+    Reading,
+    Remark,
+    Report,
+    TooMuchError,
+    Topic,
+)
 from dryrack.hardware.dialects.text import Nothing, block, parsed
 from dryrack.kinds.documents import Document
 from dryrack.kinds.places import Place
@@ -89,8 +98,10 @@ def dra_config(source: Source, *, driver: str = "") -> Read:
     raw, file = _opened(source)
     report = Report()
     reader = DraConfigReader(report, name=_name(raw), driver=driver)
-    assignments = reader.read(Given(raw.get("spec"), ("spec",)))
-    return Read(file, report, _locator(source), assignments=assignments)
+    with suppress(TooMuchError):
+        assignments = reader.read(Given(raw.get("spec"), ("spec",)))
+        return Read(file, report, _locator(source), assignments=assignments)
+    return Read(file, report, _locator(source))
 
 
 def read_overlay(source: Source, *, driver: str = "") -> Reading:
@@ -102,8 +113,10 @@ def overlay(source: Source, *, driver: str = "") -> Read:
     raw, file = _opened(source)
     report = Report()
     reader = OverlayReader(report, name=_name(raw), driver=driver)
-    found = reader.read(Given(raw.get("spec"), ("spec",)))
-    return Read(file, report, _locator(source), overlay=found)
+    with suppress(TooMuchError):
+        found = reader.read(Given(raw.get("spec"), ("spec",)))
+        return Read(file, report, _locator(source), overlay=found)
+    return Read(file, report, _locator(source))
 
 
 def _config(text: str, file: str, shift: Shift, *, name: str, driver: str) -> Read:
@@ -117,8 +130,11 @@ def _config(text: str, file: str, shift: Shift, *, name: str, driver: str) -> Re
             report.fault(shift(fault.place), fault.message, fault.fix)
         return Read(file, report, lambda path: shift(Place(1, 1)))
     tree = found.tree
-    assignments = ConfigReader(report, name=name, driver=driver).read(Given(found.value, ()))
-    return Read(file, report, lambda path: shift(tree.locate(path)), assignments=assignments)
+    read = Read(file, report, lambda path: shift(tree.locate(path)))
+    with suppress(TooMuchError):
+        assignments = ConfigReader(report, name=name, driver=driver).read(Given(found.value, ()))
+        return replace(read, assignments=assignments)
+    return read
 
 
 def _opened(source: Source) -> tuple[Mapping[str, Any], str]:

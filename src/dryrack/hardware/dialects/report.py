@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 # Whoever made more mistakes than this made one of them many times.
 SHOWN_MAX = 200
 
+# After so many nobody reads on, and neither does the reader.
+REFUSALS_MAX = 1000
+# A message is for an event or a line of a terminal, whatever was written into a file.
+_MESSAGE_MAX = 400
+_STEP_MAX = 70
+
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class TooMuchError(Exception):
+    """There is so much wrong that reading on makes no sense; never leaves `dialects`."""
 
 
 class Topic(Enum):
@@ -63,7 +73,8 @@ class Remark:
     def message(self) -> str:
         """With the field, as the API writes it: `mappings[0].name: what is so`."""
         field = rendered(self.path)
-        return f"{field}: {self.what}" if field else self.what
+        what = _short(self.what, _MESSAGE_MAX)
+        return f"{field}: {what}" if field else what
 
 
 @dataclass(slots=True)
@@ -77,6 +88,8 @@ class Report:
         """This cannot be used."""
         self.refused += 1
         self.remarks.append(Remark(Topic.REFUSAL, path, what, fix))
+        if self.refused >= REFUSALS_MAX:
+            raise TooMuchError
 
     def fault(self, place: Place, what: str, fix: str) -> None:
         """The text is no document at all."""
@@ -134,7 +147,8 @@ class Read:
         return tuple(shown)
 
     def _problem(self, remark: Remark) -> Problem:
-        return Problem(self.file, *self.place(remark), remark.message, remark.fix)
+        fix = _short(remark.fix, _MESSAGE_MAX)
+        return Problem(self.file, *self.place(remark), remark.message, fix)
 
 
 def _place(problem: Problem) -> tuple[int, int]:
@@ -146,7 +160,13 @@ def rendered(path: Path) -> str:
     text = ""
     for step in path:
         if isinstance(step, int) or not _PLAIN.fullmatch(step):
-            text += f"[{step}]"
+            text += f"[{_short(str(step), _STEP_MAX)}]"
         else:
-            text += f".{step}" if text else step
+            text += f".{_short(step, _STEP_MAX)}" if text else _short(step, _STEP_MAX)
     return text
+
+
+def _short(text: str, length_max: int) -> str:
+    """A text without its middle, if that is too long."""
+    half = length_max // 2
+    return text if len(text) <= length_max else f"{text[:half]}…{text[-half:]}"

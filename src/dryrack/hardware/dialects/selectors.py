@@ -8,6 +8,7 @@ operators of Karpenter's own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from dryrack.hardware import node_terms
 from dryrack.hardware.dialects.decoding import decoded
 from dryrack.hardware.dialects.fields import Given, entries, fields, folded, items, text
-from dryrack.hardware.dialects.judging import fix_of
+from dryrack.hardware.dialects.fixes import fix_of
 from dryrack.hardware.dialects.report import Topic
 from dryrack.hardware.dialects.written import refused_at, resolved, steps_of
 from dryrack.kinds import shape
@@ -37,6 +38,7 @@ _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _OVERLAY_OPERATORS = (*_LABEL_OPERATORS, "Gt", "Lt", "Gte", "Lte")
 _STEPS = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 _DIGITS_MAX = 19
+_LABELS = "put labels under matchLabels"
 _WHOLE_NUMBER = "write one whole number, in quotes"
 
 
@@ -55,12 +57,12 @@ def terms(given: Given, report: Report) -> tuple[NodeSelectorTerm, ...]:
 
 def label_selector(given: Given, report: Report) -> tuple[NodeSelectorTerm, ...]:
     """A label selector, as terms."""
-    found = fields(given, ("matchLabels", "matchExpressions"), report)
+    found = fields(given, ("matchLabels", "matchExpressions"), report, hint=_LABELS)
     labels = _labels(found.get("matchLabels"), report)
     wanted = _requirements(found.get("matchExpressions"), _LABEL_OPERATORS, report)
     if not labels and not wanted:
-        if not report.refused:
-            report.refuse(given.path, "the selector names no label", "name one under matchLabels")
+        if isinstance(given.value, Mapping) and found.keys() == given.value.keys():
+            report.refuse(given.path, "the selector names no label", _LABELS)
         return ()
     return tuple(
         replace(term, match_expressions=(*term.match_expressions, *wanted))

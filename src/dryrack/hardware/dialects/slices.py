@@ -9,6 +9,7 @@ devices.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -62,16 +63,8 @@ class SliceReader:
     def read(self, given: Given, known: Sequence[str] = SPEC_FIELDS) -> Piece:
         """A slice; what is wrong with it is in the report."""
         found = fields(given, known, self._report)
-        templates = [
-            template(each, self._report) for each in items(found.get("devices"), self._report)
-        ]
+        templates = self._templates(given, found)
         sets = items(found.get("sharedCounters"), self._report)
-        if not templates and not sets and "devices" not in found:
-            fix = "list at least one device under devices"
-            self._report.refuse(given.path, "the slice has no devices", fix)
-        elif not templates and not sets:
-            fix = "list at least one device"
-            self._report.refuse(found["devices"].path, "there is no device in it", fix)
         reach = reaches.reach(given, found, self._report)
         entries = tuple(self._entries(templates))
         counters = tuple(self._counters(sets))
@@ -92,6 +85,17 @@ class SliceReader:
         piece = Piece(batch, entries, counters)
         judge(given, piece, self._report)
         return piece
+
+    def _templates(self, given: Given, found: dict[str, Given]) -> list[Template]:
+        devices = found.get("devices")
+        if devices is None and "sharedCounters" not in found and isinstance(given.value, Mapping):
+            fix = "list at least one device under devices"
+            self._report.refuse(given.path, "the slice has no devices", fix)
+        elif devices is not None and devices.value in ([], ()) and "sharedCounters" not in found:
+            fix = "list at least one device"
+            self._report.refuse(devices.path, "there is no device in it", fix)
+        made = (template(each, self._report) for each in items(devices, self._report))
+        return [each for each in made if each is not None]
 
     def _entries(self, templates: Sequence[Template]) -> Iterator[Entry]:
         for each in templates:

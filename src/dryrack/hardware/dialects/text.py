@@ -7,9 +7,10 @@ ConfigMap is not parsed at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dryrack.hardware.dialects.fixes import text_fix
 from dryrack.kinds.places import Place
 from dryrack.kinds.yaml_text import Fault, Parsed, documents
 
@@ -53,7 +54,7 @@ def parsed(text: str) -> Parsed | Nothing | tuple[Fault, ...]:
         fault = f"larger than {BYTES_MAX} bytes, which is all that a ConfigMap holds"
         return (Fault(Place(1, 1), fault, "split the configuration into several DRAConfigs"),)
     found = list(documents(text))
-    faults = tuple(each for each in found if isinstance(each, Fault))
+    faults = tuple(_with_fix(each) for each in found if isinstance(each, Fault))
     if faults:
         return faults
     values = [each for each in found if isinstance(each, Parsed) and each.value is not None]
@@ -61,6 +62,10 @@ def parsed(text: str) -> Parsed | Nothing | tuple[Fault, ...]:
         place = values[1].tree.locate(())
         return (Fault(place, "a second document, which nobody reads", "put all into the first"),)
     return values[0] if values else Nothing()
+
+
+def _with_fix(fault: Fault) -> Fault:
+    return fault if fault.fix else replace(fault, fix=text_fix(fault.message))
 
 
 def is_configuration(value: Any) -> bool:

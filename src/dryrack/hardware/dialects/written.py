@@ -3,7 +3,7 @@ Where in a loosely written object a path of the API is.
 
 The API's verdict names fields as it has them; the person wants to see what they wrote. A path is
 followed through the object as written: by key, by key in another case, by a name that was put
-right. Where it cannot be followed further, the nearest parent is the answer.
+right. What is not there keeps the API's name: its place is that of the nearest parent.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 def resolved(root: Given, steps: Path) -> Path:
     """The path as written of the value that the API calls by these steps."""
-    value, path = root
-    for step in steps:
-        key = _key(value, step)
-        if key is None:
-            break
-        value, path = value[key], (*path, key)
-    return path
+    return _followed(root, steps)[0]
+
+
+def value_at(root: Given, steps: Path) -> Any:
+    """The value as written; None if it is not there."""
+    return _followed(root, steps)[1]
 
 
 def refused_at(root: Given, steps: Path, problem: FieldProblem) -> Path:
@@ -37,17 +36,22 @@ def refused_at(root: Given, steps: Path, problem: FieldProblem) -> Path:
 
     Of a key that it refuses the API names only the map.
     """
-    path = resolved(root, steps)
-    if len(path) != len(root.path) + len(steps) or not isinstance(problem.value, str):
-        return path
-    value: Any = root.value
-    for step in path[len(root.path) :]:
-        value = value[step]
-    if not isinstance(value, Mapping):
+    path, value = _followed(root, steps)
+    if not isinstance(value, Mapping) or not isinstance(problem.value, str):
         return path
     wrong = str(problem.value)
     key = next((key for key in value if _means(key, wrong) or key.endswith(f"/{wrong}")), None)
     return path if key is None else (*path, key)
+
+
+def _followed(root: Given, steps: Path) -> tuple[Path, Any]:
+    value, path = root
+    for position, step in enumerate(steps):
+        key = _key(value, step)
+        if key is None:
+            return (*path, *steps[position:]), None
+        value, path = value[key], (*path, key)
+    return path, value
 
 
 def steps_of(field: str) -> Path:

@@ -1,0 +1,79 @@
+"""
+What would put right what the API refuses, or what is no YAML.
+
+Some verdicts bring a fix of their own. For the others the words of the verdict tell which it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.validation import Reason
+
+if TYPE_CHECKING:
+    from dryrack.kinds.validation import FieldProblem
+
+_BY_REASON = {
+    Reason.REQUIRED: "add it",
+    Reason.TOO_LONG: "shorten it",
+    Reason.TOO_MANY: "remove some",
+    Reason.FORBIDDEN: "leave it out",
+    Reason.NOT_SUPPORTED: "use one of the supported values",
+    Reason.NOT_FOUND: "name one that is there",
+    Reason.DUPLICATE: "give each a name of its own",
+}
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+# The first that is part of the verdict decides.
+_BY_WORDS = (
+    ("exactly one value must be specified", "keep one of string, int, bool and version"),
+    ("must not exceed", "remove some"),
+    ("bindingFailureConditions are required", "add bindingFailureConditions"),
+    ("bindingConditions are required", "add bindingConditions"),
+    ("must not overlap", "name it in one of the two only"),
+    ("larger than", "make it fit the value of the capacity"),
+    ("is less than min", "raise the default, or lower min"),
+    ("is more than max", "lower the default, or raise max"),
+    ("not a multiple", "make it min plus a number of steps"),
+    ("is required when `perDevice", "add one of nodeName, nodeSelector and allNodes"),
+    ("perDeviceNodeSelection", "set perDeviceNodeSelection: true on the slice, or leave it out"),
+    ("not a valid field selector key", "use metadata.name"),
+    ("not a valid selector operator", f"use one of {', '.join(_OPERATORS)}"),
+    ("exactly one node selector term", "keep one term"),
+    ("must be no more than", "shorten it"),
+    ("RFC 3339", "write such a time, or leave it out"),
+    ("must be non-empty", "give it a name"),
+    ("must consist of", "write it with letters, digits and '-' only"),
+    ("must be either unset or set to true", "leave it out"),
+    ("must not be empty", "add a value, or leave it out"),
+    ("must be positive", "write a number above zero"),
+    ("mapping values are not allowed", "put a text with a colon in quotes, or indent the line"),
+    ("contains itself", "write the value out"),
+    ("has no anchor", "write the value out"),
+    ("control character", "remove the character"),
+    ("levels deep", "nest less deeply"),
+    ("must be a word", "write a word before the colon"),
+)
+_ANY = "correct it"
+_ANY_TEXT = "look at the indentation, quotes and brackets up to this line"
+
+
+def fix_of(problem: FieldProblem) -> str:
+    """What would put right what the API refuses."""
+    if problem.fix:
+        return problem.fix
+    if problem.value == "" and problem.reason is Reason.INVALID and problem.field.endswith("name"):
+        return "give it a name"
+    if problem.field.endswith("operator"):
+        meant = [each for each in _OPERATORS if each.lower() == str(problem.value).lower()]
+        if meant:
+            return f"write {meant[0]!r}"
+    return _by_words(problem.detail) or _BY_REASON.get(problem.reason, _ANY)
+
+
+def text_fix(message: str) -> str:
+    """What would make YAML of a text."""
+    return _by_words(message) or _ANY_TEXT
+
+
+def _by_words(message: str) -> str:
+    return next((fix for words, fix in _BY_WORDS if words in message), "")
