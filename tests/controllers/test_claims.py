@@ -12,7 +12,7 @@ from tests.controllers.worlds import World
 
 from dryrack.client.endpoints import CLAIMS, PODS, TEMPLATES
 from dryrack.client.informer import Name, name_of
-from dryrack.controllers.claims import creation, eviction, release
+from dryrack.controllers.claims import creation, eviction, release, tainting
 from dryrack.controllers.claims.references import DELETE_PROTECTION
 from dryrack.controllers.objects import finalizers_of, status_of, uid_of
 from dryrack.controllers.writes import Create, Delete, Report
@@ -191,11 +191,27 @@ def _on_device(tolerations: list[Raw]) -> tuple[Raw, Raw]:
     ("tolerations", "leaves_after"),
     [
         ([], 0),
-        ([{"key": "k", "operator": "Exists"}], None),
-        ([{"key": "k", "operator": "Exists", "tolerationSeconds": 60}], 60),
-        ([{"key": "k", "operator": "Equal", "value": "w"}], 0),
-        ([{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}], 30),
+        ([{"key": "k", "operator": "Exists", "effect": "NoExecute"}], None),
+        ([{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}], 60),
+        ([{"key": "k", "operator": "Equal", "value": "w", "effect": "NoExecute"}], 0),
+        ([{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": -5}], 0),
         ([{"operator": "Exists", "effect": "NoSchedule"}], 0),
+        # For scheduling it is a toleration of all effects; the real controller passes over it.
+        ([{"key": "k", "operator": "Exists"}], 0),
+        (
+            [
+                {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
+                {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+            ],
+            30,
+        ),
+        (
+            [
+                {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
+                {"operator": "Exists", "effect": "NoExecute"},
+            ],
+            None,
+        ),
     ],
 )
 def test_device_taints_drive_pods_out(tolerations: list[Raw], leaves_after: int | None) -> None:
@@ -203,9 +219,9 @@ def test_device_taints_drive_pods_out(tolerations: list[Raw], leaves_after: int 
     pod, claim = _on_device(tolerations)
     added = 1_800_000_000.0
     taint = {"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2027-01-15T08:00:00Z"}
-    taints = {("d", "p", "x"): [taint]}
     now = added + 10
-    plan = eviction.plan(pod, [claim], taints, now)
+    when = tainting.eviction_from([claim], lambda _: [tainting.Driving(taint)], now)
+    plan = eviction.plan(pod, when, now)
 
     deletes = any(isinstance(each, Delete) for each in plan.writes)
     assert deletes == (leaves_after is not None and leaves_after <= 10)
@@ -222,7 +238,7 @@ def test_only_the_newest_generation_of_a_pool_counts() -> None:
 
     taint = {"key": "k", "effect": "NoExecute"}
 
-    assert eviction.taints_of([published(1, [taint]), published(2, [])]) == {}
-    assert eviction.taints_of([published(2, [taint]), published(1, [])]) == {
+    assert tainting.taints_of([published(1, [taint]), published(2, [])]) == {}
+    assert tainting.taints_of([published(2, [taint]), published(1, [])]) == {
         ("d", "p", "x"): [taint]
     }

@@ -1,107 +1,101 @@
 """
 Pods leave devices whose NoExecute taints their claims do not tolerate.
 
-The taints are those that slices publish. When a claim's time with a tainted device is over, all
-pods that use the claim are deleted; what frees the claim is then the usual way of things.
+When a claim's time with a tainted device is over, all pods that use the claim are deleted; what
+frees the claim is then the usual way of things. Rules that taint are told what became of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dryrack.client.endpoints import CLAIMS, PODS, SLICES
-from dryrack.client.informer import Name
-from dryrack.controllers.claims.references import claims_of_pod
+from dryrack.allocation.identity import DeviceId
+from dryrack.client.discovery import is_served
+from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
+from dryrack.client.errors import ApiError, TransportError
+from dryrack.client.informer import Name, name_of
+from dryrack.client.timekeeping import sleep
+from dryrack.controllers.claims import taint_rules
+from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
+from dryrack.controllers.claims.taint_rules import Counts, Rule, Rules
+from dryrack.controllers.claims.tainting import (
+    NO_EXECUTE,
+    Driving,
+    Eviction,
+    TaintsOn,
+    device_of,
+    eviction_from,
+    pool_of,
+    published_devices,
+    results_of,
+    taints_of,
+)
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.nodes.eviction import evicted, leaves_at
-from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of, uid_of
-from dryrack.controllers.writes import NOTHING, Plan, Surroundings
+from dryrack.controllers.nodes.eviction import departure
+from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
+from dryrack.controllers.writes import NOTHING, Delete, Plan, Report, Surroundings
 
 Raw = dict[str, Any]
-Device = tuple[str, str, str]
-"""Driver, pool and name."""
 
 REASON = "DeletionByDeviceTaintManager"
 MESSAGE = "Device Taint manager: deleting due to NoExecute taint"
+NAME = "device-taint-eviction"
+_ASK_AGAIN_SECONDS = 5.0
+
+_logger = logging.getLogger(__name__)
 
 
-def plan(
-    pod: Raw, claims: Iterable[Raw], taints: Mapping[Device, Sequence[Raw]], now: float
-) -> Plan:
-    """Whether and when a pod goes; `claims` are those it has reserved."""
-    if is_deleted(pod) or is_terminal(pod) or not spec_of(pod).get("nodeName"):
+def plan(pod: Raw, eviction: Eviction | None, now: float) -> Plan:
+    """What becomes of a pod whose claims end its time then."""
+    if eviction is None or is_deleted(pod) or is_terminal(pod) or not spec_of(pod).get("nodeName"):
         return NOTHING
-    ends = [end for claim in claims for end in _ends(claim, taints, now)]
-    deadline = min(ends, default=None)
-    if deadline is None:
-        return NOTHING
-    if deadline > now:
-        return Plan(again_seconds=deadline - now)
-    return evicted(pod, REASON, MESSAGE, now)
+    if eviction.when > now:
+        return Plan(again_seconds=eviction.when - now)
+    return Plan((_told(pod, "Marking for deletion"), *departure(pod, REASON, MESSAGE, now)))
 
 
-def _ends(claim: Raw, taints: Mapping[Device, Sequence[Raw]], now: float) -> Iterator[float]:
-    for result in results_of(claim):
-        driving = [
-            each for each in taints.get(device_of(result), ()) if each.get("effect") == "NoExecute"
-        ]
-        end = leaves_at(result.get("tolerations") or (), driving, now) if driving else None
-        if end is not None:
-            yield end
-
-
-def results_of(claim: Raw) -> Sequence[Raw]:
-    allocation = status_of(claim).get("allocation") or {}
-    return (allocation.get("devices") or {}).get("results") or ()
-
-
-def device_of(result: Raw) -> Device:
-    return result["driver"], result["pool"], result["device"]
-
-
-def taints_of(slices: Iterable[Raw]) -> Mapping[Device, Sequence[Raw]]:
-    """The taints of devices, from the slices of each pool's newest generation."""
-    every = list(slices)
-    newest: dict[tuple[str, str], int] = {}
-    for each in every:
-        key, generation = _pool(each)
-        newest[key] = max(generation, newest.get(key, generation))
-    found: dict[Device, Sequence[Raw]] = {}
-    for each in every:
-        (driver, pool), generation = _pool(each)
-        if generation == newest[driver, pool]:
-            for device in spec_of(each).get("devices") or ():
-                if device.get("taints"):
-                    found[driver, pool, device["name"]] = device["taints"]
-    return found
-
-
-def _pool(resource_slice: Raw) -> tuple[tuple[str, str], int]:
-    spec = spec_of(resource_slice)
-    pool = spec["pool"]
-    return (spec["driver"], pool["name"]), int(pool.get("generation") or 0)
+def _told(pod: Raw, message: str) -> Report:
+    return Report(pod, "Normal", "DeviceTaintManagerEviction", message)
 
 
 class DeviceTaintEviction:
-    """Watches slices, claims and pods."""
+    """Watches slices, claims, pods and, where they are served, rules."""
 
     def __init__(self, around: Surroundings) -> None:
+        self._around = around
         self._clock = around.clock
         self._pods = around.informers.of(PODS)
         self._claims = around.informers.of(CLAIMS)
         self._slices = around.informers.of(SLICES)
         self._by_pool = self._slices.index("pool", _pool_keys)
         self._by_device = self._claims.index("device", _device_keys)
-        self._loop: Loop[Name] = Loop(
-            around,
-            "device-taint-eviction",
-            self._decide,
-            reads=(self._pods, self._claims, self._slices),
-        )
+        self._rules = Rules()
+        # Pods that are to go, now or later, and the rules because of which they do.
+        self._due: dict[Name, frozenset[str]] = {}
+        reads = (self._pods, self._claims, self._slices)
+        self._loop: Loop[Name] = Loop(around, NAME, self._decide, reads=reads, witness=self)
+        self._reports: Loop[str] = Loop(around, f"{NAME}-rules", self._report, reads=reads)
         self._claims.listen(self._on_claim)
         self._slices.listen(self._on_slice)
 
     async def run(self) -> None:
-        await self._loop.run()
+        if await self._has_rules():
+            rules = self._around.informers.of(TAINT_RULES)
+            rules.listen(self._on_rule)
+            await rules.synced.wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._loop.run(), name=NAME)
+            group.create_task(self._reports.run(), name=f"{NAME} of rules")
+
+    async def _has_rules(self) -> bool:
+        """They are a beta kind, which a cluster need not serve."""
+        while True:
+            try:
+                return await is_served(self._around.client, TAINT_RULES)
+            except (ApiError, TransportError) as error:
+                _logger.warning("%s: discovery: %s", NAME, error)
+            await sleep(self._clock, _ASK_AGAIN_SECONDS)
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and results_of(new):
@@ -111,8 +105,23 @@ class DeviceTaintEviction:
         before, after = (taints_of([each]) if each else {} for each in (old, new))
         for device in sorted(set(before) | set(after)):
             if before.get(device) != after.get(device):
-                for claim in self._by_device.get("/".join(device)):
+                for claim in self._by_device.get(str(device)):
                     self._add_consumers(claim)
+
+    def _on_rule(self, old: Raw | None, new: Raw | None) -> None:
+        if old is not None and new is not None and spec_of(old) == spec_of(new):
+            self._rules.change(name_of(new).name, old, new)
+            return
+        for raw in (old, new):
+            if raw is not None:
+                rule = Rule.of(raw)
+                for claim in self._claims.all():
+                    if any(rule.selects(device_of(each)) for each in results_of(claim)):
+                        self._add_consumers(claim)
+        name = name_of(new or old or {}).name
+        self._rules.change(name, old, new)
+        # At once, and before any pod goes.
+        self._reports.queue.add(name)
 
     def _add_consumers(self, claim: Raw) -> None:
         for consumer in status_of(claim).get("reservedFor") or ():
@@ -122,23 +131,69 @@ class DeviceTaintEviction:
     async def _decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         if pod is None:
+            self._due.pop(name, None)
             return NOTHING
-        named = (each.claim for each in claims_of_pod(pod) if each.claim)
-        found = (self._claims.get(name.namespace, each) for each in named)
-        claims = [claim for claim in found if claim and _is_used_by(claim, pod)]
+        now = self._clock.now()
+        claims = list(self._claims_of(name, pod))
+        eviction = eviction_from(claims, self._taints_on(claims), now)
+        made = plan(pod, eviction, now)
+        if made is not NOTHING and eviction is not None:
+            self._due[name] = eviction.rules
+            for rule in self._rules.named(eviction.rules):
+                self._reports.queue.add_after(rule, taint_rules.PERIOD_SECONDS)
+        elif self._due.pop(name, None) is not None and not is_deleted(pod):
+            return Plan((_told(pod, "Cancelling deletion"),))
+        return made
+
+    def done(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
+        if any(isinstance(write, Delete) for write in plan.writes):
+            self._rules.count(self._due.pop(key, ()))
+
+    def failed(self, key: Name, error: Exception) -> None:
+        """It is decided anew."""
+
+    def _claims_of(self, name: Name, pod: Raw) -> Iterable[Raw]:
+        for reference in claims_of_pod(pod):
+            claim = self._claims.get(name.namespace, reference.claim) if reference.claim else None
+            if claim is not None and is_reserved_for(claim, pod):
+                yield claim
+
+    def _taints_on(self, claims: Sequence[Raw]) -> TaintsOn:
         pools = {device_of(each)[:2] for claim in claims for each in results_of(claim)}
         slices = [each for pool in sorted(pools) for each in self._by_pool.get("/".join(pool))]
-        return plan(pod, claims, taints_of(slices), self._clock.now())
+        published = taints_of(slices)
 
+        def taints_on(device: DeviceId) -> Iterable[Driving]:
+            yield from (Driving(taint) for taint in published.get(device, ()))
+            yield from self._rules.on(device)
 
-def _is_used_by(claim: Raw, pod: Raw) -> bool:
-    consumers = status_of(claim).get("reservedFor") or ()
-    return any(each.get("uid") == uid_of(pod) for each in consumers)
+        return taints_on
+
+    async def _report(self, name: str) -> Plan:
+        rule = self._rules.known.get(name)
+        if rule is None:
+            return NOTHING
+        return taint_rules.plan(rule, lambda: self._counts(rule), self._clock.now())
+
+    def _counts(self, rule: Rule) -> Counts:
+        evicted = self._rules.evicted.get(rule.raw["metadata"].get("uid", ""), 0)
+        if rule.effect not in (NO_EXECUTE, "None"):
+            return Counts(evicted=evicted)
+        pods = taint_rules.pending(rule, self._claims.all(), self._pods.objects.get)
+        results = [result for claim in self._claims.all() for result in results_of(claim)]
+        published = published_devices(self._slices.all()) if rule.effect == "None" else ()
+        return Counts(
+            pending=len(pods),
+            namespaces=len({pod.namespace for pod in pods}),
+            published=sum(rule.selects(device) for device, _ in published),
+            allocated=sum(rule.selects(device_of(result)) for result in results),
+            evicted=evicted,
+        )
 
 
 def _pool_keys(resource_slice: Raw) -> Sequence[str]:
-    return ("/".join(_pool(resource_slice)[0]),)
+    return ("/".join(pool_of(resource_slice)[0]),)
 
 
 def _device_keys(claim: Raw) -> Sequence[str]:
-    return ["/".join(device_of(each)) for each in results_of(claim)]
+    return [str(device_of(each)) for each in results_of(claim)]

@@ -46,10 +46,13 @@ def plan(pod: Raw, taints: Sequence[Raw], now: float) -> Plan:
         return NOTHING
     if deadline > now:
         return Plan(again_seconds=deadline - now)
-    return evicted(pod, REASON, MESSAGE, now)
+    name = name_of(pod)
+    told = f"Marking for deletion Pod {name.namespace}/{name.name}"
+    report = Report(pod, "Normal", "TaintManagerEviction", told)
+    return Plan((report, *departure(pod, REASON, MESSAGE, now)))
 
 
-def evicted(pod: Raw, reason: str, message: str, now: float) -> Plan:
+def departure(pod: Raw, reason: str, message: str, now: float) -> tuple[Write, ...]:
     """A pod that is told why it goes, and goes."""
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     if "generation" in pod["metadata"]:
@@ -60,10 +63,7 @@ def evicted(pod: Raw, reason: str, message: str, now: float) -> Plan:
     if conditions != status_of(pod).get("conditions"):
         status = status_of(pod) | {"conditions": conditions}
         writes.append(Update(PODS, pod | {"status": status}, "status"))
-    name = name_of(pod)
-    writes.append(Delete(PODS, name, uid_of(pod)))
-    told = f"Marking for deletion Pod {name.namespace}/{name.name}"
-    return Plan((*writes, Report(pod, "Normal", "TaintManagerEviction", told)))
+    return (*writes, Delete(PODS, name_of(pod), uid_of(pod)))
 
 
 def leaves_at(tolerations: Sequence[Raw], taints: Sequence[Raw], now: float) -> float | None:

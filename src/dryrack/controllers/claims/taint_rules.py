@@ -1,0 +1,189 @@
+"""
+What a DeviceTaintRule has done so far, or would do, as a condition of its status.
+
+The message counts: pods that have to go, pods that went. It is renewed at once when the rule is
+new or changed, and then no more often than every ten seconds.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dryrack.allocation.identity import DeviceId
+from dryrack.allocation.taints import evicts_from
+from dryrack.client.endpoints import TAINT_RULES
+from dryrack.client.informer import Name
+from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.claims.tainting import (
+    NO_EXECUTE,
+    Driving,
+    device_of,
+    results_of,
+    tolerated_seconds,
+)
+from dryrack.controllers.objects import condition_of, is_deleted, spec_of, status_of, uid_of
+from dryrack.controllers.writes import NOTHING, Apply, Plan
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import DeviceTaintRule
+
+Raw = dict[str, Any]
+
+PERIOD_SECONDS = 10.0
+MANAGER = "device-taint-eviction-controller"
+CONDITION = "EvictionInProgress"
+_WITHOUT_EFFECT = (
+    "if the effect was NoExecute. This information will not be updated again. "
+    "Recreate the DeviceTaintRule to trigger an update."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule as it is stored, and as it selects."""
+
+    raw: Raw
+    decoded: DeviceTaintRule
+
+    @classmethod
+    def of(cls, raw: Raw) -> "Rule":
+        return cls(raw, decode(raw, DeviceTaintRule))
+
+    @property
+    def effect(self) -> str:
+        return str(self.taint.get("effect") or "")
+
+    @property
+    def taint(self) -> Raw:
+        return spec_of(self.raw).get("taint") or {}
+
+    def selects(self, device: DeviceId) -> bool:
+        return evicts_from(self.decoded, device)
+
+    def drives(self, result: Raw) -> bool:
+        """Whether the holder of a device that was allocated so has to go, now or later."""
+        if not self.selects(device_of(result)):
+            return False
+        return tolerated_seconds(result, {**self.taint, "effect": NO_EXECUTE}) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a rule is about."""
+
+    pending: int = 0
+    namespaces: int = 0
+    published: int = 0
+    allocated: int = 0
+    evicted: int = 0
+
+
+@dataclass(slots=True)
+class Rules:
+    """The rules that there are, and what was done by each since the start."""
+
+    known: dict[str, Rule] = field(default_factory=dict)
+    evicted: dict[str, int] = field(default_factory=dict)
+
+    def change(self, name: str, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self.known[name] = Rule.of(new)
+        else:
+            self.known.pop(name, None)
+            self.evicted.pop(uid_of(old or new or {"metadata": {}}), None)
+
+    def on(self, device: DeviceId) -> Iterable[Driving]:
+        """The taints of rules that drive out from a device."""
+        for name in sorted(self.known):
+            rule = self.known[name]
+            if rule.effect == NO_EXECUTE and rule.selects(device):
+                yield Driving(rule.taint, uid_of(rule.raw))
+
+    def named(self, uids: Iterable[str]) -> list[str]:
+        wanted = set(uids)
+        return [name for name, rule in sorted(self.known.items()) if uid_of(rule.raw) in wanted]
+
+    def count(self, uids: Iterable[str]) -> None:
+        """That a pod went because of these."""
+        for uid in uids:
+            self.evicted[uid] = self.evicted.get(uid, 0) + 1
+
+
+def plan(rule: Rule, counted: Callable[[], Counts], now: float) -> Plan:
+    """The condition, if it is time for it and it says something else than before."""
+    before = condition_of(rule.raw, CONDITION)
+    generation = rule.raw["metadata"].get("generation", 0)
+    if before is not None and before.get("observedGeneration", 0) == generation:
+        wait = PERIOD_SECONDS - (now - seconds_of(before["lastTransitionTime"]))
+        if wait > 0:
+            return Plan(again_seconds=wait)
+    status, reason, message = _told(rule, counted())
+    condition = {"type": CONDITION, "status": status, "reason": reason, "message": message}
+    condition |= {"observedGeneration": generation}
+    if before is not None and {**before, "lastTransitionTime": ""} == {
+        **condition,
+        "lastTransitionTime": "",
+    }:
+        return NOTHING
+    condition["lastTransitionTime"] = timestamp(now)
+    metadata = {"name": rule.raw["metadata"]["name"], "uid": uid_of(rule.raw)}
+    reported = {"metadata": metadata, "status": {"conditions": [condition]}}
+    return Plan((Apply(TAINT_RULES, reported, MANAGER, "status"),))
+
+
+def _told(rule: Rule, counts: Counts) -> tuple[str, str, str]:
+    status, reason, parts = "False", "OtherEffect", []
+    if rule.effect == NO_EXECUTE:
+        reason = "Completed" if counts.evicted else "NotStarted"
+        if counts.pending:
+            status, reason = "True", "PodsPendingEviction"
+            pods = _some(counts.pending, "pod needs", "pods need")
+            parts.append(f"{pods} to be evicted in {_namespaces(counts)}.")
+    elif rule.effect == "None":
+        reason = "NoEffect"
+        parts.append(_foreseen(counts))
+    else:
+        parts.append("Eviction only happens for the NoExecute effect.")
+    if counts.evicted:
+        parts.append(
+            f"{_some(counts.evicted, 'pod', 'pods')} evicted since starting the controller."
+        )
+    return status, reason, " ".join(parts)
+
+
+def _foreseen(counts: Counts) -> str:
+    published = _some(counts.published, "published device", "published devices")
+    allocated = _some(counts.allocated, "allocated device", "allocated devices")
+    pods = _some(counts.pending, "pod", "pods")
+    return (
+        f"{published} selected. {allocated} selected. {pods} would be evicted in "
+        f"{_namespaces(counts)} {_WITHOUT_EFFECT}"
+    )
+
+
+def _namespaces(counts: Counts) -> str:
+    return _some(counts.namespaces, "namespace", "different namespaces")
+
+
+def _some(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def pending(rule: Rule, claims: Iterable[Raw], pod_of: Callable[[Name], Raw | None]) -> list[Name]:
+    """The pods that have to go because of a rule, now or later, whatever its effect is."""
+    found = {
+        Name(claim["metadata"]["namespace"], consumer["name"])
+        for claim in claims
+        if any(rule.drives(result) for result in results_of(claim))
+        for consumer in status_of(claim).get("reservedFor") or ()
+        if _is_here(pod_of(Name(claim["metadata"]["namespace"], consumer["name"])), consumer)
+    }
+    return sorted(found)
+
+
+def _is_here(pod: Raw | None, consumer: Raw) -> bool:
+    return (
+        pod is not None
+        and uid_of(pod) == consumer.get("uid")
+        and bool(spec_of(pod).get("nodeName"))
+        and not is_deleted(pod)
+    )

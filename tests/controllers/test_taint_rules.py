@@ -1,0 +1,231 @@
+"""DeviceTaintRules: what they are told of themselves, and that pods go because of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cluster.test_thin_path import World, pod, world
+
+from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, TAINT_RULES
+from dryrack.controllers.claims import taint_rules
+from dryrack.controllers.claims.taint_rules import CONDITION, Counts, Rule
+from dryrack.controllers.objects import condition_of
+from dryrack.controllers.writes import NOTHING, Apply
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Raw = dict[str, Any]
+
+NOW = 1_800_000_000.0
+AGO = "2027-01-15T07:59:55Z"
+PATIENT = {
+    "metadata": {"name": "patient", "namespace": "default"},
+    "spec": {
+        "devices": {
+            "requests": [
+                {
+                    "name": "gpu",
+                    "exactly": {
+                        "deviceClassName": "gpu",
+                        "tolerations": [
+                            {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+                        ],
+                    },
+                }
+            ]
+        }
+    },
+}
+
+
+def rule(effect: str, **selector: str) -> Raw:
+    return {
+        "metadata": {"name": "broken", "uid": "u", "generation": 1},
+        "spec": {"deviceSelector": selector, "taint": {"key": "broken", "effect": effect}},
+    }
+
+
+def told(raw: Raw, counts: Counts) -> tuple[str, str, str]:
+    (write,) = taint_rules.plan(Rule.of(raw), lambda: counts, NOW).writes
+    assert isinstance(write, Apply)
+    (condition,) = write.object["status"]["conditions"]
+    assert condition["lastTransitionTime"] == "2027-01-15T08:00:00Z"
+    return condition["status"], condition["reason"], condition["message"]
+
+
+@pytest.mark.parametrize(
+    ("effect", "counts", "expected"),
+    [
+        ("NoExecute", Counts(), ("False", "NotStarted", "")),
+        (
+            "NoExecute",
+            Counts(pending=1, namespaces=1),
+            ("True", "PodsPendingEviction", "1 pod needs to be evicted in 1 namespace."),
+        ),
+        (
+            "NoExecute",
+            Counts(pending=3, namespaces=2, evicted=1),
+            (
+                "True",
+                "PodsPendingEviction",
+                (
+                    "3 pods need to be evicted in 2 different namespaces. "
+                    "1 pod evicted since starting the controller."
+                ),
+            ),
+        ),
+        (
+            "NoExecute",
+            Counts(evicted=4),
+            ("False", "Completed", "4 pods evicted since starting the controller."),
+        ),
+        (
+            "NoSchedule",
+            Counts(),
+            ("False", "OtherEffect", "Eviction only happens for the NoExecute effect."),
+        ),
+        (
+            "None",
+            Counts(pending=1, namespaces=1, published=8, allocated=1),
+            (
+                "False",
+                "NoEffect",
+                (
+                    "8 published devices selected. 1 allocated device selected. 1 pod would be "
+                    "evicted in 1 namespace if the effect was NoExecute. This information will "
+                    "not be updated again. Recreate the DeviceTaintRule to trigger an update."
+                ),
+            ),
+        ),
+    ],
+)
+def test_a_rule_is_told_what_it_does(
+    effect: str, counts: Counts, expected: tuple[str, str, str]
+) -> None:
+    """In the words of the real controller."""
+    assert told(rule(effect), counts) == expected
+
+
+def test_a_rule_is_told_every_ten_seconds_at_most() -> None:
+    """Unless its spec has changed meanwhile; and not at all if there is nothing new."""
+    raw = rule("NoExecute")
+    condition = {
+        "type": CONDITION,
+        "status": "False",
+        "reason": "NotStarted",
+        "message": "",
+        "observedGeneration": 1,
+        "lastTransitionTime": AGO,
+    }
+    seen = raw | {"status": {"conditions": [condition]}}
+    early = taint_rules.plan(Rule.of(seen), lambda: Counts(pending=1, namespaces=1), NOW)
+    late = taint_rules.plan(Rule.of(seen), lambda: Counts(pending=1, namespaces=1), NOW + 6)
+    same = taint_rules.plan(Rule.of(seen), Counts, NOW + 6)
+    renewed = seen | {"metadata": raw["metadata"] | {"generation": 2}}
+    changed = taint_rules.plan(Rule.of(renewed), Counts, NOW)
+
+    assert (early.writes, early.again_seconds) == ((), 5.0)
+    assert len(late.writes) == 1
+    assert same is NOTHING
+    assert len(changed.writes) == 1
+
+
+def test_a_rule_without_a_selector_drives_nobody_out() -> None:
+    """And one with an empty selector everybody, as the real controller has it."""
+    result = {"driver": "d", "pool": "p", "device": "x"}
+    nobody = rule("NoExecute")
+    del nobody["spec"]["deviceSelector"]
+
+    assert not Rule.of(nobody).drives(result)
+    assert Rule.of(rule("NoExecute")).drives(result)
+    assert Rule.of(rule("NoExecute", driver="d", device="x")).drives(result)
+    assert not Rule.of(rule("NoExecute", pool="other")).drives(result)
+
+
+async def _has_said(here: World, name: str, reason: str) -> Raw:
+    """Waits until a rule was told so; the condition."""
+    found: list[Raw] = []
+
+    async def holds() -> bool:
+        condition = condition_of(await here.client.get(TAINT_RULES, name), CONDITION)
+        if condition is not None and condition["reason"] == reason:
+            found.append(condition)
+        return bool(found)
+
+    await here.until(holds)
+    return found[0]
+
+
+def play(scene: Callable[[World], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with world() as here:
+            await here.client.create(PODS, pod("p"))
+            await here.until(lambda: here.is_in_phase("p", "Running"))
+            await scene(here)
+
+    asyncio.run(run())
+
+
+def _made(name: str, effect: str, **selector: str) -> Raw:
+    made = rule(effect, **selector)
+    return made | {"metadata": {"name": name}}
+
+
+def test_pods_go_because_of_a_rule() -> None:
+    """First it is asked what would happen, then it does; the rule counts."""
+
+    async def scene(here: World) -> None:
+        await here.client.create(TAINT_RULES, _made("asking", "None", driver="gpu.example.com"))
+        foreseen = await _has_said(here, "asking", "NoEffect")
+        assert foreseen["message"].startswith(
+            "1 published device selected. 1 allocated device selected. 1 pod would be evicted in 1"
+        )
+        await here.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
+
+        await here.until(lambda: here.is_gone("p"))
+        done = await _has_said(here, "doing", "Completed")
+        assert done["message"] == "1 pod evicted since starting the controller."
+        events = (await here.client.list(EVENTS)).items
+        assert "DeviceTaintManagerEviction" in {each["reason"] for each in events}
+
+    play(scene)
+
+
+def test_a_rule_that_selects_nothing_drives_nobody_out() -> None:
+    """It is told that nothing has begun."""
+
+    async def scene(here: World) -> None:
+        await here.client.create(TAINT_RULES, _made("other", "NoExecute", device="gpu-7"))
+        said = await _has_said(here, "other", "NotStarted")
+        assert said["message"] == ""
+        assert "deletionTimestamp" not in (await here.pod("p"))["metadata"]
+
+    play(scene)
+
+
+def test_a_rule_that_goes_in_time_drives_nobody_out() -> None:
+    """A claim that tolerates for a while is left alone when the rule is gone by then."""
+
+    async def scene(here: World) -> None:
+        await here.client.create(CLAIMS, PATIENT)
+        patient = pod("patient")
+        patient["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "patient"}]
+        await here.client.delete(PODS, "p", namespace="default")
+        await here.client.create(PODS, patient)
+        await here.until(lambda: here.is_in_phase("patient", "Running"), seconds=120)
+        made = await here.client.create(TAINT_RULES, _made("passing", "NoExecute", device="gpu-0"))
+        await _has_said(here, "passing", "PodsPendingEviction")
+        await here.clock.advance(30)
+        await here.client.delete(TAINT_RULES, made["metadata"]["name"])
+        await here.clock.advance(60)
+        events = (await here.client.list(EVENTS)).items
+        told = [
+            each["message"] for each in events if each["reason"] == "DeviceTaintManagerEviction"
+        ]
+        assert told == ["Cancelling deletion"]
+        assert "deletionTimestamp" not in (await here.pod("patient"))["metadata"]
+
+    play(scene)
