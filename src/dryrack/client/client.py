@@ -30,6 +30,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 # The size of a page of client-go; one page is far below what a server may refuse to send.
 PAGE_OBJECTS = 500
@@ -81,12 +82,21 @@ class Client:
 
     async def list(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Listing:
         """All that is selected, page by page, at one revision."""
+        return await self._list(endpoint, selection, JSON)
+
+    async def list_metadata(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Listing:
+        """The same without all but metadata, for those who only want to know what there is."""
+        return await self._list(endpoint, selection, METADATA_LIST)
+
+    async def _list(self, endpoint: Endpoint, selection: Selection, accept: str) -> Listing:
         items: list[Raw] = []
         query = selection.query() | {"limit": str(PAGE_OBJECTS)}
+        # Items of a list leave out what the list says once for all of them.
+        kind = {"kind": endpoint.kind, "apiVersion": endpoint.api_version}
         while True:
-            page = await self._ask("GET", endpoint.path(selection.namespace), query)
-            # Items of a list leave out what the list says once for all of them.
-            kind = {"kind": endpoint.kind, "apiVersion": endpoint.api_version}
+            request = self._request("GET", endpoint.path(selection.namespace), query)
+            request = replace(request, headers=self._headers | {"accept": accept})
+            page = _read(await self._send(request), request.path)
             items += (kind | item for item in page.get("items") or ())
             metadata = page.get("metadata") or {}
             if not metadata.get("continue"):

@@ -149,6 +149,10 @@ class Informer:
                 return
             await self._moved.wait()
 
+    def doubt(self) -> None:
+        """Lists anew when it runs next, because something that it was told cannot be."""
+        self._revision = ""
+
     async def run(self) -> None:
         """Lists and watches until it is cancelled."""
         rounds = 0
@@ -316,6 +320,15 @@ class Informers:
                 await asyncio.Event().wait()
             finally:
                 self._group = None
+
+    def refresh(self, endpoint: Endpoint) -> None:
+        """Has the informer of a kind list anew; listeners hear of what it has missed."""
+        part = (endpoint, EVERYTHING)
+        task = self._tasks.get(part)
+        if task is not None:
+            self._by_part[part].doubt()
+            task.cancel()
+            self._start(part)
 
     def drop(self, endpoint: Endpoint) -> None:
         """Ends the informer of a kind that is no longer served."""

@@ -113,16 +113,19 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    *mappings: Assignment, options: PublishOptions | None = None, where: Site | None = None
+    *mappings: Assignment,
+    options: PublishOptions | None = None,
+    where: Site | None = None,
+    wanted: Inventory | None = None,
 ) -> AsyncIterator[Stage]:
-    """A publisher on a server; its shelf is filled unless there are no mappings."""
+    """A publisher on a server; its shelf is filled if there is anything to fill it with."""
     place = where or site()
     informers = Informers(place.client, clock=place.clock, chance=place.chance)
     around = Surroundings(place.client, informers, place.clock, place.chance)
     shelf, ledger = Shelf(), Ledger()
     publishing = Publishing(around, options or PublishOptions(), shelf=shelf, ledger=ledger)
-    if mappings:
-        shelf.replace(inventory(*mappings))
+    if mappings or wanted is not None:
+        shelf.replace(wanted or inventory(*mappings))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(informers.run()), group.create_task(publishing.run())]
         made = Stage(place, publishing, shelf, ledger)

@@ -21,6 +21,7 @@ from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.objects import is_deleted, labels_of, owners_of, uid_of
 from dryrack.controllers.writes import Create, Delete, Plan, Update, Write
+from dryrack.hardware.slicing import MANAGED_BY, MANAGER
 from dryrack.kinds.decode import DecodeError, decode, to_builtins
 from dryrack.kinds.resource import ResourceSliceSpec
 
@@ -37,6 +38,11 @@ class PoolId(NamedTuple):
 
     driver: str
     name: str
+
+
+def is_ours(slice_: Raw) -> bool:
+    """Whether a slice is one of those that are published here; all others are somebody else's."""
+    return labels_of(slice_).get(MANAGED_BY) == MANAGER
 
 
 def pool_of(slice_: Raw) -> PoolId:

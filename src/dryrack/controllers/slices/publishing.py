@@ -22,17 +22,18 @@ from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.objects import labels_of, spec_of
+from dryrack.controllers.objects import spec_of
 from dryrack.controllers.slices import reporting
 from dryrack.controllers.slices.audience import Audience, telling
 from dryrack.controllers.slices.callers import Callers
 from dryrack.controllers.slices.dropped import Dropped
+from dryrack.controllers.slices.pools import is_ours
 from dryrack.controllers.slices.turns import Turns
+from dryrack.controllers.slices.verification import keep_verified
 from dryrack.controllers.slices.wanting import NOTHING as NOTHING_WANTED
 from dryrack.controllers.slices.wanting import Wanting
 from dryrack.controllers.writes import NOTHING, Create, Plan, Update, Write
 from dryrack.hardware.inventory import SourceKind
-from dryrack.hardware.slicing import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,10 +57,6 @@ WORKERS = 16
 _logger = logging.getLogger(__name__)
 
 
-def is_ours(slice_: Raw) -> bool:
-    return labels_of(slice_).get(MANAGED_BY) == MANAGER
-
-
 def key_of(slice_: Raw) -> str:
     """Whose key looks after a slice."""
     return str(spec_of(slice_).get("nodeName") or SHARED)
@@ -75,6 +72,7 @@ class Publishing:
     def __init__(
         self, around: Surroundings, options: PublishOptions, *, shelf: Shelf, ledger: Ledger
     ) -> None:
+        self._around = around
         self._client = around.client
         self._clock = around.clock
         self._resync_seconds = options.resync_seconds
@@ -121,6 +119,8 @@ class Publishing:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._loop.run(), name="slices loop")
             group.create_task(self._resync(), name="slices resync")
+            verifying = keep_verified(self._around, self._resync_seconds)
+            group.create_task(verifying, name="slices verification")
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if telling(old) == telling(new):

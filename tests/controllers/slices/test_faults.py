@@ -1,0 +1,210 @@
+"""Whatever the weather: in the end the cluster is as it should be, and nobody saw half a pool."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.client.planes import Site, site
+from tests.controllers.slices.pool_worlds import seen_in_order
+from tests.controllers.slices.stages import KWOK, Stage, devices, inventory, mapping, stage
+from tests.controllers.slices.weather import FAIR, Storm, Weather
+
+from dryrack.client.client import Client
+from dryrack.client.endpoints import NODES, SLICES
+from dryrack.client.timekeeping import settle
+
+if TYPE_CHECKING:
+    from dryrack.client.transport import Request, Response, Transport
+    from dryrack.hardware.inventory import Inventory
+
+Raw = dict[str, Any]
+BAD = Weather(refused=0.25, lost_before=0.05, lost_after=0.1, cut=0.02, expired=0.01, late_steps=30)
+LOSSY = Weather(dropped=0.3, late_steps=10)
+FORGETFUL = Weather(refused=0.15, lost_after=0.1, dropped=0.15, cut=0.02, late_steps=30)
+
+# What node-a of each version has: one slice, three, two others.
+VERSIONS = (
+    inventory(mapping("gpu", "gpu", devices("t4", 2))),
+    inventory(mapping("gpu", "gpu", devices("t4", 2)), mapping("more", "gpu", devices("l4", 200))),
+    inventory(mapping("gpu", "gpu", devices("a100", 3)), mapping("other", "gpu", devices("l4", 1))),
+)
+
+
+def node_named(name: str) -> Raw:
+    return {"metadata": {"name": name, "labels": {"gpu": "yes"}, "annotations": KWOK}}
+
+
+class Observer:
+    """Looks at every pool after each change of a slice, as the allocator would."""
+
+    def __init__(self) -> None:
+        self._slices: dict[str, Raw] = {}
+        self.seen: dict[str, list[tuple[str, ...] | None]] = {}
+        self.deleted: list[Raw] = []
+
+    async def watch(self, client: Client) -> None:
+        async with client.watch(SLICES, with_initial_events=True) as events:
+            async for event in events:
+                if event.type != "BOOKMARK":
+                    self._take(event.type, event.object)
+
+    def _take(self, kind: str, slice_: Raw) -> None:
+        name = slice_["metadata"]["name"]
+        if kind == "DELETED":
+            self.deleted.append(self._slices.pop(name))
+        else:
+            self._slices[name] = slice_
+        pool = slice_["spec"]["pool"]["name"]
+        there = [each for each in self._slices.values() if each["spec"]["pool"]["name"] == pool]
+        moved = [each | {"spec": each["spec"] | {"nodeName": "node-a"}} for each in there]
+        self.seen.setdefault(pool, []).append(seen_in_order(moved))
+
+
+def whole(wanted: Inventory) -> tuple[str, ...]:
+    """What the allocator sees of a node's pool that is as wanted."""
+    found = (batch for each in wanted.assignments for batch in each.batches)
+    return tuple(
+        repr((device.name, device.attributes)) for batch in found for device in batch.devices
+    )
+
+
+def assert_no_halves(observer: Observer, *versions: Inventory) -> None:
+    allowed = {None, (), *map(whole, versions)}
+    for pool, seen in observer.seen.items():
+        assert set(seen) <= allowed, pool
+
+
+async def assert_as_wanted(client: Client, nodes: list[str], wanted: Inventory) -> None:
+    found = (await client.list(SLICES)).items
+    by_node: dict[str, list[Raw]] = {node: [] for node in nodes}
+    for each in found:
+        by_node[each["spec"]["nodeName"]].append(each)
+    for node, slices in by_node.items():
+        moved = [each | {"spec": each["spec"] | {"nodeName": "node-a"}} for each in slices]
+        count = slices[0]["spec"]["pool"]["resourceSliceCount"] if slices else 0
+        assert (seen_in_order(moved), len(slices)) == (whole(wanted), count), node
+
+
+async def stirred(at: Stage, seed: int) -> list[str]:
+    """Nodes come, go and come again, and the inventory changes, all while the weather is bad."""
+    dice = random.Random(seed)
+    nodes: list[str] = []
+    for step in range(24):
+        name = f"node-{dice.randint(0, 5)}"
+        if name in nodes and dice.random() < 0.4:
+            nodes.remove(name)
+            await at.client.delete(NODES, name)
+        elif name not in nodes:
+            nodes.append(name)
+            await at.node(name, gpu="yes")
+        if step % 6 == 5:
+            at.shelf.replace(dice.choice(VERSIONS))
+        await at.site.clock.advance(dice.choice((0.01, 0.1, 1, 5)))
+    return nodes
+
+
+@pytest.mark.parametrize("weather", [BAD, LOSSY, FORGETFUL], ids=["bad", "lossy", "forgetful"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_cluster_becomes_what_is_wanted_whatever_gets_lost(weather: Weather, seed: int) -> None:
+    """Errors, timeouts with and without effect, conflicts, watches that break, lag and lose."""
+
+    async def scene() -> None:
+        where, observer = site(), Observer()
+        server = where.road.to
+        storm = Storm(server, weather, seed)
+        where.road.to = storm
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(observer.watch(Client(server)))
+            async with stage(where=where) as at:
+                at.client = Client(server)
+                at.shelf.replace(VERSIONS[0])
+                nodes = await stirred(at, seed)
+                at.shelf.replace(VERSIONS[2])
+                storm.weather = FAIR
+                await where.clock.advance(120)
+                await assert_as_wanted(at.client, nodes, VERSIONS[2])
+                assert at.publishing.unsettled() == ()
+            watching.cancel()
+        assert_no_halves(observer, *VERSIONS)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_healthy_slice_is_deleted_on_the_way(seed: int) -> None:
+    """While nodes and inventory stay as they are, nothing the weather does deletes a slice."""
+
+    async def scene() -> None:
+        where, observer = site(), Observer()
+        server = where.road.to
+        storm = Storm(server, FAIR, seed)
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(observer.watch(Client(server)))
+            for weather in (FAIR, BAD, LOSSY, FORGETFUL):
+                where.road.to, storm.weather = storm, weather
+                async with stage(wanted=VERSIONS[1], where=where) as at:
+                    at.client = Client(server)
+                    if weather is FAIR:
+                        for number in range(4):
+                            await at.node(f"node-{number}", gpu="yes")
+                    await where.clock.advance(70)
+            await settle()
+            watching.cancel()
+        assert observer.deleted == []
+        assert_no_halves(observer, VERSIONS[1])
+
+    asyncio.run(scene())
+
+
+class Mortal:
+    """A way to the server that ends with a number of writes of slices; then nothing moves."""
+
+    def __init__(self, to: Transport, writes: int) -> None:
+        self.to = to
+        self.death = asyncio.Event()
+        self._left = writes
+
+    async def send(self, request: Request) -> Response:
+        if request.method != "GET" and "resourceslices" in request.path:
+            self._left -= 1
+        if self._left < 0:
+            self.death.set()
+            await asyncio.Event().wait()
+        return await self.to.send(request)
+
+
+@pytest.mark.parametrize("old", range(3))
+@pytest.mark.parametrize("new", range(3))
+def test_a_publisher_may_be_killed_between_any_two_writes(old: int, new: int) -> None:
+    """The next one goes on from there, and nobody ever sees half a pool."""
+
+    async def life(where: Site, server: Transport, wanted: Inventory, writes: int) -> bool:
+        """Whether it was killed."""
+        mortal = Mortal(server, writes)
+        where.road.to = mortal
+        async with stage(wanted=wanted, where=where):
+            await where.clock.advance(3)
+        return mortal.death.is_set()
+
+    async def scene() -> None:
+        where, observer = site(), Observer()
+        server = where.road.to
+        await Client(server).create(NODES, node_named("node-a"))
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(observer.watch(Client(server)))
+            writes = 0
+            while await life(where, server, VERSIONS[new], writes):
+                await life(where, server, VERSIONS[new], 100)
+                await assert_as_wanted(Client(server), ["node-a"], VERSIONS[new])
+                await life(where, server, VERSIONS[old], 100)
+                writes += 1
+            await settle()
+            watching.cancel()
+        assert writes > 0 or old == new
+        await assert_as_wanted(Client(server), ["node-a"], VERSIONS[new])
+        assert_no_halves(observer, VERSIONS[old], VERSIONS[new])
+
+    asyncio.run(scene())
