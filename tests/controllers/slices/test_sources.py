@@ -271,6 +271,34 @@ def test_kinds_take_their_devices_with_them() -> None:
     play(scene)
 
 
+def test_a_version_that_is_not_served_is_not_waited_for() -> None:
+    """A definition with other versions alone is as good as none, also for whoever starts then."""
+
+    async def before(at: Site) -> None:
+        for each in definitions():
+            other = each["spec"]["versions"][0] | {"name": "v1beta1"}
+            spec = each["spec"] | {"versions": [other]}
+            await at.client.create(DEFINITIONS, each | {"spec": spec})
+
+    async def scene(stage: Stage) -> None:
+        await stage.put(config())
+        assert stage.devices == ["gpu-0"]
+        for each in definitions():
+            name = each["metadata"]["name"]
+            found = await stage.at.client.get(DEFINITIONS, name)
+            versions = [
+                found["spec"]["versions"][0],
+                each["spec"]["versions"][0] | {"storage": False},
+            ]
+            spec = found["spec"] | {"versions": versions}
+            await stage.at.client.update(DEFINITIONS, found | {"spec": spec})
+        await stage.at.clock.advance(1)
+        await stage.create(DRA_CONFIGS, dra_config("a", "gpu-1"))
+        assert stage.devices == ["gpu-0", "gpu-1"]
+
+    play(scene, before=before)
+
+
 def test_who_may_not_watch_definitions_finds_kinds_later() -> None:
     """Discovery is asked now and then, and nothing breaks in between."""
 

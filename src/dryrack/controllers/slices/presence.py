@@ -22,6 +22,7 @@ from dryrack.client.discovery import is_served
 from dryrack.client.endpoints import DEFINITIONS
 from dryrack.client.errors import ApiError, ForbiddenError, TransportError
 from dryrack.client.informer import Name
+from dryrack.controllers.objects import has_condition, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +112,7 @@ class Presence:
         return is_here or not is_defined
 
     async def _is_defined(self, group: asyncio.TaskGroup) -> bool:
-        """Whether there is a definition; False also if that may not be asked."""
+        """Whether a definition says that it is served; False also if that may not be asked."""
         name = self.endpoint.resource
         if self._definition is None:
             selection = Selection(fields=f"metadata.name={name}")
@@ -124,7 +125,14 @@ class Presence:
             self._definition.listen(self._on_definition)
             group.create_task(self._definition.run(), name=f"informer definition {name}")
         await self._definition.synced.wait()
-        return Name("", name) in self._definition.objects
+        definition = self._definition.objects.get(Name("", name))
+        return definition is not None and self._promises(definition)
+
+    def _promises(self, definition: Raw) -> bool:
+        """Whether it says that our version is served; one with a name that is taken never is."""
+        versions = spec_of(definition).get("versions") or ()
+        served = [each.get("name") for each in versions if each.get("served")]
+        return has_condition(definition, "Established") and self.endpoint.version in served
 
     def _tell_once(self, error: ForbiddenError) -> None:
         if self._may_watch:
