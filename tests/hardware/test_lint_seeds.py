@@ -101,6 +101,7 @@ def test_a_node_overlay_is_judged_line_by_line() -> None:
     """Slices embedded in an overlay are read in the dialect that people write them in."""
     assert found(NODE_OVERLAY) == [
         (16, "DR801"),
+        (16, "DR810"),
         (18, "DR803"),
         (18, "DR807"),
         (19, "DR802"),
@@ -113,7 +114,8 @@ def test_a_quoted_text_is_judged_at_its_key() -> None:
     """The lines inside a text that is not a block are not lines of the file."""
     text = (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n"
-        '  config: "mappings:\\n- name: a\\n  resourceSlice:\\n    driver: a/b\\n"\n'
+        '  config: "driver: a/b\\nmappings:\\n- name: a\\n  nodeSelector: {matchLabels: {a: b}}\\n'
+        '  resourceSlice: {devices: [{name: a}]}\\n"\n'
     )
 
     assert found(text) == [(5, "DR801")]

@@ -7,28 +7,19 @@ never complete. A publisher may put some of it right; the next one will not.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dryrack.hardware import names
-from dryrack.hardware.lint.blueprints import blueprints
+from dryrack.hardware.dialects.report import Topic
 from dryrack.hardware.lint.finding import Problem, Severity
 from dryrack.hardware.lint.registry import Registry, broken
-from dryrack.hardware.names import amount
-from dryrack.kinds.validation.names import driver_name, qualified_name
+from dryrack.hardware.lint.world import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.hardware.lint.blueprints import Blueprint
-    from dryrack.hardware.lint.finding import Path
     from dryrack.hardware.lint.world import World
 
 RULES = Registry()
-
-_TYPES = ("string", "int", "bool", "version", "strings", "ints", "bools", "versions")
-_VERSION = re.compile(r"[0-9]+(\.[0-9]+){1,2}")
 
 _SOUND = """\
 apiVersion: v1
@@ -56,8 +47,36 @@ data:
 """
 
 
-def _problem(blueprint: Blueprint, path: Path, what: str, fix: str) -> Problem:
-    return Problem(blueprint.entry, path, what, fix, line=blueprint.line(path))
+_OVERLAY = """\
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata:
+  name: t4
+spec:
+  requirements:
+  - {key: node.kubernetes.io/instance-type, operator: In, values: [g4dn.xlarge]}
+  capacity:
+    gpu.example.com/device: "1"
+  resourceSlices:
+  - apiVersion: resource.k8s.io/v1
+    kind: ResourceSlice
+    spec:
+      driver: gpu.example.com
+      devices:
+      - name: t4-0
+        attributes:
+          model: {string: t4}
+"""
+
+
+def _remarked(world: World, *topics: Topic) -> Iterator[Problem]:
+    """What readers of the configuration remarked about these topics."""
+    for document, read in world.publishings:
+        for remark in read.report.remarks:
+            if remark.topic in topics:
+                path = (*read.within, *remark.path)
+                line = read.place(remark).line
+                yield Problem(Entry(document, None), path, remark.what, remark.fix, line=line)
 
 
 @RULES.rule(
@@ -69,15 +88,7 @@ def _problem(blueprint: Blueprint, path: Path, what: str, fix: str) -> Problem:
 )
 def publisher_driver_name(world: World) -> Iterator[Problem]:
     """The API server refuses every slice of such a driver. A driver name has no slash."""
-    for blueprint in blueprints(world):
-        for path, name in blueprint.drivers():
-            if any(driver_name("driver", name)):
-                yield _problem(
-                    blueprint,
-                    path,
-                    f"driver name {name!r} is not allowed by the API",
-                    f"write {names.driver_name(name)!r}",
-                )
+    return _remarked(world, Topic.DRIVER_NAME)
 
 
 @RULES.rule(
@@ -89,31 +100,7 @@ def publisher_driver_name(world: World) -> Iterator[Problem]:
 )
 def publisher_attribute_name(world: World) -> Iterator[Problem]:
     """The API server refuses the slice. Names of attributes are identifiers as in C."""
-    for blueprint in blueprints(world):
-        for path, name, _ in blueprint.attributes():
-            if any(qualified_name("attributes", name)):
-                yield _problem(
-                    blueprint,
-                    path,
-                    f"attribute name {name!r} is not allowed by the API",
-                    f"write {names.identifier(name)!r}",
-                )
-
-
-def _written(value: object) -> tuple[str, Any] | None:
-    """Type and value of an attribute, however it is spelt; None if it is not one."""
-    if isinstance(value, Mapping):
-        ((spelt, inner), *more) = value.items() or [("", None)]
-        kind = str(spelt).lower()
-        return (kind, inner) if kind in _TYPES and not more else None
-    if isinstance(value, bool):
-        return "bool", value
-    return ("int", value) if isinstance(value, int) else ("string", value)
-
-
-def _is_plain(value: object) -> bool:
-    """Whether the attribute is written as the API has it."""
-    return isinstance(value, Mapping) and all(key in _TYPES for key in value)
+    return _remarked(world, Topic.ATTRIBUTE_NAME)
 
 
 @RULES.rule(
@@ -129,19 +116,7 @@ def publisher_attribute_form(world: World) -> Iterator[Problem]:
     in lower case. Some publishers also take a bare value or another spelling, and others
     publish an attribute without a value, which the API server refuses.
     """
-    for blueprint in blueprints(world):
-        for path, name, value in blueprint.attributes():
-            if _is_plain(value):
-                continue
-            written = _written(value)
-            yield _problem(
-                blueprint,
-                path,
-                f"attribute {name!r} is not written as the API has it",
-                f"write {{{written[0]}: {written[1]}}}"
-                if written
-                else "give it one of string, int, bool and version",
-            )
+    return _remarked(world, Topic.ATTRIBUTE_FORM)
 
 
 @RULES.rule(
@@ -159,15 +134,7 @@ def publisher_attribute_form(world: World) -> Iterator[Problem]:
 )
 def publisher_slice_count(world: World) -> Iterator[Problem]:
     """A publisher makes one slice per mapping and node, so the pool would never be complete."""
-    for blueprint in blueprints(world):
-        count = blueprint.pool.get("resourceSliceCount", 1)
-        if count != 1:
-            yield _problem(
-                blueprint,
-                (*blueprint.path, "pool", "resourceSliceCount"),
-                f"the pool is said to have {count} slices, but one is made from this",
-                "set it to 1, or leave it out",
-            )
+    return _remarked(world, Topic.SLICE_COUNT)
 
 
 @RULES.rule(
@@ -188,15 +155,7 @@ def publisher_pool_name(world: World) -> Iterator[Problem]:
     Nodes that share a pool name share its devices: with a second node the pool has a slice
     too many, and no device of either node is allocated.
     """
-    for blueprint in blueprints(world):
-        name = blueprint.pool.get("name")
-        if name and blueprint.selects_nodes and not blueprint.spec.get("allNodes"):
-            yield _problem(
-                blueprint,
-                (*blueprint.path, "pool", "name"),
-                f"every selected node would have a pool of the one name {name!r}",
-                "leave the name out, so that each node's pool is named after the node",
-            )
+    return _remarked(world, Topic.POOL_NAME)
 
 
 @RULES.rule(
@@ -217,14 +176,7 @@ def publisher_all_nodes(world: World) -> Iterator[Problem]:
     A publisher that sets `nodeName` beside `allNodes` is refused by the API server, and one
     that does not publishes the same devices once per node.
     """
-    for blueprint in blueprints(world):
-        if blueprint.spec.get("allNodes") and blueprint.selects_nodes:
-            yield _problem(
-                blueprint,
-                (*blueprint.path, "allNodes"),
-                "the slice is for all nodes and also for each selected node",
-                "remove allNodes, or publish the slice once, without selecting nodes",
-            )
+    return _remarked(world, Topic.ALL_NODES)
 
 
 @RULES.rule(
@@ -242,14 +194,49 @@ def publisher_all_nodes(world: World) -> Iterator[Problem]:
 )
 def publisher_amount_as_string(world: World) -> Iterator[Problem]:
     """Text cannot be compared as an amount; amounts belong in `capacity`."""
-    for blueprint in blueprints(world):
-        for path, name, value in blueprint.attributes():
-            written = _written(value)
-            meant = amount(written[1]) if written and isinstance(written[1], str) else None
-            if meant is not None:
-                yield _problem(
-                    blueprint,
-                    path,
-                    f"attribute {name!r} is an amount, which cannot be compared as text",
-                    f"move it to capacity: {name}: {{value: {meant}}}",
-                )
+    return _remarked(world, Topic.AMOUNT)
+
+
+@RULES.rule(
+    "DR808",
+    "publisher-refused",
+    Severity.ERROR,
+    summary="A publisher cannot use its configuration.",
+    example=broken(_SOUND, ("{version: 7.5.0}", '{version: "7.5"}')),
+)
+def publisher_refused(world: World) -> Iterator[Problem]:
+    """
+    With anything in it that cannot be understood, or that the API would refuse, a publisher
+    keeps to the configuration that it had before, or has none.
+    """
+    return _remarked(world, Topic.REFUSAL)
+
+
+@RULES.rule(
+    "DR809",
+    "publisher-capacity",
+    Severity.WARNING,
+    summary="An overlay promises another number of devices than it has.",
+    example=broken(_OVERLAY, ('gpu.example.com/device: "1"', 'gpu.example.com/device: "8"')),
+)
+def publisher_capacity(world: World) -> Iterator[Problem]:
+    """
+    An autoscaler makes nodes for as many devices as the capacity says; pods that ask for those
+    that are not there stay pending on them.
+    """
+    return _remarked(world, Topic.PROMISE)
+
+
+@RULES.rule(
+    "DR810",
+    "publisher-loose",
+    Severity.INFO,
+    summary="Something is written as only some publishers understand it.",
+    example=broken(_SOUND, ("        - name: t4-0", "        - name: t4\n          count: 1")),
+)
+def publisher_loose(world: World) -> Iterator[Problem]:
+    """
+    Keys in another case, `count`, a driver in a device, and what a publisher decides itself: the
+    API has none of it, and another publisher may not take it.
+    """
+    return _remarked(world, Topic.SPELLING, Topic.PUBLISHER)

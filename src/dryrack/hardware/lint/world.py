@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dryrack.hardware.lint.asks import Ask, asks_of
 from dryrack.hardware.lint.expressions import visible_names
+from dryrack.hardware.lint.publishings import publishings
 from dryrack.hardware.lint.reach import Supply
 from dryrack.hardware.lint.refusals import Refusal, refusals
 from dryrack.hardware.lint.selection import Selected, Selection
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from dryrack.hardware.lint.finding import Path
+    from dryrack.hardware.lint.publishings import Publishing
     from dryrack.kinds.core import PodSpec
     from dryrack.kinds.documents import Document
     from dryrack.kinds.documents import Problem as Fault
@@ -173,10 +175,9 @@ class World:
             if isinstance(each.value, kind)
         )
 
-    def line_text(self, document: Document, line: int) -> str:
-        """A line of the file that the document is in, without the space around it."""
-        lines = self.contents.get(document.file, b"").split(b"\n", line)
-        return lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
+    @cached_property
+    def publishings(self) -> tuple[Publishing, ...]:
+        return tuple(publishings(self.documents, self.contents))
 
     @cached_property
     def slices(self) -> tuple[Entry[ResourceSlice], ...]:

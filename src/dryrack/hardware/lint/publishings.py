@@ -1,0 +1,49 @@
+"""
+The configuration of publishers of fake devices, read as a publisher reads it.
+
+Lint has no reading of its own: it tells what the reader of the dialects remarked. In a ConfigMap
+every text that speaks of mappings is taken for a configuration, under whatever key it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from dryrack.hardware.dialects.reading import config_under, dra_config, overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dryrack.hardware.dialects.report import Read
+    from dryrack.kinds.documents import Document
+
+
+class Publishing(NamedTuple):
+    """A document, and what its reader remarked."""
+
+    document: Document
+    read: Read
+
+
+def publishings(
+    documents: Iterable[Document], contents: Mapping[str, bytes]
+) -> Iterator[Publishing]:
+    """All of them, in file order; `contents` are the files."""
+    for document in documents:
+        match document.kind:
+            case "ConfigMap":
+                content = contents.get(document.file, b"").decode(errors="replace")
+                for key in _keys(document):
+                    yield Publishing(document, config_under(document, key, content=content))
+            case "NodeOverlay":
+                yield Publishing(document, overlay(document))
+            case "DRAConfig":
+                yield Publishing(document, dra_config(document))
+
+
+def _keys(document: Document) -> Iterator[str]:
+    data = document.raw.get("data")
+    for key, text in data.items() if isinstance(data, Mapping) else ():
+        if isinstance(text, str) and "mappings" in text:
+            yield key
