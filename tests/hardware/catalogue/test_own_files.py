@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.hardware.catalogue.packaged import catalogue, slices_on
 
 from dryrack.hardware.catalogue import Cards, CatalogueError, parse
+
+if TYPE_CHECKING:
+    from dryrack.kinds.documents import Problem
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "catalogue.md"
 HEADER = "apiVersion: dryrack.dev/v1alpha1\nkind: Catalogue\n"
@@ -31,6 +37,14 @@ instanceTypes:
   - model: mine
     each:
       numa: [0, 1]
+"""
+
+
+PROFILE = """\
+  mig:
+    wholeDevice: kept
+    profiles: [{{name: a, starts: {starts}, slices: {slices}, capacity: {{a: 1}}}}]
+  capacity:
 """
 
 
@@ -166,6 +180,14 @@ WRONG = {
         ),
         "mine.yaml:11: model 'mine': a profile needs a name, starts, slices and capacity",
     ),
+    "a profile of no size": (
+        change("  capacity:\n", PROFILE.format(starts="[0]", slices=0)),
+        "mine.yaml:13: model 'mine': a profile covers at least one slice, and starts at 0 or later",
+    ),
+    "a profile beyond the card": (
+        change("  capacity:\n", PROFILE.format(starts="[0]", slices=2_000_000_000)),
+        "mine.yaml:13: model 'mine': a card has at most 24 slices of memory",
+    ),
     "cards neither kept nor hidden": (
         change("  capacity:\n", "  mig: {wholeDevice: maybe}\n  capacity:\n"),
         "mine.yaml:11: model 'mine': mig.wholeDevice: expected kept or hidden, got 'maybe'",
@@ -194,3 +216,28 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     text = change("model: mine", "model: other").replace("{string: gpu}", "{strng: gpu}")
 
     assert len(problems(text)) == 2
+
+
+LINES = (HEADER + MODEL + MACHINE).splitlines(keepends=True)
+
+
+@given(
+    st.lists(st.integers(0, len(LINES) - 1), min_size=1, max_size=4),
+    st.sampled_from(
+        ["", "- {\n", "  each: [1]\n", "names: 7\n", "  mig: {profiles: [{}]}\n", "\0"]
+    ),
+)
+def test_a_damaged_file_is_a_catalogue_or_told_to_be_none(at: list[int], put: str) -> None:
+    """Whatever is done to a file, the answer is a catalogue or problems with their lines."""
+    lines = [put if number in at else line for number, line in enumerate(LINES)]
+    answer = _answer("".join(lines))
+
+    assert answer is None or (answer and all(problem.line > 0 for problem in answer))
+
+
+def _answer(text: str) -> tuple[Problem, ...] | None:
+    try:
+        parse({"mine.yaml": text.encode()})
+    except CatalogueError as error:
+        return error.problems
+    return None

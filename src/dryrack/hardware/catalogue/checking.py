@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # A machine has 16 cards and 32 network adapters at most; many more is a slip of the finger.
 COUNT_MAX = 128
+# With a counter for each, and one for each kind of engine, a counter set is full.
+SLICES_MAX = 24
 # As many devices as a slice may have, whatever they are.
 _DEVICES_OF_A_SLICE = 64
 _COUNTERS_OF_A_SLICE = 8
@@ -89,8 +91,6 @@ def fitting_problems(model: Model, written: FittingEntry) -> Iterator[Found]:
 
 def machine_problems(machine: InstanceType) -> Iterator[Found]:
     """What is wrong with all devices of a machine together."""
-    for message in label_value(machine.name):
-        yield Found(("names",), message)
     for index, fitting in enumerate(machine.fittings):
         wrong = [found for slot in fitting.slots for found in _unreadable(fitting.model, slot)]
         if wrong:
@@ -103,6 +103,11 @@ def machine_problems(machine: InstanceType) -> Iterator[Found]:
                 yield Found(("devices",), f"{times} devices of {batch.driver} named {name}", fix)
         for problem in _refusals(batch):
             yield Found(("devices",), str(problem), problem.fix)
+
+
+def name_problems(name: str) -> tuple[str, ...]:
+    """Why no node can have this instance type: it is the value of a label."""
+    return label_value(name)
 
 
 def count_of(written: FittingEntry) -> int:
@@ -129,9 +134,13 @@ def _mig_problems(mig: MigEntry) -> Iterator[Found]:
     if not mig.profiles:
         yield Found(("mig",), "mig: no profiles")
     for index, profile in enumerate(mig.profiles):
-        if not (profile.name and profile.starts and profile.slices > 0 and profile.capacity):
-            message = "a profile needs a name, starts, slices and capacity"
-            yield Found(("mig", "profiles", index), message)
+        at: Path = ("mig", "profiles", index)
+        if not (profile.name and profile.starts and profile.capacity):
+            yield Found(at, "a profile needs a name, starts, slices and capacity")
+        elif profile.slices < 1 or min(profile.starts) < 0:
+            yield Found(at, "a profile covers at least one slice, and starts at 0 or later")
+        elif max(profile.starts) + profile.slices > SLICES_MAX:
+            yield Found(at, f"a card has at most {SLICES_MAX} slices of memory")
 
 
 def _unreadable(model: Model, slot: Slot) -> Iterator[Found]:

@@ -21,6 +21,7 @@ from dryrack.hardware.catalogue.checking import (
     fitting_problems,
     machine_problems,
     model_problems,
+    name_problems,
     value_at,
 )
 from dryrack.hardware.catalogue.entries import (
@@ -104,6 +105,7 @@ class _Reader:
     machines: list[tuple[_Entry, InstanceTypeEntry]] = field(default_factory=list)
     models: dict[str, Model] = field(default_factory=dict)
     instance_types: dict[str, InstanceType] = field(default_factory=dict)
+    wrong_models: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
     def read(self, name: str, content: bytes) -> None:
@@ -141,13 +143,15 @@ class _Reader:
             return
         model = _model(written, self.families.get(written.family), entry.sources)
         self.problems += self._naming(entry, written.name, self.models)
-        if self.trial is Trial.EVERYTHING:
-            self.problems += (
-                entry.problem(found.path, f"model {written.name!r}: {found.message}", found.fix)
-                for found in model_problems(model, written)
-            )
+        wrong = list(model_problems(model, written)) if self.trial is Trial.EVERYTHING else []
+        self.problems += (
+            entry.problem(found.path, f"model {written.name!r}: {found.message}", found.fix)
+            for found in wrong
+        )
         # Even one that is wrong is known: what has it should not be said to be wrong as well.
         self.models[written.name] = model
+        if wrong:
+            self.wrong_models.add(written.name)
 
     def _naming(self, entry: _Entry, name: str, taken: Mapping[str, Any]) -> Iterator[Problem]:
         if not name:
@@ -163,13 +167,24 @@ class _Reader:
             return
         for name in written.names:
             self.problems += self._naming(entry, name, self.instance_types)
+            self.problems += (
+                entry.problem(("names",), f"instance type {name!r}: {message}")
+                for message in name_problems(name)
+            )
             made = tuple(Fitting(model, _slots(each, name)) for model, each in fittings)
             machine = InstanceType(name, written.provider, made, written.note, entry.sources)
             self.instance_types[name] = machine
-        if self.trial is Trial.EVERYTHING and not self.problems and written.names:
-            # Machines of one entry differ in nothing but their name.
+        # Machines of one entry differ in nothing but their name: it is enough to try the first.
+        for name in written.names[:1]:
+            self._try_machine(entry, self.instance_types[name])
+
+    def _try_machine(self, entry: _Entry, machine: InstanceType) -> None:
+        doubtful = any(fitting.model.name in self.wrong_models for fitting in machine.fittings)
+        if self.trial is Trial.EVERYTHING and not doubtful:
             self.problems += (
-                entry.problem(found.path, f"instance type {name!r}: {found.message}", found.fix)
+                entry.problem(
+                    found.path, f"instance type {machine.name!r}: {found.message}", found.fix
+                )
                 for found in machine_problems(machine)
             )
 
