@@ -42,9 +42,7 @@ _TOKENS = re.compile(r"kube-api-access-\w{5}")
 _ADDRESSES = re.compile(r'"10\.\d+\.\d+\.\d+"')
 # Written by the server on its own way, and compared where the server is.
 _SERVERS = ("managedFields", "resourceVersion", "generation", "observedGeneration")
-# Written by the scheduler, and compared where it is.
-_SCHEDULERS = ("allocationTimestamp",)
-_DROPPED = frozenset((*_SERVERS, *_SCHEDULERS))
+_DROPPED = frozenset(_SERVERS)
 
 
 async def snapshot(client: Client, namespace: str) -> list[Raw]:

@@ -11,7 +11,7 @@ from dryrack.allocation import Allocator
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
-from dryrack.placement import Cluster, Placed, Room, Unplaced, place
+from dryrack.placement import Cluster, Fleet, Placed, Room, Unplaced, place
 from dryrack.placement.demand import ONE, demand
 
 GI = 2**30 * ONE
@@ -46,13 +46,27 @@ def cluster(*rooms: Room, devices: int = 0) -> Cluster:
     }
     slices = [decode({"metadata": {"name": "s"}, "spec": spec}, ResourceSlice)]
     classes = [decode({"metadata": {"name": "c"}}, DeviceClass)]
-    return Cluster(rooms, Allocator(slices, classes, chance=NoChance()))
+    return Cluster(fleet(*rooms), Allocator(slices, classes, chance=NoChance()))
 
 
-def claim(count: int) -> ResourceClaim:
+def fleet(*rooms: Room) -> Fleet:
+    made = Fleet()
+    for each in rooms:
+        made.put(each.node)
+        made.take(each.name, each.used)
+    return made
+
+
+def claim(count: int, **status: Any) -> ResourceClaim:
     exactly = {"deviceClassName": "c", "allocationMode": "ExactCount", "count": count}
     spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    return decode({"metadata": {"name": "k", "namespace": "default"}, "spec": spec}, ResourceClaim)
+    metadata = {"name": "k", "namespace": "default"}
+    return decode({"metadata": metadata, "spec": spec, "status": status}, ResourceClaim)
+
+
+def tied_to(node: str) -> dict[str, Any]:
+    name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return {"nodeSelector": {"nodeSelectorTerms": [{"matchFields": [name]}]}}
 
 
 def test_containers_add_up_and_init_containers_count_by_the_largest() -> None:
@@ -125,6 +139,46 @@ def test_why_no_device_is_said_from_the_decision() -> None:
     assert isinstance(outcome, Unplaced)
     assert outcome.message.startswith("0/1 nodes are available: 1 cannot allocate all claims. ")
     assert "wants 4 devices, and 3 of 3 can be had" in outcome.message
+
+
+def test_a_pod_follows_the_claim_that_it_has() -> None:
+    """A claim that is allocated for a node leaves that node alone; one for all leaves all."""
+    rooms = (room("a"), room("b"))
+    tied = place(pod(), (), (claim(1, allocation=tied_to("b")),), cluster(*rooms))
+    free = place(pod(), (), (claim(1, allocation={}),), cluster(*rooms))
+    gone = place(pod(), (), (claim(1, allocation=tied_to("c")),), cluster(*rooms))
+
+    assert isinstance(tied, Placed)
+    assert tied.node == "b"
+    assert isinstance(free, Placed)
+    assert free.node == "a"
+    message = "0/2 nodes are available: 2 resourceclaim not available on the node."
+    assert gone == Unplaced(message)
+
+
+STEPS = st.tuples(st.sampled_from("abcd"), st.sampled_from(["put", "drop", "take", "back"]))
+
+
+@given(st.lists(STEPS))
+def test_the_order_of_a_fleet_is_that_of_sorting(steps: list[tuple[str, str]]) -> None:
+    """However nodes and pods come and go, those that are there come by pods, then by name."""
+    made, there, pods = Fleet(), set[str](), dict.fromkeys("abcd", 0)
+    for name, step in steps:
+        if step == "put":
+            made.put(room(name).node)
+            there.add(name)
+        elif step == "drop":
+            made.drop(name)
+            there.discard(name)
+        elif step == "take":
+            made.take(name, {"pods": ONE})
+            pods[name] += 1
+        elif pods[name]:
+            made.give_back(name, {"pods": ONE})
+            pods[name] -= 1
+        wanted = sorted((pods[name], name) for name in there)
+        assert [(each.pods // ONE, each.name) for each in made] == wanted
+        assert len(made) == len(there)
 
 
 @given(st.lists(st.integers(0, 5), max_size=12))

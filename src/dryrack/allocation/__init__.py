@@ -5,6 +5,7 @@ from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.explain import Explanation, NodeStory, Obstacle, explain_claim
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import DeviceId, PoolId, SharedDeviceId, claim_name
+from dryrack.allocation.live import LiveAllocator
 from dryrack.allocation.reasons import Code, Reason
 from dryrack.allocation.state import AllocatedState
 from dryrack.allocation.whatif import Given, Refusal, Refused, Settings, WhatIf, what_if
@@ -20,6 +21,7 @@ __all__ = [
     "Explanation",
     "Features",
     "Given",
+    "LiveAllocator",
     "NodeStory",
     "Obstacle",
     "Outcome",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import (
         AllocationResult,
         DeviceClass,
+        DeviceRequestAllocationResult,
         DeviceTaintRule,
         ResourceClaim,
         ResourceSlice,
@@ -98,7 +99,7 @@ class LiveAllocator:
     def hold(self, claim: str, allocation: AllocationResult | None) -> bool:
         """What a claim has from now on; whether it has something no longer that it had."""
         before = self._held.get(claim)
-        if before == allocation:
+        if _results(before) == _results(allocation):
             return False
         if before is not None:
             del self._held[claim]
@@ -118,3 +119,10 @@ class LiveAllocator:
         """Rules are few and seldom change, so every slice is looked at."""
         for _, each in tuple(self._slices.values()):
             self.put_slice(each)
+
+
+def _results(
+    allocation: AllocationResult | None,
+) -> tuple[DeviceRequestAllocationResult, ...] | None:
+    """All of an allocation that says which devices are in use."""
+    return allocation.devices.results if allocation is not None else None

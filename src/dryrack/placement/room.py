@@ -2,7 +2,8 @@
 A node and what is left on it.
 
 `obstacle` answers with the words that kube-scheduler uses for the same refusal, so that people
-find what they know; the first obstacle is enough.
+find what they know; the first obstacle is enough. What a pod wants of a node is worked out once,
+and asked of many.
 """
 
 from __future__ import annotations
@@ -11,11 +12,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import Taint
-from dryrack.kinds.selectors import SelectorError, pod_allows_node, untolerated_taint
-from dryrack.placement.demand import PODS, Amounts
+from dryrack.kinds.selectors import (
+    SelectorError,
+    parse_node_selector,
+    tolerates_taint,
+    untolerated_taint,
+)
+from dryrack.placement.demand import PODS, Amounts, demand
 
 if TYPE_CHECKING:
-    from dryrack.kinds.core import Node, Pod
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.kinds.core import Node, Pod, Toleration
+    from dryrack.kinds.selectors import NodeMatcher
 
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _BLOCKING = ("NoSchedule", "NoExecute")
@@ -42,45 +51,75 @@ class Room:
 
     def give_back(self, amounts: Amounts) -> None:
         for name, amount in amounts.items():
-            self.used[name] = self.used.get(name, 0) - amount
+            left = self.used.get(name, 0) - amount
+            if left:
+                self.used[name] = left
+            else:
+                self.used.pop(name, None)
 
 
-def obstacle(pod: Pod, amounts: Amounts, room: Room) -> str:
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a pod wants of a node, leaving devices aside."""
+
+    amounts: Amounts
+    node_name: str
+    labels: Mapping[str, str]
+    affinity: NodeMatcher | None
+    tolerations: Sequence[Toleration]
+    bears_cordons: bool
+
+    @staticmethod
+    def of(pod: Pod) -> Wishes:
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+        required = (
+            affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        )
+        tolerations = pod.spec.tolerations
+        return Wishes(
+            demand(pod),
+            pod.spec.node_name,
+            pod.spec.node_selector,
+            None if required is None else parse_node_selector(required),
+            tolerations,
+            any(tolerates_taint(each, _CORDONED) for each in tolerations),
+        )
+
+
+def obstacle(wishes: Wishes, room: Room) -> str:
     """Why the pod cannot run there, leaving devices aside; empty if nothing is in the way."""
-    if pod.spec.node_name not in ("", room.name):
+    if wishes.node_name not in ("", room.name):
         return "node(s) didn't match the requested node name"
-    return (
-        _cordon(pod, room.node)
-        or _taint(pod, room.node)
-        or _choice(pod, room)
-        or _full(amounts, room)
-    )
+    spec = room.node.spec
+    if spec.unschedulable and not wishes.bears_cordons:
+        return "node(s) were unschedulable"
+    if spec.taints and untolerated_taint(spec.taints, wishes.tolerations, _BLOCKING) is not None:
+        return "node(s) had untolerated taint(s)"
+    if not _allows(wishes, room.node):
+        return "node(s) didn't match Pod's node affinity/selector"
+    return _full(wishes.amounts, room)
 
 
-def _cordon(pod: Pod, node: Node) -> str:
-    if not node.spec.unschedulable:
-        return ""
-    tolerated = untolerated_taint((_CORDONED,), pod.spec.tolerations, _BLOCKING) is None
-    return "" if tolerated else "node(s) were unschedulable"
-
-
-def _taint(pod: Pod, node: Node) -> str:
-    taint = untolerated_taint(node.spec.taints, pod.spec.tolerations, _BLOCKING)
-    return "" if taint is None else "node(s) had untolerated taint(s)"
-
-
-def _choice(pod: Pod, room: Room) -> str:
+def _allows(wishes: Wishes, node: Node) -> bool:
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in wishes.labels.items()):
+        return False
     try:
-        allowed = pod_allows_node(pod, room.node)
+        return wishes.affinity is None or wishes.affinity.matches(node)
     except SelectorError:
-        allowed = False
-    return "" if allowed else "node(s) didn't match Pod's node affinity/selector"
+        return False
 
 
 def _full(amounts: Amounts, room: Room) -> str:
     allocatable = room.node.status.allocatable
-    for name in sorted(amounts):
-        there = allocatable[name].nanos if name in allocatable else 0
-        if amounts[name] and room.used.get(name, 0) + amounts[name] > there:
-            return "Too many pods" if name == PODS else f"Insufficient {name}"
-    return ""
+    missing = [
+        name
+        for name, amount in amounts.items()
+        if amount
+        and room.used.get(name, 0) + amount
+        > (allocatable[name].nanos if name in allocatable else 0)
+    ]
+    if not missing:
+        return ""
+    first = min(missing)
+    return "Too many pods" if first == PODS else f"Insufficient {first}"

@@ -15,11 +15,13 @@ from dryrack.base.errors import DryrackError
 from dryrack.client.client import STRATEGIC_PATCH
 from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
+from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import to_builtins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dryrack.base.ports import Clock
     from dryrack.client.client import Client
     from dryrack.kinds.resource import AllocationResult
 
@@ -38,8 +40,9 @@ class OvertakenError(DryrackError):
 class Binder:
     """Writes for one client."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
+        self._clock = clock
 
     async def bind(
         self,
@@ -48,23 +51,29 @@ class Binder:
         *,
         claims: Sequence[Raw],
         given: Mapping[str, AllocationResult],
-    ) -> None:
-        """All of it, or none of it: a failure leaves no reservation and no allocation behind."""
+    ) -> Sequence[Raw | None]:
+        """
+        All of it, or none of it: a failure leaves no reservation and no allocation behind.
+
+        Answers with the claims as they are now, None where that has to be asked.
+        """
         reserved: list[Raw] = []
+        written: list[Raw | None] = [None] * len(claims)
         try:
-            for claim in claims:
+            for index, claim in enumerate(claims):
                 # Noted first: a write whose answer is lost may have been carried out.
                 reserved.append(claim)
-                await self._reserve(claim, pod, given.get(_full_name(claim)))
+                written[index] = await self._reserve(claim, pod, given.get(_full_name(claim)))
             await self._bind(pod, node)
         except BaseException as failure:
             bound = await self._node_of(pod)
             if bound == node and isinstance(failure, Exception):
                 # Only the answer was lost.
-                return
+                return written
             if bound == "":
                 await self._undo(pod, reserved, given)
             raise
+        return written
 
     async def now(self, claim: Raw) -> Raw | None:
         """The claim as it is, None if it is gone."""
@@ -92,18 +101,17 @@ class Binder:
             return ""
         return str(current["spec"].get("nodeName", ""))
 
-    async def _reserve(self, claim: Raw, pod: Raw, allocation: AllocationResult | None) -> None:
+    async def _reserve(self, claim: Raw, pod: Raw, allocation: AllocationResult | None) -> Raw:
+        try:
+            return await self._reserved(claim, pod, allocation)
+        except (ConflictError, OvertakenError):
+            # What was known of it may be no longer so.
+            pass
         for _ in range(_TRIES_MAX):
             try:
-                current = await self._current(claim)
-                if allocation is not None:
-                    current = await self._protected(current)
-                await self._client.update(
-                    CLAIMS, _reserving(current, pod, allocation), subresource="status"
-                )
+                return await self._reserved(await self._current(claim), pod, allocation)
             except ConflictError:
                 continue
-            return
         raise OvertakenError(f"claim {_full_name(claim)}: changes faster than it can be written")
 
     async def _current(self, claim: Raw) -> Raw:
@@ -111,9 +119,15 @@ class Binder:
         current = await self._client.get(CLAIMS, metadata["name"], metadata["namespace"])
         if current["metadata"]["uid"] != metadata["uid"]:
             raise OvertakenError(f"claim {_full_name(claim)}: was replaced")
-        if "deletionTimestamp" in current["metadata"]:
-            raise OvertakenError(f"claim {_full_name(claim)}: is being deleted")
         return current
+
+    async def _reserved(self, claim: Raw, pod: Raw, allocation: AllocationResult | None) -> Raw:
+        if "deletionTimestamp" in claim["metadata"]:
+            raise OvertakenError(f"claim {_full_name(claim)}: is being deleted")
+        status = _reserving(claim, pod, allocation, now=timestamp(self._clock.now()))
+        if allocation is not None:
+            claim = await self._protected(claim)
+        return await self._client.update(CLAIMS, {**claim, "status": status}, subresource="status")
 
     async def _protected(self, claim: Raw) -> Raw:
         finalizers = claim["metadata"].get("finalizers", [])
@@ -156,8 +170,8 @@ class Binder:
             await self._client.update(CLAIMS, {**current, "status": emptied}, subresource="status")
 
 
-def _reserving(claim: Raw, pod: Raw, allocation: AllocationResult | None) -> Raw:
-    """The claim with the pod among its users, and with its allocation if it is to get one."""
+def _reserving(claim: Raw, pod: Raw, allocation: AllocationResult | None, *, now: str) -> Raw:
+    """The status with the pod among the users, and with the allocation if there is to be one."""
     status = claim.get("status", {})
     if allocation is not None and status.get("allocation"):
         raise OvertakenError(f"claim {_full_name(claim)}: got allocated elsewhere in the meantime")
@@ -174,8 +188,9 @@ def _reserving(claim: Raw, pod: Raw, allocation: AllocationResult | None) -> Raw
         )
     if len(users) > RESERVATIONS_MAX:
         raise OvertakenError(f"claim {_full_name(claim)}: {RESERVATIONS_MAX} pods use it already")
-    given = {} if allocation is None else {"allocation": to_builtins(allocation)}
-    return {**claim, "status": {**status, **given, "reservedFor": users}}
+    given = status["allocation"] if allocation is None else to_builtins(allocation)
+    # As Kubernetes: whoever reserves says when, if nobody has.
+    return {**status, "allocation": {"allocationTimestamp": now, **given}, "reservedFor": users}
 
 
 def _full_name(claim: Raw) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import claim_name
 from dryrack.client.client import STRATEGIC_PATCH
-from dryrack.client.endpoints import EVENTS, PODS
-from dryrack.client.errors import ApiError, TransportError
+from dryrack.client.endpoints import EVENTS, PODS, TAINT_RULES
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.client.workqueue import WorkQueue
@@ -49,21 +49,36 @@ class Scheduler:
         self._client = client
         self._clock = clock
         self._chance = chance
-        self._binder = Binder(client)
+        self._binder = Binder(client, clock)
         self._informers = Informers(client, clock=clock, chance=chance)
         self._queue: WorkQueue[Name] = WorkQueue(clock)
-        self._unplaced: set[Name] = set()
+        # Those whom any change could help, and those who wait for a claim, each by that claim.
+        self._unplaced: dict[Name, None] = {}
+        self._wanting: dict[str, dict[Name, None]] = {}
+        self._wants: dict[Name, str] = {}
         self._in_hand: set[Name] = set()
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
-        self._view = View(self._informers, chance, self._wake)
+        self._view = View(self._informers, chance, self)
         self._view.pods.listen(self._pod_changed)
 
     async def run(self) -> None:
+        if await self._serves_taint_rules():
+            self._view.follow_taint_rules()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informers.run(), name="scheduler informers")
             for informer in self._view.reads:
                 await informer.synced.wait()
             await self._serve(group)
+
+    async def _serves_taint_rules(self) -> bool:
+        """Where they are no part of the API, no device has a taint by one."""
+        try:
+            await self._client.list(TAINT_RULES)
+        except NotFoundError:
+            return False
+        except (ApiError, TransportError) as error:
+            _logger.info("taint rules: %s; assumed to be served", error)
+        return True
 
     async def _serve(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -89,12 +104,14 @@ class Scheduler:
             return
         wanted = demands(decode(raw, Pod), self._view.claim)
         if isinstance(wanted, Waiting):
-            self._unplaced.add(name)
-            if wanted.message:
+            # One that has yet to be made is told by a change of the pod.
+            if wanted.claim:
+                self._want(name, wanted.claim)
                 await self._refuse(raw, wanted.message)
             return
-        outcome = place(wanted.pod, wanted.unallocated, wanted.allocated, self._view.cluster())
+        outcome = place(wanted.pod, wanted.unallocated, wanted.allocated, self._view.cluster)
         if isinstance(outcome, Unplaced):
+            self._unplaced[name] = None
             await self._refuse(raw, outcome.message)
         else:
             await self._carry_out(raw, wanted, outcome)
@@ -105,32 +122,33 @@ class Scheduler:
         given = dict(zip(names, placed.allocations, strict=True))
         self._view.promise(name, placed.node, placed.amounts, given)
         self._in_hand.add(name)
-        claims = [self._view.claims.objects[Name(*claim)] for claim in wanted.names]
+        claims = [known for claim in wanted.names if (known := self._view.known("/".join(claim)))]
+        bound: Sequence[Raw | None] = [None] * len(claims)
         try:
-            await self._binder.bind(pod, placed.node, claims=claims, given=given)
+            bound = await self._binder.bind(pod, placed.node, claims=claims, given=given)
         except BaseException:
             self._view.take_back(name)
             raise
         finally:
             self._in_hand.discard(name)
-            await self._settle(claims)
+            for claim, written in zip(claims, bound, strict=True):
+                await self._settle(claim, written)
         message = f"Successfully assigned {'/'.join(name)} to {placed.node}"
         await self._report(pod, "Normal", "Scheduled", message)
 
-    async def _settle(self, claims: Sequence[Raw]) -> None:
-        """Learns what became of claims; until that is known, they count as promised."""
-        for claim in claims:
-            while True:
-                try:
-                    current = await self._binder.now(claim)
-                except (ApiError, TransportError):
-                    await sleep(self._clock, _ASK_AGAIN_SECONDS)
-                    continue
-                self._view.settle("/".join(name_of(claim)), current)
-                break
+    async def _settle(self, claim: Raw, written: Raw | None) -> None:
+        """Learns what became of a claim; until that is known, it counts as promised."""
+        current = written
+        while written is None:
+            try:
+                current = await self._binder.now(claim)
+            except (ApiError, TransportError):
+                await sleep(self._clock, _ASK_AGAIN_SECONDS)
+                continue
+            break
+        self._view.settle("/".join(name_of(claim)), current)
 
     async def _refuse(self, pod: Raw, message: str) -> None:
-        self._unplaced.add(name_of(pod))
         if _told(pod) == message:
             return
         condition = {
@@ -178,15 +196,33 @@ class Scheduler:
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
         if new is None or not _is_ours(new):
-            self._unplaced.discard(name)
+            self._unplaced.pop(name, None)
+            self._want(name, "")
         elif old is None or _asks(old) != _asks(new):
             self._queue.add(name)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Something changed that could help those who wait."""
-        for name in sorted(self._unplaced):
+        for name in self._unplaced:
             self._queue.add(name)
         self._unplaced.clear()
+
+    def wake_for(self, claim: str) -> None:
+        """Something changed about a claim that somebody may wait for."""
+        for name in self._wanting.pop(claim, ()):
+            self._wants.pop(name, None)
+            self._queue.add(name)
+
+    def _want(self, name: Name, claim: str) -> None:
+        """The pod waits for the claim, and for none that it waited for before; "" is no claim."""
+        before = self._wants.pop(name, "")
+        if before:
+            self._wanting[before].pop(name, None)
+            if not self._wanting[before]:
+                del self._wanting[before]
+        if claim:
+            self._wants[name] = claim
+            self._wanting.setdefault(claim, {})[name] = None
 
 
 def _is_ours(pod: Raw) -> bool:

@@ -29,8 +29,10 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A claim is not there; without a message it only has to be made, and that is a moment."""
+    """A claim is not there; without a name it only has to be made, and that is a moment."""
 
+    claim: str = ""
+    """Namespace and name."""
     message: str = ""
 
 
@@ -44,10 +46,11 @@ def demands(pod: Pod, find: Callable[[str, str], ResourceClaim | None]) -> Deman
         if not name:
             continue
         claim = find(pod.metadata.namespace, name)
+        full = f"{pod.metadata.namespace}/{name}"
         if claim is None:
-            return Waiting(f'resourceclaim "{name}" not found')
+            return Waiting(full, f'resourceclaim "{name}" not found')
         if claim.metadata.deletion_timestamp is not None:
-            return Waiting(f'resourceclaim "{name}" is being deleted')
+            return Waiting(full, f'resourceclaim "{name}" is being deleted')
         found[name] = claim
     claims = tuple(found.values())
     return Demands(

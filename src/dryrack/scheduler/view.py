@@ -6,85 +6,97 @@ It is kept in the same books as the facts, so that the next pod cannot be given 
 or the same memory. While it stands, caches that are behind cannot undo it; then the claim is
 settled as it was last read, and what the caches show of older revisions does not count.
 
+Everything is kept as it changes: what a pod costs does not depend on how large the cluster is.
+
 Invariant: each pod stands in the books of at most one node, once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dryrack.allocation import AllocatedState, Allocator, Features
-from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
+from dryrack.allocation import Features, LiveAllocator
+from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES
 from dryrack.client.informer import Name, name_of
 from dryrack.kinds.core import Node, Pod
-from dryrack.kinds.decode import decode
-from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
-from dryrack.placement import Cluster, Room
+from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.resource import (
+    AllocationResult,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
+from dryrack.placement import Cluster, Fleet
 from dryrack.placement.demand import Amounts, demand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from dryrack.base.ports import Chance
-    from dryrack.client.informer import Informers
+    from dryrack.client.informer import Informer, Informers
 
 Raw = dict[str, Any]
 
 _DONE = ("Succeeded", "Failed")
 
 
+class Sleepers(Protocol):
+    """Who waits for something to change."""
+
+    def wake(self) -> None:
+        """Something changed that could help anybody."""
+        ...
+
+    def wake_for(self, claim: str) -> None:
+        """Something changed about a claim."""
+        ...
+
+
 class View:
     """Facts from the informers, promises from the scheduler."""
 
-    def __init__(self, informers: Informers, chance: Chance, woken: Callable[[], None]) -> None:
+    def __init__(self, informers: Informers, chance: Chance, sleepers: Sleepers) -> None:
         self.pods = informers.of(PODS)
         self.claims = informers.of(CLAIMS)
-        self.reads = (
-            self.pods,
-            self.claims,
-            informers.of(NODES),
-            informers.of(SLICES),
-            informers.of(CLASSES),
-        )
-        self._chance = chance
-        self._woken = woken
-        self._features = Features.defaults()
-        self._rooms: dict[str, Room] = {}
+        self._informers = informers
+        self._sleepers = sleepers
+        self._fleet = Fleet()
+        self._allocator = LiveAllocator(features=Features.defaults(), chance=chance)
         self._places: dict[Name, tuple[str, Amounts]] = {}
-        self._slices: dict[Name, ResourceSlice] = {}
-        self._classes: dict[Name, DeviceClass] = {}
         self._promised: dict[str, AllocationResult] = {}
         # Claims as they were last read, until the caches are as far.
         self._settled: dict[str, Raw] = {}
-        self._state = AllocatedState()
-        self._held: dict[str, AllocationResult] = {}
-        self._allocator: Allocator | None = None
-        listeners = (self._pod, self._claim, self._node, self._slice, self._class)
-        for informer, listener in zip(self.reads, listeners, strict=True):
-            informer.listen(listener)
+        self.cluster = Cluster(self._fleet, self._allocator)
+        self.reads = [
+            self._listen(self.pods, self._pod),
+            self._listen(self.claims, self._claim),
+            self._listen(informers.of(NODES), self._node),
+            self._listen(informers.of(SLICES), self._slice),
+            self._listen(informers.of(CLASSES), self._class),
+        ]
 
-    def cluster(self) -> Cluster:
-        """Everything as of now."""
-        if self._allocator is None:
-            self._allocator = Allocator(
-                tuple(self._slices[name] for name in sorted(self._slices)),
-                tuple(self._classes[name] for name in sorted(self._classes)),
-                features=self._features,
-                allocated=self._state,
-                chance=self._chance,
-            )
-        # Rooms whose node is gone stay as long as pods stand in their books.
-        rooms = [room for room in self._rooms.values() if room.node.metadata.uid]
-        return Cluster(rooms, self._allocator.with_allocated(self._state))
+    def follow_taint_rules(self) -> None:
+        """Not every cluster serves them."""
+        self.reads.append(self._listen(self._informers.of(TAINT_RULES), self._rule))
+
+    @staticmethod
+    def _listen(informer: Informer, listener: Any) -> Informer:
+        informer.listen(listener)
+        return informer
 
     def claim(self, namespace: str, name: str) -> ResourceClaim | None:
         """A claim, with the allocation that it is promised."""
         full = f"{namespace}/{name}"
-        raw = self._settled.get(full) or self.claims.get(namespace, name)
+        raw = self.known(full)
         if raw is None:
             return None
         promised = self._promised.get(full)
         return _with_allocation(raw, promised) if promised else decode(raw, ResourceClaim)
+
+    def known(self, claim: str) -> Raw | None:
+        """The claim as it was last read or seen."""
+        return self._settled.get(claim) or self.claims.get(*claim.split("/"))
 
     def promise(
         self, pod: Name, node: str, amounts: Amounts, given: Mapping[str, AllocationResult]
@@ -93,7 +105,7 @@ class View:
         self._stand(pod, node, amounts)
         for claim, allocation in given.items():
             self._promised[claim] = allocation
-            self._hold(claim, allocation)
+            self._allocator.hold(claim, allocation)
 
     def take_back(self, pod: Name) -> None:
         """The pod did not get there: the books show again what the caches say."""
@@ -101,7 +113,7 @@ class View:
         raw = self.pods.get(*pod)
         if raw is not None:
             self._pod(None, raw)
-        self._woken()
+        self._sleepers.wake()
 
     def settle(self, claim: str, raw: Raw | None) -> None:
         """What came of a promise: the claim as it was read just now, None if it is gone."""
@@ -109,36 +121,34 @@ class View:
         if raw is not None:
             self._settled[claim] = raw
             self._hold(claim, _allocation(raw))
-        known = self.claims.get(*claim.split("/"))
-        self._claim_seen(claim, known)
-        self._woken()
+        self._claim_seen(claim, self.claims.get(*claim.split("/")))
+        self._sleepers.wake_for(claim)
 
     def _pod(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
         if new is None or new.get("status", {}).get("phase") in _DONE:
-            self._leave(name)
-            self._woken()
-        elif new["spec"].get("nodeName"):
+            if self._leave(name):
+                self._sleepers.wake()
+        elif new["spec"].get("nodeName") and not (old and old["spec"] == new["spec"]):
             self._stand(name, new["spec"]["nodeName"], demand(decode(new, Pod)))
 
     def _stand(self, pod: Name, node: str, amounts: Amounts) -> None:
+        if self._places.get(pod) == (node, amounts):
+            return
         self._leave(pod)
-        self._room(node).take(amounts)
+        self._fleet.take(node, amounts)
         self._places[pod] = (node, amounts)
 
-    def _leave(self, pod: Name) -> None:
+    def _leave(self, pod: Name) -> bool:
         node, amounts = self._places.pop(pod, ("", {}))
         if node:
-            self._room(node).give_back(amounts)
-
-    def _room(self, node: str) -> Room:
-        return self._rooms.setdefault(node, Room(Node()))
+            self._fleet.give_back(node, amounts)
+        return bool(node)
 
     def _claim(self, old: Raw | None, new: Raw | None) -> None:
-        self._claim_seen("/".join(name_of(new or old or {})), new)
-        # A claim that is new may be waited for; one that got devices helps nobody else.
-        if old is None or new is None or (_allocation(old) and not _allocation(new)):
-            self._woken()
+        name = "/".join(name_of(new or old or {}))
+        self._claim_seen(name, new)
+        self._sleepers.wake_for(name)
 
     def _claim_seen(self, name: str, new: Raw | None) -> None:
         """What the caches show of a claim, unless more is known."""
@@ -149,42 +159,43 @@ class View:
         self._hold(name, _allocation(new) if new else None)
 
     def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
-        before = self._held.pop(claim, None)
-        if before == allocation:
-            if allocation is not None:
-                self._held[claim] = allocation
-            return
-        if before is not None:
-            self._state = self._state.release(before, self._features)
-        if allocation is not None:
-            self._held[claim] = allocation
-            self._state = self._state.allocate(allocation, self._features, claim=claim)
+        if self._allocator.hold(claim, allocation):
+            self._sleepers.wake()
 
     def _node(self, old: Raw | None, new: Raw | None) -> None:
-        room = self._room(name_of(new or old or {}).name)
-        before, room.node = room.node, decode(new, Node) if new else Node()
-        # A heartbeat changes nothing for anybody who waits.
-        if _offer(before) != _offer(room.node):
-            self._woken()
+        name = name_of(new or old or {}).name
+        room = self._fleet.get(name)
+        before = _offer(room.node) if room else None
+        if new is None:
+            self._fleet.drop(name)
+            self._allocator.forget_node(name)
+        else:
+            node = decode(new, Node)
+            self._fleet.put(node)
+            # A heartbeat changes nothing for anybody who waits.
+            if before != _offer(node):
+                self._sleepers.wake()
 
     def _slice(self, old: Raw | None, new: Raw | None) -> None:
-        _keep(self._slices, old, decode(new, ResourceSlice) if new else None)
-        self._renewed()
+        if new is None:
+            self._allocator.drop_slice(name_of(old or {}).name)
+        else:
+            self._allocator.put_slice(decode(new, ResourceSlice))
+        self._sleepers.wake()
 
     def _class(self, old: Raw | None, new: Raw | None) -> None:
-        _keep(self._classes, old, decode(new, DeviceClass) if new else None)
-        self._renewed()
+        if new is None:
+            self._allocator.drop_class(name_of(old or {}).name)
+        else:
+            self._allocator.put_class(decode(new, DeviceClass))
+        self._sleepers.wake()
 
-    def _renewed(self) -> None:
-        self._allocator = None
-        self._woken()
-
-
-def _keep(known: dict[Name, Any], old: Raw | None, new: Any) -> None:
-    if new is None:
-        known.pop(name_of(old or {}), None)
-    else:
-        known[Name("", new.metadata.name)] = new
+    def _rule(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None:
+            self._allocator.drop_rule(name_of(old or {}).name)
+        else:
+            self._allocator.put_rule(decode(new, DeviceTaintRule))
+        self._sleepers.wake()
 
 
 def _offer(node: Node) -> tuple[object, ...]:
@@ -202,7 +213,5 @@ def _allocation(claim: Raw) -> AllocationResult | None:
 
 
 def _with_allocation(raw: Raw, allocation: AllocationResult) -> ResourceClaim:
-    from dryrack.kinds.decode import to_builtins
-
     status = {**raw.get("status", {}), "allocation": to_builtins(allocation)}
     return decode({**raw, "status": status}, ResourceClaim)

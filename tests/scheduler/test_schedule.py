@@ -1,0 +1,171 @@
+"""What the scheduler makes of a cluster, on an embedded plane with nothing else on it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.apiserver.replay import CountingChance
+from tests.scheduler.test_failures import all_bound, furnish, held
+
+from dryrack.client.client import Client
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, TAINT_RULES
+from dryrack.cluster.embedded import EmbeddedCluster, embedded
+from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.ports import SystemClock
+from dryrack.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from dryrack.client.transport import Request, Response, Transport
+
+Raw = dict[str, Any]
+_LOOKS_MAX = 1500
+
+
+@dataclass(slots=True)
+class Noting:
+    """Notes every request."""
+
+    inner: Transport
+    requests: list[str] = field(default_factory=list)
+
+    async def send(self, request: Request) -> Response:
+        self.requests.append(f"{request.method} {request.path}")
+        return await self.inner.send(request)
+
+
+def with_scheduler(story: Callable[[EmbeddedCluster, Noting], Awaitable[None]]) -> None:
+    """Tells a story to a cluster with a scheduler."""
+
+    async def run() -> None:
+        options = PlaneOptions(chance=CountingChance())
+        async with embedded(options, engines=()) as cluster:
+            noting = Noting(cluster.transport)
+            client = Client(noting, agent="scheduler")
+            scheduler = Scheduler(client, clock=SystemClock(), chance=CountingChance())
+            task = asyncio.create_task(scheduler.run(), name="scheduler")
+            try:
+                await story(cluster, noting)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+async def eventually(look: Callable[[], Awaitable[bool]]) -> None:
+    for _ in range(_LOOKS_MAX):
+        if await look():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came to that")
+
+
+def user_of(claim: str, name: str) -> Raw:
+    """A pod that uses a claim."""
+    container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}
+    claims = [{"name": "r", "resourceClaimName": claim}]
+    spec = {"containers": [container], "resourceClaims": claims}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def test_an_allocation_says_when_it_was_made() -> None:
+    """As Kubernetes 1.36: the timestamp is written with the reservation, once."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 1)
+        await eventually(lambda: all_bound(client))
+        claim = await client.get(CLAIMS, "p0", "default")
+        made = claim["status"]["allocation"]["allocationTimestamp"]
+        assert made.endswith("Z")
+        assert made >= claim["metadata"]["creationTimestamp"]
+
+    with_scheduler(story)
+
+
+def test_nothing_is_read_again_that_is_known() -> None:
+    """Binding takes the writes and no reads: what was watched and what was answered is enough."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        await furnish(cluster.client, 2)
+        await eventually(lambda: all_bound(cluster.client))
+        reads = [each for each in noting.requests if each.startswith("GET /apis/resource.k8s.io")]
+        assert not [each for each in reads if "/namespaces/default/" in each]
+        writes = [each for each in noting.requests if each.startswith("PUT")]
+        assert len(writes) == 4
+
+    with_scheduler(story)
+
+
+def test_a_taint_rule_keeps_pods_from_devices_until_it_is_gone() -> None:
+    """A rule acts as if its taint were on the device; who waits is woken when it goes."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        rule = {
+            "metadata": {"name": "drain"},
+            "spec": {
+                "deviceSelector": {"device": "d1"},
+                "taint": {"key": "drain", "effect": "NoSchedule"},
+            },
+        }
+        await client.create(TAINT_RULES, rule)
+        await furnish(client, 2)
+
+        async def one_waits() -> bool:
+            pods = (await client.list(PODS)).items
+            return sum(bool(each["status"].get("conditions")) for each in pods) > 0
+
+        await eventually(one_waits)
+        await eventually(lambda: _has(client, ["d0"]))
+        await client.delete(TAINT_RULES, "drain")
+        await eventually(lambda: all_bound(client))
+        assert sorted(await held(client)) == ["d0", "d1"]
+
+    with_scheduler(story)
+
+
+async def _has(client: Client, devices: list[str]) -> bool:
+    return await held(client) == devices
+
+
+def test_pods_that_share_a_claim_go_to_one_node() -> None:
+    """The first gets it allocated, the second finds it so, and both are among its users."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await client.create(NODES, {"metadata": {"name": "a"}})
+        await furnish(client, 1)
+        await client.create(PODS, user_of("p0", "second"))
+        await eventually(lambda: all_bound(client))
+        claim = await client.get(CLAIMS, "p0", "default")
+        assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == ["p0", "second"]
+
+    with_scheduler(story)
+
+
+def test_a_pod_waits_for_its_claim_alone() -> None:
+    """It is told what is missing, and goes on when that claim is made."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        await client.create(PODS, user_of("late", "late"))
+
+        async def told() -> bool:
+            conditions = (await client.get(PODS, "late", "default"))["status"].get("conditions")
+            return bool(conditions) and conditions[0]["message"].endswith('"late" not found')
+
+        await eventually(told)
+        requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+        metadata = {"name": "late", "namespace": "default"}
+        await client.create(
+            CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+        )
+        await eventually(lambda: all_bound(client))
+
+    with_scheduler(story)
