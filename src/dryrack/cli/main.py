@@ -15,6 +15,7 @@ import typer
 
 from dryrack import __version__
 from dryrack.base.errors import DryrackError
+from dryrack.cli import hardware
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, say
 
@@ -29,6 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(hardware.app, name="hardware")
 
 Files = Annotated[
     list[str] | None,
@@ -131,6 +134,9 @@ def up(
     without: Annotated[
         str, typer.Option(metavar="ENGINE,...", help="Leave engines out, to run your own.")
     ] = "",
+    catalogue: Annotated[
+        bool, typer.Option("--catalogue", help="Give nodes the devices of their instance types.")
+    ] = False,
     authorization: Annotated[
         str, typer.Option(metavar="MODE", help="Who may do what: always-allow or rbac.")
     ] = "always-allow",
@@ -156,6 +162,7 @@ def up(
             data_directory=data_dir,
             detaches=detach,
             without=without,
+            catalogue=catalogue,
             authorization=authorization,
             kubeconfig=kubeconfig,
             merges=merge,
@@ -194,6 +201,106 @@ def kubeconfig(name: Name = "default") -> None:
     from dryrack.cli import clusters as command
 
     command.kubeconfig(name)
+
+
+@app.command()
+def publish(
+    kubeconfig: Annotated[
+        str, typer.Option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
+    ] = "",
+    context: Annotated[str, typer.Option(help="Which context of the kubeconfig.")] = "",
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", help="The namespace of the ConfigMap.")
+    ] = "karpenter",
+    config_map: Annotated[
+        str, typer.Option(help="The ConfigMap that says which nodes have which devices.")
+    ] = "dra-kwok-configmap",
+    key: Annotated[
+        str, typer.Option(help="Its key; if there is one other key alone, that one.")
+    ] = "config.yaml",
+    driver: Annotated[str, typer.Option(help="Publish everything as this driver's.")] = "",
+    catalogue: Annotated[
+        bool,
+        typer.Option("--catalogue", help="Devices by instance type, where nothing else is said."),
+    ] = False,
+    catalogue_file: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="More instance types; see: hardware.")
+    ] = None,
+    node_selector: Annotated[
+        str,
+        typer.Option(metavar="LABELS", help="For these nodes; else those of KWOK, by annotation."),
+    ] = "",
+    all_nodes: Annotated[bool, typer.Option("--all-nodes", help="For every node.")] = False,
+    real_nodes: Annotated[
+        bool, typer.Option("--real-nodes", help="Also where a kubelet runs, which removes them.")
+    ] = False,
+    resync: Annotated[
+        str, typer.Option(metavar="DURATION", help="How often to look at everything again.")
+    ] = "30s",
+    leader_elect: Annotated[
+        bool, typer.Option("--leader-elect/--no-leader-elect", help="Work if no other does.")
+    ] = True,
+    lease_namespace: Annotated[
+        str, typer.Option(help="Where the lease is; else with the ConfigMap.")
+    ] = "",
+    lease_name: Annotated[str, typer.Option(help="The lease's name.")] = "dryrack-publisher",
+    metrics_address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.")
+    ] = "127.0.0.1:8082",
+    health_address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where /healthz and /readyz are.")
+    ] = "127.0.0.1:8083",
+    log_format: Annotated[
+        str, typer.Option(metavar="text|json", help="How log lines look.")
+    ] = "text",
+    once: Annotated[
+        bool, typer.Option("--once", help="Publish, check, end; exit 0 if all is as desired.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be published; write nothing.")
+    ] = False,
+    files: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--filename", metavar="FILE", help="With --dry-run: no cluster."),
+    ] = None,
+    output: Output = Format.YAML,
+    print_rbac: Annotated[
+        bool, typer.Option("--print-rbac", help="Print the rights that an account needs; end.")
+    ] = False,
+    print_crds: Annotated[
+        bool, typer.Option("--print-crds", help="Print NodeOverlay and DRAConfig; end.")
+    ] = False,
+) -> None:
+    """Publish devices as ResourceSlices for nodes that do not have them, on a cluster."""
+    from dryrack.cli import publish as command
+
+    wish = command.Wish(
+        kubeconfig=kubeconfig,
+        context=context,
+        namespace=namespace,
+        config_map=config_map,
+        key=key,
+        driver=driver,
+        catalogue=catalogue,
+        catalogue_files=tuple(catalogue_file or ()),
+        node_selector=node_selector,
+        all_nodes=all_nodes,
+        real_nodes=real_nodes,
+        resync=resync,
+        leader_elect=leader_elect,
+        lease_namespace=lease_namespace,
+        lease_name=lease_name,
+        metrics_address=metrics_address,
+        health_address=health_address,
+        log_format=log_format,
+        once=once,
+        dry_run=dry_run,
+        output=output,
+        files=tuple(files or ()),
+        prints_rights=print_rbac,
+        prints_definitions=print_crds,
+    )
+    raise typer.Exit(0 if command.run(wish) else EXIT_FAILED)
 
 
 @app.command()

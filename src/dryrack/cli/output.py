@@ -52,6 +52,11 @@ def say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
+def many(count: int, what: str) -> str:
+    """A number of things, in words."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def paint(text: str, style: str) -> str:
     """`text` in a style where standard output is a terminal that shows it."""
     console = stdout_console()

@@ -39,6 +39,7 @@ class Wish:
     data_directory: str | None
     detaches: bool
     without: str
+    catalogue: bool
     authorization: str
     kubeconfig: str | None
     merges: bool
@@ -84,6 +85,7 @@ def _launch(wish: Wish) -> Launch:
         objects=_objects(wish.config),
         data_directory=data,
         without=without,
+        has_catalogue=wish.catalogue,
         authorization=_authorization(wish.authorization),
         kubeconfig=_kubeconfig(wish),
         merges=wish.merges,

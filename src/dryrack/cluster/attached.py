@@ -92,6 +92,8 @@ class Need:
 
     endpoint: Endpoint
     selection: Selection = EVERYTHING
+    is_optional: bool = False
+    """Whether the cluster may do without the kind."""
 
 
 def connection_of(

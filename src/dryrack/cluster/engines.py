@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.controllers.engines import Engine
+    from dryrack.controllers.slices.options import PublishOptions
 
 
 class UnknownEngineError(DryrackError):
@@ -53,17 +55,29 @@ class Family:
     run: Callable[[Collection[str], Surroundings], Awaitable[None]]
 
 
-async def _run_controllers(names: Collection[str], around: Surroundings) -> None:
-    from dryrack.controllers import engines
+@dataclass(frozen=True, slots=True)
+class _Controllers:
+    """All controllers; what people decide about publishing is asked for when they start."""
 
-    wanted = [engine for engine in engines.ENGINES if engine.name in names]
-    await engines.run(
-        wanted,
-        client=around.client,
-        clock=around.clock,
-        chance=around.chance,
-        authority=around.authority,
-    )
+    publishing: Callable[[], PublishOptions] | None
+
+    async def run(self, names: Collection[str], around: Surroundings) -> None:
+        from dryrack.controllers import engines
+
+        await engines.run(
+            [self._decided(engine) for engine in engines.ENGINES if engine.name in names],
+            client=around.client,
+            clock=around.clock,
+            chance=around.chance,
+            authority=around.authority,
+        )
+
+    def _decided(self, engine: Engine) -> Engine:
+        from dryrack.controllers.engines import publisher
+
+        if engine.name != "slices" or self.publishing is None:
+            return engine
+        return publisher(self.publishing())
 
 
 async def _run_scheduler(_: Collection[str], around: Surroundings) -> None:
@@ -72,13 +86,13 @@ async def _run_scheduler(_: Collection[str], around: Surroundings) -> None:
     await Scheduler(around.client, clock=around.clock, chance=around.chance).run()
 
 
-def families() -> tuple[Family, ...]:
-    """All engines of a whole cluster."""
+def families(publishing: Callable[[], PublishOptions] | None = None) -> tuple[Family, ...]:
+    """All engines of a whole cluster; `publishing` says what is not usual about the slices."""
     from dryrack.controllers.engines import ENGINES
 
     controllers = tuple(engine.name for engine in ENGINES)
     return (
-        Family("controllers", controllers, _run_controllers),
+        Family("controllers", controllers, _Controllers(publishing).run),
         Family("scheduler", ("scheduler",), _run_scheduler),
     )
 
@@ -125,3 +139,11 @@ async def running(
 async def _kept(family: Family, surroundings: Surroundings) -> None:
     await family.run(family.engines, surroundings)
     raise DryrackError(f"the {family.name} ended by themselves; see the log")
+
+
+def with_catalogue() -> PublishOptions:
+    """Devices by instance type, beside what the documents say."""
+    from dryrack.cluster.catalogue import load_catalogue
+    from dryrack.controllers.slices.options import PublishOptions
+
+    return PublishOptions(catalogue=load_catalogue().assignments())

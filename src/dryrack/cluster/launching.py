@@ -53,6 +53,8 @@ class Launch:
     objects: Sequence[Raw] = ()
     data_directory: Path | None = None
     without: Sequence[str] = ()
+    has_catalogue: bool = False
+    """Whether nodes have the devices of their instance types."""
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     kubeconfig: Path | None = None
     """Where to write it besides the state directory; None: nowhere."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dryrack.client.informer import Name
 
-PUBLISHER = Path(__file__).parent / "manifests" / "publisher.yaml"
-DEFINITIONS = Path(__file__).parent / "definitions"
+MANIFESTS = Path(__file__).parent / "manifests"
+PUBLISHER = MANIFESTS / "publisher.yaml"
+DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,4 +45,4 @@ def publisher(where: Publisher) -> str:
 
 def definitions() -> str:
     """The definitions of NodeOverlay and DRAConfig, in YAML."""
-    return "---\n".join(path.read_text() for path in sorted(DEFINITIONS.glob("*.yaml")))
+    return "---\n".join(path.read_text() for path in DEFINITIONS)

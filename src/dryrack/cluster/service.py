@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
-from dryrack.cluster.engines import families, running, wanted
+from dryrack.cluster.engines import families, running, wanted, with_catalogue
 from dryrack.cluster.inhabitants import add_nodes, add_objects
 from dryrack.cluster.plane import PlaneOptions, build
 from dryrack.cluster.serving import AddressError, listen, served
@@ -63,7 +63,8 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         _hand_out(launch, url, keys)
         tell("")
         await _let_them_ask(stopping)
-        await stack.enter_async_context(running(wanted(launch.without, families()), plane.around))
+        chosen = wanted(launch.without, families(with_catalogue if launch.has_catalogue else None))
+        await stack.enter_async_context(running(chosen, plane.around))
         gc.freeze()
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
         await stopping.wait()

@@ -8,6 +8,7 @@ left out by its name, so that somebody else's can take its place.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dryrack.base.ports import Chance
 from dryrack.client.client import Client
@@ -32,6 +33,9 @@ from dryrack.controllers.serviceaccounts.defaults import Defaults
 from dryrack.controllers.statefulsets.ordering import Ordering
 from dryrack.controllers.writes import Surroundings
 
+if TYPE_CHECKING:
+    from dryrack.controllers.slices.options import PublishOptions
+
 
 @dataclass(frozen=True, slots=True)
 class Engine:
@@ -39,6 +43,17 @@ class Engine:
 
     name: str
     parts: tuple[Callable[[Surroundings], Controller], ...]
+
+
+def publisher(options: "PublishOptions | None" = None) -> Engine:
+    """The engine that gives nodes the devices that they do not have."""
+
+    def build(around: Surroundings) -> Controller:
+        from dryrack.controllers import slices
+
+        return slices.engine(around, options or slices.PublishOptions())
+
+    return Engine("slices", (build,))
 
 
 ENGINES = (
@@ -54,6 +69,7 @@ ENGINES = (
     Engine("daemonsets", (Coverage,)),
     Engine("statefulsets", (Ordering,)),
     Engine("jobs", (Completion,)),
+    publisher(),
 )
 
 

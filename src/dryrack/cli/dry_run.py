@@ -1,0 +1,133 @@
+"""
+`dryrack publish --dry-run`: the slices that would be there, as data, and the rest as talk.
+
+The world it is reckoned from is a cluster's, or that of files alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from dryrack.cli.board import SLICE_COLUMNS, Sight, slice_rows
+from dryrack.cli.files import ContentError, read_sources
+from dryrack.cli.output import Format, many, print_data, print_table, say
+from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
+from dryrack.controllers.slices.survey import World, survey
+from dryrack.controllers.writes import Create, Delete
+from dryrack.kinds.documents import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices.survey import Change, Survey
+    from dryrack.controllers.writes import Write
+    from dryrack.kinds.documents import Document
+
+Raw = dict[str, Any]
+
+_SYSTEM = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
+
+
+def world_of(names: Sequence[str], options: PublishOptions) -> World:
+    """What files say; kinds that publishing does not depend on are passed over with a word."""
+    found: dict[str, list[Raw]] = {kind: [] for kind in _KINDS}
+    for source in read_sources(names):
+        reading = read(source.content, source.name)
+        if reading.problems:
+            raise ContentError("\n".join(str(problem) for problem in reading.problems))
+        for document in reading.documents:
+            if not _takes_part(document, options):
+                what = f"{document.kind} {document.name}".strip()
+                say(f"{document.file}:{document.line}: {what} takes no part; ignored")
+            else:
+                found[document.kind].append(_identified(document.raw))
+    return World(
+        nodes=found[NODES.kind],
+        config_maps=found[CONFIG_MAPS.kind],
+        overlays=found[NODE_OVERLAYS.kind],
+        configs=found[DRA_CONFIGS.kind],
+    )
+
+
+_KINDS = {each.kind: each for each in (NODES, CONFIG_MAPS, NODE_OVERLAYS, DRA_CONFIGS)}
+
+
+def _takes_part(document: Document, options: PublishOptions) -> bool:
+    endpoint = _KINDS.get(document.kind)
+    if endpoint is None or endpoint.api_version != document.api_version or not document.name:
+        return False
+    if endpoint != CONFIG_MAPS:
+        return True
+    there = (document.namespace or options.namespace, document.name)
+    return there == (options.namespace, options.config_map)
+
+
+def _identified(obj: Raw) -> Raw:
+    """With all that the server would add and that matters here."""
+    return obj | {"metadata": {"uid": "", **obj["metadata"]}}
+
+
+def show(world: World, options: PublishOptions, form: Format) -> bool:
+    """Prints what would be published; whether every document could be read."""
+    found = survey(world, options)
+    slices = [_plain(each) for change in found.changes for each in change.slices]
+    if form is Format.TABLE:
+        print_table(SLICE_COLUMNS, slice_rows(Sight((), slices, (), ())))
+    elif form is Format.JSON:
+        print_data({"apiVersion": "v1", "kind": "List", "items": slices}, form)
+    else:
+        _print_documents(slices)
+    _talk(found)
+    return not found.problems
+
+
+def _print_documents(slices: Iterable[Raw]) -> None:
+    for number, each in enumerate(slices):
+        if number:
+            sys.stdout.write("---\n")
+        print_data(each, Format.YAML)
+
+
+def _plain(slice_: Raw) -> Raw:
+    """Without what a server gives it; an owner that is nowhere yet is none."""
+    metadata = {key: value for key, value in slice_["metadata"].items() if key not in _SYSTEM}
+    owners = [each for each in metadata.pop("ownerReferences", ()) if each.get("uid")]
+    if owners:
+        metadata["ownerReferences"] = owners
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
+    return {**kind, "metadata": metadata, "spec": slice_["spec"]}
+
+
+def _talk(found: Survey) -> None:
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    told = [str(warning) for warning in found.warnings]
+    for note in found.notes:
+        if not any(note.partition(": ")[2] in warning for warning in told):
+            say(f"note: {note}")
+    for problem in found.problems:
+        say(f"not in force: {problem}")
+    say(f"{_where(found.changes)}: {_told(found.changes)}")
+
+
+def _where(changes: Iterable[Change]) -> str:
+    slices: Counter[str] = Counter({change.node: len(change.slices) for change in changes})
+    shared = slices.pop("", 0)
+    nodes = sum(bool(count) for count in slices.values())
+    told = f"{many(slices.total(), 'slice')} for {many(nodes, 'node')}"
+    return f"{told}, {many(shared, 'slice')} for the whole cluster" if shared else told
+
+
+def _told(changes: Iterable[Change]) -> str:
+    deeds = Counter(_deed(write) for change in changes for write in change.writes)
+    told = (f"{deeds[deed]} to {deed}" for deed in ("create", "change", "delete") if deeds[deed])
+    return ", ".join(told) or "nothing to write"
+
+
+def _deed(write: Write) -> str:
+    if isinstance(write, Create):
+        return "create"
+    return "delete" if isinstance(write, Delete) else "change"

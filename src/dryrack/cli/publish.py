@@ -1,0 +1,285 @@
+"""
+`dryrack publish`: ResourceSlices for nodes that have no devices, on somebody's cluster.
+
+It runs until it is told to stop; or once (`--once`), for scripts; or it says what it would publish
+(`--dry-run`), from a cluster or from files alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.cli.durations import seconds_of
+from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.output import Format, many, say
+from dryrack.cluster.serving import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.client.informer import Name
+    from dryrack.client.kubeconfig import Connection
+    from dryrack.cluster.attached import Attachment
+    from dryrack.cluster.logs import LogFormat
+    from dryrack.cluster.once import Outcome
+    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices.survey import World
+    from dryrack.hardware.inventory import Assignment
+    from dryrack.kinds.core import NodeSelector
+
+AGENT = "dryrack-publisher"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The options of the command, as they were given."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = "karpenter"
+    config_map: str = "dra-kwok-configmap"
+    key: str = "config.yaml"
+    driver: str = ""
+    catalogue: bool = False
+    catalogue_files: tuple[str, ...] = ()
+    node_selector: str = ""
+    all_nodes: bool = False
+    real_nodes: bool = False
+    resync: str = "30s"
+    leader_elect: bool = True
+    lease_namespace: str = ""
+    lease_name: str = "dryrack-publisher"
+    metrics_address: str = "127.0.0.1:8082"
+    health_address: str = "127.0.0.1:8083"
+    log_format: str = "text"
+    once: bool = False
+    dry_run: bool = False
+    output: Format = Format.YAML
+    files: tuple[str, ...] = ()
+    prints_rights: bool = False
+    prints_definitions: bool = False
+
+    @property
+    def lease(self) -> Name:
+        from dryrack.client.informer import Name
+
+        return Name(self.lease_namespace or self.namespace, self.lease_name)
+
+
+def print_rights(wish: Wish) -> None:
+    """What an account needs, for `kubectl apply -f -`."""
+    from dryrack.client.informer import Name
+    from dryrack.cluster.rights import Publisher, publisher
+
+    where = Publisher(config_map=Name(wish.namespace, wish.config_map), lease=wish.lease)
+    sys.stdout.write(publisher(where))
+
+
+def print_definitions() -> None:
+    """The kinds that are read beside the ConfigMap, for `kubectl apply -f -`."""
+    from dryrack.cluster.rights import definitions
+
+    sys.stdout.write(definitions())
+
+
+def options_of(wish: Wish) -> PublishOptions:
+    from dryrack.controllers.slices.options import PublishOptions
+
+    return PublishOptions(
+        namespace=wish.namespace,
+        config_map=wish.config_map,
+        key=wish.key,
+        driver=wish.driver,
+        catalogue=_catalogue(wish),
+        nodes=_nodes(wish),
+        real_nodes=wish.real_nodes,
+        resync_seconds=seconds_of("--resync", wish.resync),
+    )
+
+
+def _catalogue(wish: Wish) -> Mapping[str, Assignment] | None:
+    if wish.catalogue_files and not wish.catalogue:
+        raise UsageError("--catalogue-file: only with --catalogue")
+    if not wish.catalogue:
+        return None
+    from dryrack.cluster.catalogue import load_catalogue
+
+    own = read_sources(wish.catalogue_files) if wish.catalogue_files else ()
+    return load_catalogue({source.name: source.content for source in own}).assignments()
+
+
+def _nodes(wish: Wish) -> NodeSelector | None:
+    if wish.all_nodes and wish.node_selector:
+        raise UsageError("--all-nodes and --node-selector: one of the two")
+    if wish.all_nodes:
+        return every_node()
+    return selected_nodes(wish.node_selector) if wish.node_selector else None
+
+
+def every_node() -> NodeSelector:
+    """A selector of node names that excludes none; one without terms would select nothing."""
+    from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+
+    named = NodeSelectorRequirement(key="metadata.name", operator="NotIn", values=("",))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(named,)),))
+
+
+def selected_nodes(text: str) -> NodeSelector:
+    """A label selector, as kubectl's -l takes it, in the form that nodes are selected by."""
+    from dryrack.apiserver.label_selectors import Operator, SelectorError, parse
+    from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+
+    operators = {
+        Operator.IN: "In",
+        Operator.NOT_IN: "NotIn",
+        Operator.EXISTS: "Exists",
+        Operator.DOES_NOT_EXIST: "DoesNotExist",
+        Operator.GREATER: "Gt",
+        Operator.LESS: "Lt",
+    }
+    try:
+        requirements = parse(text).requirements
+    except SelectorError as error:
+        raise UsageError(f"--node-selector {text!r}: {error}") from None
+    if not requirements:
+        raise UsageError(f"--node-selector {text!r}: selects nothing; --all-nodes selects all")
+    expressions = tuple(
+        NodeSelectorRequirement(key=each.key, operator=operators[each.operator], values=each.values)
+        for each in requirements
+    )
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=expressions),))
+
+
+def address_of(option: str, text: str) -> Address | None:
+    """HOST:PORT or :PORT, as controllers take it; None for 0, which is nowhere."""
+    if text in ("", "0"):
+        return None
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"{option} {text!r}: HOST:PORT, for example 127.0.0.1:8082; 0 for none")
+    return Address(host.strip("[]") or "0.0.0.0", int(port))
+
+
+def attachment_of(wish: Wish) -> Attachment:
+    from dryrack.cluster.attached import Attachment, Candidacy, new_identity
+
+    return Attachment(
+        agent=AGENT,
+        candidacy=Candidacy(wish.lease, new_identity()) if wish.leader_elect else None,
+        health=address_of("--health-address", wish.health_address),
+        metrics=address_of("--metrics-address", wish.metrics_address),
+    )
+
+
+def run(wish: Wish) -> bool:
+    """Whether all went well."""
+    if wish.prints_rights:
+        print_rights(wish)
+        return True
+    if wish.prints_definitions:
+        print_definitions()
+        return True
+    _check(wish)
+    if wish.dry_run:
+        return _dry_run(wish)
+    return _once(wish) if wish.once else _serve(wish)
+
+
+def _check(wish: Wish) -> None:
+    if wish.once and wish.dry_run:
+        raise UsageError("--once and --dry-run: one of the two")
+    if wish.files and not wish.dry_run:
+        raise UsageError("-f: files are for --dry-run; a cluster has its own objects")
+
+
+def _serve(wish: Wish) -> bool:
+    """Publishes until it is told to stop."""
+    from dryrack.cluster.logs import configure
+
+    form = log_format_of(wish.log_format)
+    options, attachment = options_of(wish), attachment_of(wish)
+    connection = _connection(wish)
+    configure(form)
+    asyncio.run(_served(connection, options, attachment))
+    return True
+
+
+def log_format_of(text: str) -> LogFormat:
+    from dryrack.cluster.logs import LogFormat
+
+    try:
+        return LogFormat(text)
+    except ValueError:
+        raise UsageError(f"--log-format {text!r}: text or json") from None
+
+
+def _connection(wish: Wish) -> Connection:
+    from dryrack.cluster.attached import connection_of
+
+    return connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
+
+
+async def _served(connection: Connection, options: PublishOptions, attachment: Attachment) -> None:
+    from dryrack.client.client import Client
+    from dryrack.client.https import connected
+    from dryrack.cluster.attached import Attached, check, stopping_by_signal
+    from dryrack.cluster.worlds import needs
+    from dryrack.controllers import slices
+
+    async with connected(connection) as transport:
+        await check(Client(transport, agent=AGENT), needs(options))
+        attached = Attached(transport, lambda around: slices.engine(around, options), attachment)
+        await attached.run(stopping_by_signal())
+
+
+def _dry_run(wish: Wish) -> bool:
+    from dryrack.cli import dry_run
+
+    options = options_of(wish)
+    if wish.files:
+        return dry_run.show(dry_run.world_of(wish.files, options), options, wish.output)
+    world = asyncio.run(_world(_connection(wish), options))
+    return dry_run.show(world, options, wish.output)
+
+
+async def _world(connection: Connection, options: PublishOptions) -> World:
+    from dryrack.client.client import Client
+    from dryrack.client.https import connected
+    from dryrack.cluster.worlds import read_world
+
+    async with connected(connection) as transport:
+        return await read_world(Client(transport, agent=AGENT), options)
+
+
+def _once(wish: Wish) -> bool:
+    """Publishes, says what is not as desired, and whether all is."""
+    from dryrack.cluster.logs import configure
+
+    options, form = options_of(wish), log_format_of(wish.log_format)
+    connection = _connection(wish)
+    configure(form)
+    outcome = asyncio.run(_published(connection, options))
+    for document in outcome.unread:
+        say(f"not in force: {document}")
+    for node, why in sorted(outcome.failing.items()):
+        say(f"{f'node {node}' if node else 'the whole cluster'}: not as desired: {why}")
+    say(f"{many(outcome.slices, 'slice')} for {many(outcome.nodes, 'node')}")
+    return outcome.is_as_desired
+
+
+async def _published(connection: Connection, options: PublishOptions) -> Outcome:
+    from dryrack.client.client import Client
+    from dryrack.client.https import connected
+    from dryrack.cluster.attached import check
+    from dryrack.cluster.once import publish_once
+    from dryrack.cluster.ports import SystemChance, SystemClock
+    from dryrack.cluster.worlds import needs
+
+    async with connected(connection) as transport:
+        client = Client(transport, agent=AGENT)
+        await check(client, needs(options))
+        return await publish_once(client, options, clock=SystemClock(), chance=SystemChance())

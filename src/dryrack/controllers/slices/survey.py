@@ -1,0 +1,148 @@
+"""
+What there should be, reckoned at once from all that there is, for those who only want to know.
+
+The same values as the engine's, without its watches: what is read, what that wants on every node,
+and what would have to be written for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.informer import name_of
+from dryrack.controllers.objects import labels_of, spec_of
+from dryrack.controllers.slices.audience import Audience
+from dryrack.controllers.slices.verdicts import inventory_of, judged
+from dryrack.controllers.slices.wanting import NOTHING, Wanting
+from dryrack.controllers.writes import Create, Delete, Update
+from dryrack.hardware.dialects import read_config_map, read_dra_config, read_overlay
+from dryrack.hardware.inventory import Source, SourceKind
+from dryrack.hardware.slicing import MANAGED_BY, MANAGER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices.wanting import Wanted
+    from dryrack.controllers.writes import Write
+    from dryrack.hardware.dialects import Reading
+    from dryrack.kinds.documents import Problem
+
+Raw = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that publishing depends on."""
+
+    nodes: Sequence[Raw]
+    config_maps: Sequence[Raw] = ()
+    overlays: Sequence[Raw] = ()
+    configs: Sequence[Raw] = ()
+    slices: Sequence[Raw] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The slices of a node, or of the whole cluster: as they will be, and what that takes."""
+
+    node: str
+    """ "" for pools of the whole cluster."""
+    slices: tuple[Raw, ...]
+    writes: tuple[Write, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All changes, those of the whole cluster first, and what people should know."""
+
+    changes: tuple[Change, ...]
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+
+def survey(world: World, options: PublishOptions) -> Survey:
+    """What a publisher with these options would make of that world."""
+    readings = dict(_readings(world, options))
+    verdicts = {
+        source: judged(None, reading, obj, kind=source.kind, now=0.0)
+        for source, (reading, obj) in readings.items()
+    }
+    wanting = Wanting(inventory_of(verdicts, options.catalogue))
+    audience = Audience(options)
+    wanted = dict(_wanted(wanting, [node for node in world.nodes if audience.has(node)]))
+    found = [reading for reading, _ in readings.values()]
+    return Survey(
+        tuple(_changes(wanting, wanted, [each for each in world.slices if _is_ours(each)])),
+        tuple(problem for reading in found for problem in reading.problems),
+        tuple(warning for reading in found for warning in reading.warnings),
+        tuple(sorted({note for each in wanted.values() for note in _notes(each)})),
+    )
+
+
+def _readings(
+    world: World, options: PublishOptions
+) -> Iterator[tuple[Source, tuple[Reading, Raw]]]:
+    driver = options.driver
+    readers: tuple[tuple[SourceKind, Sequence[Raw], Callable[[Raw], Reading]], ...] = (
+        (
+            SourceKind.CONFIG_MAP,
+            world.config_maps,
+            partial(read_config_map, key=options.key, driver=driver),
+        ),
+        (SourceKind.OVERLAY, world.overlays, partial(read_overlay, driver=driver)),
+        (SourceKind.CONFIG, world.configs, partial(read_dra_config, driver=driver)),
+    )
+    for kind, objects, reader in readers:
+        for obj in objects:
+            # Overlays are for prices, too; those without slices are none of ours.
+            if kind is not SourceKind.OVERLAY or spec_of(obj).get("resourceSlices"):
+                yield (
+                    Source(kind, "/".join(part for part in name_of(obj) if part)),
+                    (reader(obj), obj),
+                )
+
+
+def _wanted(wanting: Wanting, nodes: Sequence[Raw]) -> Iterator[tuple[str, Wanted]]:
+    yield "", wanting.shared({each for node in nodes for each in wanting.called_by(node)})
+    for node in nodes:
+        yield node["metadata"]["name"], wanting.on(node)
+
+
+def _changes(
+    wanting: Wanting, wanted: Mapping[str, Wanted], slices: Iterable[Raw]
+) -> Iterator[Change]:
+    observed: dict[str, list[Raw]] = {}
+    for each in slices:
+        observed.setdefault(spec_of(each).get("nodeName") or "", []).append(each)
+    for place in sorted({*wanted, *observed}):
+        there = observed.get(place, [])
+        plans = wanting.plans_on_node if place else wanting.plans_shared
+        found = plans(wanted.get(place, NOTHING), there)
+        writes = tuple(write for plan in found.values() for write in plan.writes)
+        yield Change(place, tuple(_written(there, writes)), writes)
+
+
+def _written(there: Iterable[Raw], writes: Iterable[Write]) -> Iterator[Raw]:
+    """What will be there when all is written."""
+    slices = {name_of(each): each for each in there}
+    for write in writes:
+        match write:
+            case Create(object=obj) | Update(object=obj):
+                slices[name_of(obj)] = obj
+            case Delete(name=name):
+                slices.pop(name, None)
+            case _:
+                raise AssertionError(f"no write of slices: {write}")
+    return (slices[name] for name in sorted(slices))
+
+
+def _notes(wanted: Wanted) -> Iterator[str]:
+    return (f"{source.kind} {source.name}: {text}" for source, text in wanted.row.notes)
+
+
+def _is_ours(slice_: Raw) -> bool:
+    return labels_of(slice_).get(MANAGED_BY) == MANAGER

@@ -1,0 +1,223 @@
+"""`dryrack publish`: what its options mean, and what it says when it cannot work."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from tests.cli.command import EXAMPLES, dryrack
+
+from dryrack.cli.durations import seconds_of
+from dryrack.cli.files import UsageError
+from dryrack.cli.output import Format
+from dryrack.cli.publish import Wish, address_of, every_node, options_of, run, selected_nodes
+from dryrack.client.informer import Name
+from dryrack.cluster.rights import Publisher, definitions, publisher
+from dryrack.cluster.serving import Address
+from dryrack.kinds.core import Node
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.resource import ResourceSlice
+from dryrack.kinds.selectors import matches_node
+from dryrack.kinds.validation.slices import created
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30s", 30.0), ("1m30s", 90.0), ("500ms", 0.5), ("1.5h", 5400.0)]
+)
+def test_durations_are_as_go_has_them(text: str, seconds: float) -> None:
+    """A sum of numbers with units."""
+    assert seconds_of("--resync", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "-1s", "0s", "1s2", "s", "1 s", "soon"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    """The option is named, and an example given."""
+    with pytest.raises(UsageError, match=r"--resync '.*': how long, for example 30s"):
+        seconds_of("--resync", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:8082", Address("127.0.0.1", 8082)),
+        (":8082", Address("0.0.0.0", 8082)),
+        ("[::1]:8082", Address("::1", 8082)),
+        ("0", None),
+        ("", None),
+    ],
+)
+def test_addresses_are_as_controllers_take_them(text: str, address: Address | None) -> None:
+    """HOST:PORT; without a host everywhere; 0 is nowhere."""
+    assert address_of("--metrics-address", text) == address
+
+
+@pytest.mark.parametrize("text", ["8082", "host", "host:", "host:http", "host:70000"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    """The option is named, and an example given."""
+    with pytest.raises(UsageError, match=r"HOST:PORT, for example 127.0.0.1:8082"):
+        address_of("--metrics-address", text)
+
+
+def node(**labels: str) -> Node:
+    return Node(metadata=ObjectMeta(name="n", labels=labels))
+
+
+def test_nodes_are_selected_by_labels_as_with_kubectl() -> None:
+    """Every operator of a label selector means on nodes what it means for kubectl."""
+    text = "a=1,b!=2,c in (x,y),d notin (z),e,!f,g>3"
+    chosen = selected_nodes(text)
+
+    assert matches_node(chosen, node(a="1", c="y", e="", g="4"))
+    assert not matches_node(chosen, node(a="1", c="y", e="", g="4", f=""))
+    assert not matches_node(chosen, node(a="1", b="2", c="y", e="", g="4"))
+    assert not matches_node(chosen, node(a="1", c="z", e="", g="4"))
+    assert not matches_node(chosen, node(a="1", c="y", e="", g="3"))
+
+
+def test_every_node_is_every_node() -> None:
+    """One without any labels too."""
+    assert matches_node(every_node(), node())
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        (Wish(node_selector="a in"), "--node-selector 'a in'"),
+        (Wish(node_selector="a", all_nodes=True), "one of the two"),
+        (Wish(catalogue_files=("x.yaml",)), "only with --catalogue"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(wish: Wish, words: str) -> None:
+    """Before anything is done, and with the options that are meant."""
+    with pytest.raises(UsageError, match=words):
+        options_of(wish)
+
+
+def test_options_are_those_of_the_engine() -> None:
+    """Whatever is not said is as Karpenter's driver has it."""
+    options = options_of(Wish(namespace="ours", resync="1m", driver="gpu.example.com"))
+
+    assert (options.namespace, options.config_map) == ("ours", "dra-kwok-configmap")
+    assert (options.resync_seconds, options.driver) == (60.0, "gpu.example.com")
+    assert (options.nodes, options.catalogue) == (None, None)
+
+
+def test_rights_are_printed_for_the_names_that_are_used() -> None:
+    """The ConfigMap and the lease that the rights are for are those of the options."""
+    text = publisher(Publisher(config_map=Name("ours", "map"), lease=Name("leases", "one")))
+    objects = list(yaml.safe_load_all(text))
+    roles = {each["metadata"]["name"]: each for each in objects if each["kind"] == "Role"}
+
+    assert roles["dryrack-publisher"]["metadata"]["namespace"] == "ours"
+    assert roles["dryrack-publisher"]["rules"][0]["resourceNames"] == ["map"]
+    assert roles["dryrack-publisher-election"]["metadata"]["namespace"] == "leases"
+    assert roles["dryrack-publisher-election"]["rules"][1]["resourceNames"] == ["one"]
+    assert "karpenter\n" not in text
+    subjects = [each["subjects"][0] for each in objects if "subjects" in each]
+    assert {each["namespace"] for each in subjects} == {"ours"}
+
+
+def test_definitions_are_printed_together() -> None:
+    """Both kinds, as one file that kubectl can apply."""
+    names = [each["metadata"]["name"] for each in yaml.safe_load_all(definitions())]
+
+    assert names == ["draconfigs.test.karpenter.sh", "nodeoverlays.karpenter.sh"]
+
+
+def dry_run(capsys: pytest.CaptureFixture[str], *files: str, **wish: Any) -> tuple[bool, str, str]:
+    """Whether all was well, what was printed, and what was said."""
+    paths = tuple(str(EXAMPLES / name) for name in files)
+    is_well = run(Wish(dry_run=True, files=paths, **wish))
+    printed, said = capsys.readouterr()
+    return is_well, printed, said
+
+
+CONFIGS = {
+    "gpu": ("karpenter-gpu-nodes.yaml", "karpenter-gpu.yaml"),
+    "fpga": ("karpenter-fpga-nodes.yaml", "karpenter-fpga.yaml"),
+    "multi": ("karpenter-multi-nodes.yaml", "karpenter-multi.yaml"),
+    "cluster-wide": ("karpenter-cluster-wide-nodes.yaml", "karpenter-cluster-wide.yaml"),
+    "counts": ("overlay-h100-nodes.yaml", "karpenter-counts.yaml"),
+    "overlay": ("overlay-h100-nodes.yaml", "karpenter-counts.yaml", "overlay-h100.yaml"),
+}
+
+
+@pytest.mark.parametrize("files", CONFIGS.values(), ids=CONFIGS)
+def test_files_alone_are_enough_to_know_what_would_be_published(
+    capsys: pytest.CaptureFixture[str], files: tuple[str, ...]
+) -> None:
+    """The documents' examples give slices that the API takes, in pools that are whole."""
+    is_well, printed, said = dry_run(capsys, *files)
+    slices = [decode(each, ResourceSlice) for each in yaml.safe_load_all(printed)]
+    pools = Counter((each.spec.driver, each.spec.pool.name) for each in slices)
+
+    assert is_well
+    assert slices
+    assert [problem for each in slices for problem in created(each)] == []
+    assert all(each.spec.pool.resource_slice_count == pools[key(each)] for each in slices)
+    assert said.endswith(f"{len(slices)} to create\n")
+
+
+def key(each: ResourceSlice) -> tuple[str, str]:
+    return each.spec.driver, each.spec.pool.name
+
+
+def test_the_same_is_there_for_programs_and_at_a_glance(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """JSON is one list; a table has a line for each slice."""
+    _, printed, _ = dry_run(capsys, *CONFIGS["gpu"], output=Format.JSON)
+    listed = json.loads(printed)
+    assert (listed["kind"], len(listed["items"])) == ("List", 2)
+
+    _, printed, _ = dry_run(capsys, *CONFIGS["gpu"], output=Format.TABLE)
+    assert [line.split()[1] for line in printed.splitlines()] == ["NODE", "kwok-1", "kwok-2"]
+
+
+def test_the_catalogue_speaks_where_nothing_else_does(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only if it is switched on."""
+    _, printed, said = dry_run(capsys, "catalogue-nodes.yaml", catalogue=True)
+    drivers = {each["spec"]["driver"] for each in yaml.safe_load_all(printed)}
+    assert drivers == {"gpu.nvidia.com", "dra.net", "dra.cpu"}
+    assert "DeviceClass gpu.nvidia.com takes no part" in said
+
+    _, printed, said = dry_run(capsys, "catalogue-nodes.yaml")
+    assert printed == ""
+    assert said.endswith("0 slices for 0 nodes: nothing to write\n")
+
+
+def test_a_mistake_is_told_with_its_line_and_nothing_is_published(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Line, field and fix; and the command does not succeed."""
+    is_well, printed, said = dry_run(capsys, "karpenter-gpu-nodes.yaml", "karpenter-gpu-wrong.yaml")
+
+    assert not is_well
+    assert printed == ""
+    assert "not in force: config.yaml:25: mappings[0].resourceSlice.devices[1].name" in said
+
+
+def test_a_config_map_of_another_name_takes_no_part(capsys: pytest.CaptureFixture[str]) -> None:
+    """The one that is read is the one of the options."""
+    _, printed, said = dry_run(capsys, *CONFIGS["gpu"], config_map="another")
+
+    assert printed == ""
+    assert "ConfigMap dra-kwok-configmap takes no part; ignored" in said
+
+
+def test_what_the_command_cannot_do_is_one_line_and_an_exit_code(tmp_path: Path) -> None:
+    """1 for a cluster that is not there, 2 for a call that makes no sense; no traceback."""
+    nowhere = dryrack("publish", "--kubeconfig", tmp_path / "nowhere")
+    assert nowhere.returncode == 1
+    assert nowhere.stderr.endswith("nowhere: not there; name one with --kubeconfig\n")
+
+    senseless = dryrack("publish", "--resync", "often")
+    assert senseless.returncode == 2
+    assert senseless.stderr == "dryrack: --resync 'often': how long, for example 30s or 1m30s\n"
