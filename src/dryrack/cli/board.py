@@ -18,6 +18,8 @@ SLICE_COLUMNS = ("SLICE", "NODE", "DRIVER", "POOL", "GENERATION", "DEVICES")
 NOBODY = "-"
 ALL_NODES = "all nodes"
 SOME_NODES = "some nodes"
+# Of a slice's devices that nobody has, these tell enough.
+_FREE_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ def rows(sight: Sight) -> list[Row]:
     places = [(node["metadata"]["name"], _status(node)) for node in sight.nodes]
     places += [(place, NOBODY) for place in (ALL_NODES, SOME_NODES)]
     made = [row for place in places for row in _place_rows(place, sight.slices, held, phases)]
-    return [row for row in made if row[0] not in (ALL_NODES, SOME_NODES) or row[2] != NOBODY]
+    shown = [row for row in made if row[0] not in (ALL_NODES, SOME_NODES) or row[2] != NOBODY]
+    return [*shown, *_lost_rows(sight, held)]
 
 
 def slice_rows(sight: Sight) -> list[SliceRow]:
@@ -63,6 +66,14 @@ def published(sight: Sight) -> dict[str, list[str]]:
         spec = each["spec"]
         devices = found.setdefault(_place(spec), [])
         devices += (_device(spec, device) for device in spec.get("devices") or ())
+    return found
+
+
+def slices_of(sight: Sight) -> dict[str, list[str]]:
+    """By node, or where else they are: the names of the slices."""
+    found: dict[str, list[str]] = {}
+    for each in sight.slices:
+        found.setdefault(_place(each["spec"]), []).append(each["metadata"]["name"])
     return found
 
 
@@ -104,11 +115,34 @@ def _place_rows(
         spec = each["spec"]
         if _place(spec) != place[0]:
             continue
+        free = 0
         for device in spec.get("devices") or ():
             claim, pods = held.get(_device(spec, device), (NOBODY, []))
+            free += claim == NOBODY
+            if claim == NOBODY and free > _FREE_SHOWN:
+                continue
             users = ", ".join(f"{pod} {phases.get(pod, '')}".strip() for pod in pods)
             made.append((*place, device["name"], claim, users or NOBODY))
+        if free > _FREE_SHOWN:
+            made.append((*place, f"and {free - _FREE_SHOWN} more", NOBODY, NOBODY))
     return made or [(*place, NOBODY, NOBODY, NOBODY)]
+
+
+def _lost_rows(sight: Sight, held: Mapping[str, tuple[str, list[str]]]) -> list[Row]:
+    """Devices that somebody has and nobody publishes any more."""
+    known = {device for devices in published(sight).values() for device in devices}
+    where = running_on(sight)
+    return [
+        (
+            ", ".join(where.get(pod, NOBODY) for pod in pods) or NOBODY,
+            "-",
+            f"{device.rpartition('/')[2]} (withdrawn)",
+            claim,
+            ", ".join(f"{pod} {'Running' if pod in where else ''}".strip() for pod in pods),
+        )
+        for device, (claim, pods) in held.items()
+        if device not in known
+    ]
 
 
 def _place(spec: Raw) -> str:

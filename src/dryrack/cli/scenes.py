@@ -8,6 +8,7 @@ fails if that does not come about. Names may be patterns, as those of files.
 
 from __future__ import annotations
 
+from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
-from dryrack.cli.board import devices_of, events_of, published, running_on
+from dryrack.cli.board import devices_of, events_of, published, running_on, slices_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.cli.board import Sight
 
@@ -31,6 +32,10 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     devices: dict[str, list[str]] = {}
     """By node, or `all nodes`: every device that is published there."""
+    counts: dict[str, dict[str, int]] = {}
+    """By node, by driver: how many devices are published there."""
+    slices: dict[str, list[str]] = {}
+    """By node: the names of all its slices."""
     running: dict[str, str] = {}
     """By pod: its node."""
     given: dict[str, list[str]] = {}
@@ -50,6 +55,15 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             found = there.get(node, [])
             if not _fit(found, wanted):
                 yield f"node {node} has {_listed(found)}, not {_listed(wanted)}"
+        names = slices_of(sight)
+        for node, wanted in self.slices.items():
+            found = names.get(node, [])
+            if not _fit(found, wanted):
+                yield f"node {node} has the slices {_listed(found)}, not {_listed(wanted)}"
+        for node, counts in self.counts.items():
+            drivers = Counter(device.partition("/")[0] for device in there.get(node, []))
+            if drivers != counts:
+                yield f"node {node} has {_counted(drivers)}, not {_counted(counts)}"
 
     def _pods(self, sight: Sight) -> Iterator[str]:
         where, devices = running_on(sight), devices_of(sight)
@@ -102,6 +116,10 @@ def _fit(found: Sequence[str], wanted: Sequence[str]) -> bool:
     """Whether each is what is wanted, in the order of their names."""
     pairs = zip(sorted(found), sorted(wanted), strict=False)
     return len(found) == len(wanted) and all(fnmatchcase(*pair) for pair in pairs)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return _listed([f"{count} of {driver}" for driver, count in counts.items()])
 
 
 def _listed(names: Sequence[str]) -> str:

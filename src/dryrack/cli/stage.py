@@ -23,6 +23,7 @@ from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.https import connected
 from dryrack.client.kubeconfig import load
 from dryrack.cluster.ports import SystemClock
+from dryrack.cluster.rights import MANIFESTS
 from dryrack.cluster.state import state_of
 from dryrack.kinds.documents import read
 
@@ -142,7 +143,7 @@ class Stage:
 
 def _show_sight(sight: Sight, step: Step) -> None:
     print_table(COLUMNS, rows(sight))
-    if step.expect.devices:
+    if sight.slices and (step.expect.devices or step.expect.counts):
         _write("")
         print_table(SLICE_COLUMNS, slice_rows(sight))
     for event in events_of(sight):
@@ -152,7 +153,8 @@ def _show_sight(sight: Sight, step: Step) -> None:
 
 
 def _objects(name: str) -> list[Raw]:
-    reading = read((EXAMPLES / name).read_bytes(), name)
+    path = next(each / name for each in (EXAMPLES, MANIFESTS) if (each / name).exists())
+    reading = read(path.read_bytes(), name)
     if reading.problems:
         raise ContentError("\n".join(str(problem) for problem in reading.problems))
     return [document.raw for document in reading.documents]
