@@ -21,7 +21,7 @@ from dryrack.cluster.definitions import definitions
 
 Raw = dict[str, Any]
 
-KARPENTER = "sigs.k8s.io/karpenter@v1.15.0"
+KARPENTER = "sigs.k8s.io/karpenter@v1.13.0"
 THEIRS = {
     "nodeoverlays.karpenter.sh": "pkg/apis/crds/karpenter.sh_nodeoverlays.yaml",
     "draconfigs.test.karpenter.sh": (
@@ -148,5 +148,10 @@ def _plain(value: Any) -> Any:
             for key, each in value.items()
             if not (key == "description" and isinstance(each, str))
         }
-        return kept | {"required": sorted(kept["required"])} if "required" in kept else kept
+        sets = {
+            key: sorted(kept[key])
+            for key in ("required", "enum")
+            if isinstance(kept.get(key), list)
+        }
+        return kept | sets
     return [_plain(each) for each in value] if isinstance(value, list) else value
