@@ -60,6 +60,9 @@ class Worker:
         finally:
             self._working.remove(self._name)
 
+    def lacking(self) -> tuple[str, ...]:
+        return ("overlays",) if self._working == [self._name] else ()
+
 
 def attached(
     here: Site, working: list[str], name: str, transport: Transport | None = None
@@ -71,7 +74,7 @@ def attached(
 
 
 def test_a_follower_is_ready_and_works_when_the_leader_has_gone() -> None:
-    """Its caches are whole while it waits; the lease that is given back is taken at once."""
+    """Its shared caches are enough while it waits; a lease that is given back is taken at once."""
 
     async def play() -> None:
         here, working = site(), list[str]()
@@ -84,6 +87,7 @@ def test_a_follower_is_ready_and_works_when_the_leader_has_gone() -> None:
             group.create_task(other.run(stop_other))
             await here.clock.advance(60)
             assert working == ["a"]
+            assert one.lacking() == ("overlays: not all read yet",)
             assert other.lacking() == ()
             stop_one.set()
             await here.clock.advance(3)
@@ -128,6 +132,9 @@ def test_an_engine_that_fails_ends_it_with_its_own_error() -> None:
     class Failing:
         async def run(self) -> None:
             raise ZeroDivisionError
+
+        def lacking(self) -> tuple[str, ...]:
+            return ()
 
     async def play() -> None:
         here = site()

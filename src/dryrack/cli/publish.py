@@ -199,12 +199,14 @@ def _check(wish: Wish) -> None:
 def _serve(wish: Wish) -> bool:
     """Publishes until it is told to stop."""
     from dryrack.cluster.logs import configure
+    from dryrack.cluster.loops import loop_factory
 
     form = log_format_of(wish.log_format)
     options, attachment = options_of(wish), attachment_of(wish)
     connection = _connection(wish)
     configure(form)
-    asyncio.run(_served(connection, options, attachment))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_served(connection, options, attachment))
     return True
 
 

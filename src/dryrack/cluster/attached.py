@@ -63,6 +63,10 @@ class Engine(Protocol):
 
     async def run(self) -> None: ...
 
+    def lacking(self) -> Sequence[str]:
+        """The kinds that it does not know yet, beside those of the shared caches."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Candidacy:
@@ -155,15 +159,16 @@ class Attached:
         self._metrics = Registry()
         self._client = Client(MeteredTransport(transport, self._metrics), agent=attachment.agent)
         self._informers = Informers(self._client, clock=clock, chance=chance)
-        self._leads = self._metrics.gauge(LEADS, _LEADS_TEXT, ("name",))
+        self._leads = self._metrics.reading(LEADS, _LEADS_TEXT, ("name",))
         around = Surroundings(self._client, self._informers, clock, chance, metrics=self._metrics)
         self._engine = build(around)
+        self._is_leading = False
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Works until it is told to stop; raises if it cannot go on."""
         async with serving(self._sites()) as addresses:
             for address in addresses:
-                _logger.info("probes answered", extra={"address": address})
+                _logger.info("pages served", extra={"address": address})
             try:
                 await _until(stopping, self._work)
             except ExceptionGroup as failures:
@@ -171,8 +176,9 @@ class Attached:
         _logger.info("stopped")
 
     def lacking(self) -> tuple[str, ...]:
-        """Why it is not ready, a line for each reason."""
-        return tuple(f"{kind}: not all read yet" for kind in self._informers.unsynced())
+        """Why it is not ready, a line for each reason; a follower needs its caches alone."""
+        kinds = {*self._informers.unsynced(), *(self._engine.lacking() if self._is_leading else ())}
+        return tuple(f"{kind}: not all read yet" for kind in sorted(kinds))
 
     def _sites(self) -> tuple[Site, ...]:
         wanted = (
@@ -191,17 +197,8 @@ class Attached:
     async def _lead(self) -> None:
         candidacy = self._attachment.candidacy
         if candidacy is None:
-            await self._engine.run()
+            await self._work_on()
             return
-        status = self._leads.of(candidacy.lease.name)
-
-        async def work() -> None:
-            status.set(1)
-            try:
-                await self._engine.run()
-            finally:
-                status.set(0)
-
         election = LeaderElection(
             self._client,
             candidacy.lease,
@@ -210,7 +207,15 @@ class Attached:
             chance=self._attachment.chance,
             terms=candidacy.terms,
         )
-        await election.lead(work)
+        self._leads.read_from(lambda: {(candidacy.lease.name,): float(self._is_leading)})
+        await election.lead(self._work_on)
+
+    async def _work_on(self) -> None:
+        self._is_leading = True
+        try:
+            await self._engine.run()
+        finally:
+            self._is_leading = False
 
 
 async def _until(stopping: asyncio.Event, work: Callable[[], Awaitable[None]]) -> None:

@@ -28,7 +28,6 @@ from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.serving import LOOPBACK, Address
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
@@ -95,9 +94,10 @@ def run(launch: Launch, tell: Callable[[str], None]) -> None:
 def _serve(launch: Launch, made: Meanwhile, tell: Callable[[str], None]) -> None:
     import asyncio
 
+    from dryrack.cluster.loops import loop_factory
     from dryrack.cluster.service import serve
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(launch, made.keys, tell))
 
 
@@ -107,14 +107,6 @@ def _raise_file_limit() -> None:
     if soft != hard:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 def _take_back(launch: Launch) -> None:

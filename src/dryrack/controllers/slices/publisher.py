@@ -31,3 +31,7 @@ class Publisher:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.sources.run(), name="sources of devices")
             group.create_task(self.publishing.run(), name="slices of nodes")
+
+    def lacking(self) -> tuple[str, ...]:
+        """The kinds that have to be known before anything is published."""
+        return self.sources.lacking()
