@@ -1,0 +1,210 @@
+"""
+How the publisher's cost grows with the fleet, on the embedded plane.
+
+    python -m tests.bench.fleet [--small]
+
+Each fleet is published from cold, gets another config, and then has its nodes replaced one by
+one. Afterwards every node must have its slice, with the right devices and the right owner. What
+counts is whether time and memory per node stay flat. Times are what the process used of the
+processor, the API server included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+from tests.bench import load
+
+from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
+from dryrack.cluster.embedded import EmbeddedCluster, embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+Raw = dict[str, Any]
+
+FLEETS = (1_000, 3_000, 10_000)
+FLEETS_SMALL = (200, 500, 1_000)
+# Of ten nodes, how many are replaced one by one.
+REPLACED = 6
+DEVICES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds for the whole fleet, and bytes that the process grew by."""
+
+    nodes: int
+    publish: float
+    change: float
+    replace: float
+    memory: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.fleet")
+    parser.add_argument("--small", action="store_true", help="fleets up to a thousand nodes")
+    parser.add_argument("--fleet", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.fleet:
+        _print_one(asyncio.run(_measured(options.fleet)))
+        return 0
+    measured = [asyncio.run(_apart(count)) for count in (FLEETS_SMALL if options.small else FLEETS)]
+    Console(width=None if sys.stdout.isatty() else 140).print(_table(measured))
+    return 0
+
+
+async def _apart(count: int) -> Measured:
+    """In a process of its own: memory of one fleet must not count for the next."""
+    command = (sys.executable, "-m", "tests.bench.fleet", "--fleet", str(count))
+    child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    output, _ = await child.communicate()
+    assert child.returncode == 0, f"the fleet of {count} nodes failed; its words are above"
+    numbers = [float(part) for part in output.decode().split()]
+    return Measured(count, *numbers)
+
+
+def _print_one(measured: Measured) -> None:
+    sys.stdout.write(f"{measured.publish} {measured.change} {measured.replace} {measured.memory}\n")
+
+
+async def _measured(count: int) -> Measured:
+    async with embedded() as cluster:
+        await cluster.client.create(NAMESPACES, {"metadata": {"name": "karpenter"}})
+        names = [f"node-{number:05}" for number in range(count)]
+        before = _memory()
+        _say(count, "published from cold")
+        publish = await _used(_publish(cluster, names))
+        memory = _memory() - before
+        _say(count, "config changed")
+        change = await _used(_change(cluster, names))
+        _say(count, "nodes replaced")
+        replaced = names[: count * REPLACED // 10]
+        replace = await _used(_replace(cluster, replaced, names))
+    return Measured(count, publish, change, replace, memory)
+
+
+async def _publish(cluster: EmbeddedCluster, names: Sequence[str]) -> None:
+    client = cluster.client
+    await client.create(CONFIG_MAPS, _config_map("before"))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_until(cluster, set(names), lambda spec: _has(spec, "before")))
+        await load.at_once(len(names), lambda n: client.create(NODES, _node(names[n])))
+
+
+async def _change(cluster: EmbeddedCluster, names: Sequence[str]) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_until(cluster, set(names), lambda spec: _has(spec, "after")))
+        patch = {"data": _config_map("after")["data"]}
+        await cluster.client.patch(CONFIG_MAPS, "dra-kwok-configmap", patch, namespace="karpenter")
+
+
+async def _replace(cluster: EmbeddedCluster, replaced: Sequence[str], names: Sequence[str]) -> None:
+    """Each is deleted and made anew at once, under the same name, with another identity."""
+    for name in replaced:
+        await cluster.client.delete(NODES, name)
+        await cluster.client.create(NODES, _node(name))
+    await _checked(cluster, names)
+
+
+async def _used(work: Awaitable[None]) -> float:
+    began = time.process_time()
+    await work
+    return time.process_time() - began
+
+
+async def _checked(cluster: EmbeddedCluster, names: Sequence[str]) -> None:
+    """No slice is missing, none is too many, and each belongs to the node that is there now."""
+    deadline = time.monotonic() + 120
+    while wrong := await _wrong(cluster, names):
+        assert time.monotonic() < deadline, f"{len(wrong)} nodes are wrong, such as {wrong[0]}"
+        await asyncio.sleep(0.5)
+
+
+async def _wrong(cluster: EmbeddedCluster, names: Sequence[str]) -> list[str]:
+    nodes = (await cluster.client.list(NODES)).items
+    slices = (await cluster.client.list(SLICES)).items
+    uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in nodes}
+    owners: dict[str, list[str]] = {}
+    for each in slices:
+        (owner,) = each["metadata"]["ownerReferences"]
+        if _has(each["spec"], "after"):
+            owners.setdefault(each["spec"]["nodeName"], []).append(owner["uid"])
+    return [name for name in names if owners.get(name) != [uids[name]]]
+
+
+async def _until(
+    cluster: EmbeddedCluster, missing: set[str], is_right: Callable[[Raw], bool]
+) -> None:
+    async with cluster.client.watch(SLICES, revision="0") as events:
+        async for event in events:
+            spec = event.object.get("spec") or {}
+            if event.type != "DELETED" and spec and is_right(spec):
+                missing.discard(spec["nodeName"])
+            if not missing:
+                return
+
+
+def _has(spec: Raw, model: str) -> bool:
+    devices = spec.get("devices") or []
+    return len(devices) == DEVICES and all(
+        each["attributes"]["model"]["string"] == model for each in devices
+    )
+
+
+def _node(name: str) -> Raw:
+    metadata = {
+        "name": name,
+        "labels": {"node.kubernetes.io/instance-type": "bench"},
+        "annotations": {"kwok.x-k8s.io/node": "fake"},
+    }
+    return {"metadata": metadata}
+
+
+def _config_map(model: str) -> Raw:
+    device = {"name": "gpu", "count": DEVICES, "attributes": {"model": model}}
+    mapping = {
+        "name": "gpus",
+        "nodeSelector": {"matchLabels": {"node.kubernetes.io/instance-type": "bench"}},
+        "resourceSlice": {"devices": [device]},
+    }
+    config = yaml.safe_dump({"driver": "gpu.example.com", "mappings": [mapping]})
+    return {
+        "metadata": {"name": "dra-kwok-configmap", "namespace": "karpenter"},
+        "data": {"config.yaml": config},
+    }
+
+
+def _memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def _table(measured: Sequence[Measured]) -> Table:
+    table = Table(title="Fleets, per node", title_justify="left", box=None)
+    headings = ("nodes", "publish", "change", "replace", "memory")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for each in measured:
+        replaced = each.replace / (each.nodes * REPLACED // 10)
+        times = (each.publish / each.nodes, each.change / each.nodes, replaced)
+        shown = (f"{seconds * 1e3:.2f} ms" for seconds in times)
+        table.add_row(f"{each.nodes}", *shown, f"{each.memory / each.nodes / 1024:.1f} KiB")
+    return table
+
+
+def _say(count: int, what: str) -> None:
+    sys.stderr.write(f"bench: {count} nodes: {what}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
