@@ -177,19 +177,21 @@ class Rbac:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
 
-    async def ask(self, method: str, path: str, body: Raw | None = None, *, user: User) -> Raw:
+    async def ask(
+        self, method: str, path: str, body: Raw | None = None, *, user: User, query: str = ""
+    ) -> Raw:
         content = json.dumps(body).encode() if body is not None else b""
         headers = {"accept": "application/json", "content-type": "application/json"}
-        request = Request(method, path, headers=headers, body=content, user=user)
+        request = Request(method, path, query, headers=headers, body=content, user=user)
         answer = await self._cluster.transport.send(request)
         assert isinstance(answer.body, bytes)
         return {"code": answer.status, **json.loads(answer.body)}
 
 
-async def _grant_reading(cluster: Rbac) -> None:
+async def _grant(cluster: Rbac, rule: Raw) -> None:
     name = {"metadata": {"name": "reader", "namespace": "default"}}
     made = await cluster.ask(
-        "POST", f"{RBAC}/namespaces/default/roles", name | {"rules": [pods("list")]}, user=ADMIN
+        "POST", f"{RBAC}/namespaces/default/roles", name | {"rules": [rule]}, user=ADMIN
     )
     assert made["code"] == 201, made
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
@@ -219,11 +221,31 @@ def test_a_cluster_enforces_its_roles_as_they_change() -> None:
             'pods is forbidden: User "joe" cannot list resource "pods" in API group "" in the '
             'namespace "default"'
         )
-        await _grant_reading(cluster)
+        await _grant(cluster, pods("list"))
         assert (await cluster.ask("GET", where, user=JOE))["code"] == 200
         refused = await cluster.ask("POST", where, {"metadata": {"name": "x"}}, user=JOE)
         assert refused["code"] == 403
         assert (await cluster.ask("GET", "/api/v1/pods", user=JOE))["code"] == 403
+
+    _rbac_scenario(scenario)
+
+
+def test_a_list_of_one_name_is_allowed_by_that_name() -> None:
+    """A field selector that leaves one name makes a list or a watch one of that object."""
+
+    async def scenario(cluster: Rbac) -> None:
+        await _grant(cluster, pods("list") | {"resourceNames": ["mine"]})
+        where = "/api/v1/namespaces/default/pods"
+
+        async def code(query: str) -> int:
+            return int((await cluster.ask("GET", where, query=query, user=JOE))["code"])
+
+        assert await code("fieldSelector=metadata.name%3Dmine") == 200
+        assert await code("fieldSelector=metadata.name%3Dmine,status.phase%3DRunning") == 200
+        assert await code("fieldSelector=metadata.name%3Dother") == 403
+        assert await code("fieldSelector=metadata.name%21%3Dmine") == 403
+        assert await code("fieldSelector=nonsense") == 403
+        assert await code("") == 403
 
     _rbac_scenario(scenario)
 
@@ -246,7 +268,7 @@ def test_reviews_tell_what_would_be_decided() -> None:
     """About oneself, about others, and everything one may do, with the binding that allows it."""
 
     async def scenario(cluster: Rbac) -> None:
-        await _grant_reading(cluster)
+        await _grant(cluster, pods("list"))
         group = "/apis/authorization.k8s.io/v1"
         spec: Raw = {
             "resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}

@@ -105,5 +105,21 @@ def attributes_of(call: Call) -> Attributes:
         resource=target.resource.plural,
         subresource=target.subresource,
         namespace=target.namespace,
-        name=target.name,
+        name=target.name or _selected_name(call),
     )
+
+
+def _selected_name(call: Call) -> str:
+    """The one object that a list or a watch is about: it may be allowed by its name."""
+    text = call.parameter("fieldSelector") if call.verb in ("list", "watch") else ""
+    if not text:
+        return ""
+    from dryrack.apiserver import field_selectors
+    from dryrack.apiserver.label_selectors import SelectorError
+
+    try:
+        name = field_selectors.parse(text).exact("metadata.name") or ""
+    except SelectorError:
+        return ""
+    is_segment = name not in (".", "..") and not set("/%") & set(name)
+    return name if is_segment else ""
