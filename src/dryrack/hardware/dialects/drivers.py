@@ -30,9 +30,11 @@ def sanitised(given: Given, report: Report) -> str:
     if not written:
         return ""
     if len(written.encode()) > DRIVER_NAME_BYTES_MAX:
-        what = f"driver name {written[:20]!r}… is too long: may not be more than"
-        fix = "choose a shorter name"
-        report.refuse(given.path, f"{what} {DRIVER_NAME_BYTES_MAX} bytes", fix)
+        what = (
+            f"driver name '{written[:20]}…' must be a valid DNS subdomain"
+            f" of no more than {DRIVER_NAME_BYTES_MAX} bytes"
+        )
+        report.refuse(given.path, what, "choose a shorter name")
         return ""
     better = names.driver_name(written)
     if better != written:
