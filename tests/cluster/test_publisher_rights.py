@@ -1,0 +1,145 @@
+"""
+The rights that are shipped are those that the publisher needs: all of them, and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.client.planes import CountedChance
+from tests.cluster import publisher_play
+from tests.cluster.publisher_play import ACCOUNT, LEASE, NAMESPACE, Witness
+from tests.realcluster import kubeconfig
+from tests.realcluster.controlplane import Options
+
+from dryrack.client.client import Client
+from dryrack.client.https import connected
+from dryrack.client.kubeconfig import load
+from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.client.transport import Request, Response, User
+from dryrack.cluster.attached import Attached, Attachment, Candidacy, check
+from dryrack.cluster.modes import AuthorizationMode
+from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.ports import SystemClock
+from dryrack.cluster.worlds import needs, read_world
+from dryrack.controllers import slices
+from dryrack.controllers.slices.options import PublishOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.realcluster.fixtures import StartCluster
+
+    from dryrack.client.transport import Transport
+
+_SECONDS_MAX = 30.0
+
+
+class As:
+    """The way of somebody else to a server in process."""
+
+    def __init__(self, to: Transport, user: User) -> None:
+        self._to = to
+        self._user = user
+
+    async def send(self, request: Request) -> Response:
+        return await self._to.send(
+            Request(
+                request.method,
+                request.path,
+                request.query,
+                request.headers,
+                request.body,
+                self._user,
+            )
+        )
+
+
+def publisher_of(witness: Witness, attachment: Attachment) -> Attached:
+    options = PublishOptions()
+    return Attached(witness, lambda around: slices.engine(around, options), attachment)
+
+
+def test_the_rights_are_all_used_and_all_that_is_used() -> None:
+    """On a plane that enforces roles nothing is forbidden, and no right is for nothing."""
+
+    async def scenario() -> Witness:
+        clock, chance = VirtualClock(), CountedChance()
+        mode = AuthorizationMode.RBAC
+        plane = build(PlaneOptions(clock=clock, chance=chance, authorization=mode))
+        admin = plane.client()
+        await publisher_play.set_up(admin)
+        groups = ("system:serviceaccounts", "system:authenticated")
+        user = User(f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}", groups)
+        witness = Witness(As(plane.transport, user))
+        await check(Client(witness), needs(PublishOptions()))
+
+        async def until(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+            for _ in range(200):
+                await settle(50)
+                if await holds():
+                    return
+                await clock.advance(0.2)
+            pytest.fail(f"not {what}")
+
+        stopping = asyncio.Event()
+        candidacy = Candidacy(LEASE, "one")
+        attachment = Attachment(candidacy=candidacy, clock=clock, chance=chance)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(publisher_of(witness, attachment).run(stopping))
+            await publisher_play.play(admin, until)
+            await read_world(Client(witness), PublishOptions())
+            # Long enough for a renewal of the lease, and for all that is done now and then.
+            await clock.advance(60)
+            stopping.set()
+        return witness
+
+    witness = asyncio.run(scenario())
+
+    assert witness.forbidden == []
+    assert sorted(witness.done) == sorted(publisher_play.granted())
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_the_rights_suffice_on_a_real_cluster(start_cluster: StartCluster) -> None:
+    """A service account with them publishes, and the API server forbids it nothing."""
+    plane = start_cluster(Options()).plane
+
+    async def until(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+        deadline = time.monotonic() + _SECONDS_MAX
+        while not await holds():
+            assert time.monotonic() < deadline, f"not {what}"
+            await asyncio.sleep(0.05)
+
+    async def scenario() -> Witness:
+        clock = SystemClock()
+        async with connected(load([plane.kubeconfig], clock)) as road:
+            admin = Client(road)
+            await publisher_play.set_up(admin)
+            token = plane.kubectl("create", "token", ACCOUNT, "-n", NAMESPACE).stdout.strip()
+            limited = kubeconfig.write(
+                plane.directory / "publisher.kubeconfig",
+                server=plane.server,
+                authority=plane.authority.certificate,
+                user=kubeconfig.by_token(token),
+            )
+            async with connected(load([limited], clock)) as narrow:
+                witness = Witness(narrow)
+                await check(Client(witness), needs(PublishOptions()))
+                stopping = asyncio.Event()
+                attachment = Attachment(candidacy=Candidacy(LEASE, "one"))
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(publisher_of(witness, attachment).run(stopping))
+                    await publisher_play.play(admin, until)
+                    await read_world(Client(witness), PublishOptions())
+                    stopping.set()
+                return witness
+
+    witness = asyncio.run(scenario())
+
+    assert witness.forbidden == []
+    assert witness.done <= set(publisher_play.granted())
