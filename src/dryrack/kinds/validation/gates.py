@@ -7,7 +7,7 @@ that somebody can be warned. With the default gates of 1.36 that is lists in att
 mapping to node allocatable resources.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -148,26 +148,35 @@ def _in_use(gate: str, old: KubernetesObject | None) -> bool:
     if old is None:
         return False
     paths = (*_fields(old, "").get(gate, ()), *_fields(old, "status").get(gate, ()))
-    return any(True for path in paths for _ in _values(old, path.split(".")))
+    return any(_is_set(old, path.split(".")) for path in paths)
 
 
-def _values(value: Any, path: list[str]) -> Iterator[object]:
-    """What a path leads to, wherever something is set."""
-    if value is None:
-        return
-    head, rest = path[0], path[1:]
-    if head == "*":
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _values(each, rest)
-    elif rest:
-        yield from _values(getattr(value, head), rest)
-    elif getattr(value, head) != _default(value, head):
-        yield getattr(value, head)
+def _is_set(value: Any, path: Sequence[str]) -> bool:
+    """Whether a path leads to anything that is set."""
+    for position, head in enumerate(path):
+        if value is None:
+            return False
+        if head == "*":
+            each_of = value.values() if isinstance(value, Mapping) else value
+            rest = path[position + 1 :]
+            # A fleet's slices have a thousand attributes, and all but none of them any such field.
+            if len(rest) == 1:
+                return any(_differs(each, rest[0]) for each in each_of)
+            return any(_is_set(each, rest) for each in each_of)
+        if position == len(path) - 1:
+            return _differs(value, head)
+        value = getattr(value, head)
+    return False
+
+
+def _differs(value: Any, name: str) -> bool:
+    found = getattr(value, name, None)
+    return found is not None and found != _default(value, name)
 
 
 def _without(value: Any, path: list[str], at: str, gone: list[str]) -> Any:
     """The same without what the path leads to; `gone` gets the places."""
-    if not any(True for _ in _values(value, path)):
+    if not _is_set(value, path):
         return value
     head, rest = path[0], path[1:]
     if isinstance(value, Mapping):
