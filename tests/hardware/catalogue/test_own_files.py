@@ -74,12 +74,38 @@ def test_a_machine_of_ones_own_may_have_packaged_models() -> None:
     assert added.instance_types["rack"].fittings[0].model is catalogue().models["t4"]
 
 
+def test_a_card_of_ones_own_may_be_of_a_packaged_family() -> None:
+    """What a vendor's driver says of all its cards need not be written again."""
+    text = """\
+models:
+- name: a2
+  family: nvidia-gpu
+  attributes:
+    productName: {string: NVIDIA A2}
+    driverVersion: {version: 595.58.3}
+"""
+    model = parse({"mine.yaml": (HEADER + text).encode()}, catalogue()).models["a2"]
+    device = model.batch((model.sample_slot(),)).devices[0]
+
+    assert device.attributes["brand"].string_value == "Nvidia"
+    assert device.attributes["driverVersion"].version_value == "595.58.3"
+
+
 def test_an_entry_of_ones_own_replaces_the_packaged_one() -> None:
     """Whoever knows better about a machine need not wait for a release."""
     text = MACHINE.replace("mine.large", "p5.48xlarge")
     added = parse({"mine.yaml": (HEADER + MODEL + text).encode()}, catalogue())
 
     assert added.instance_types["p5.48xlarge"].fittings[0].model.name == "mine"
+
+
+def test_a_model_of_ones_own_replaces_the_packaged_one_wherever_it_is() -> None:
+    """Machines that have a card have it as the file says."""
+    text = "models:\n- {name: t4, family: nvidia-gpu, title: T4 of mine}\n"
+    added = parse({"mine.yaml": (HEADER + text).encode()}, catalogue())
+
+    assert added.instance_types["g4dn.xlarge"].fittings[0].model.title == "T4 of mine"
+    assert added.instance_types["g5.xlarge"] is catalogue().instance_types["g5.xlarge"]
 
 
 def test_the_file_of_the_guide_can_be_read() -> None:
@@ -123,7 +149,7 @@ WRONG = {
     ),
     "an unknown family": (
         change("  vendor: Me", "  family: nvidia"),
-        "mine.yaml:5: model 'mine': no family 'nvidia' in these files",
+        "mine.yaml:5: model 'mine': no family 'nvidia'; did you mean 'nvidia-gpu'?",
     ),
     "a model without a device": (
         change("  device: gpu-{index}\n", ""),
@@ -191,6 +217,18 @@ WRONG = {
     "cards neither kept nor hidden": (
         change("  capacity:\n", "  mig: {wholeDevice: maybe}\n  capacity:\n"),
         "mine.yaml:11: model 'mine': mig.wholeDevice: expected kept or hidden, got 'maybe'",
+    ),
+    "a family twice": (
+        HEADER + "families: [{name: a}, {name: a}]\n",
+        "mine.yaml:3: 'a' is there twice; take one of them away",
+    ),
+    "a model that packaged machines cannot have": (
+        HEADER + "models: [{name: t4, family: nvidia-gpu, device: 'gpu-{index}-{socket}'}]\n",
+        "mine.yaml:3: model 't4': instance type 'g4dn.xlarge' gives no socket; write {socket?}",
+    ),
+    "a model that makes packaged machines invalid": (
+        HEADER + "models: [{name: t4, family: nvidia-gpu, device: gpu}]\n",
+        "mine.yaml:3: instance type 'g4dn.12xlarge': 4 devices of gpu.nvidia.com named gpu",
     ),
     "a bad address": (
         HEADER + "instanceTypes:\n- {names: [rack], devices: [{model: t4, each: {pci: [1F]}}]}\n",

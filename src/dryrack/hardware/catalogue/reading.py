@@ -9,7 +9,7 @@ files that come with dryrack need not be tried each time that somebody looks som
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,9 @@ def parse(
     if reader.problems:
         raise CatalogueError(tuple(reader.problems))
     return Catalogue(
-        {**base.models, **reader.models}, {**base.instance_types, **reader.instance_types}
+        {**base.models, **reader.models},
+        {**base.instance_types, **reader.refitted, **reader.instance_types},
+        {**base.families, **reader.families},
     )
 
 
@@ -105,6 +107,7 @@ class _Reader:
     machines: list[tuple[_Entry, InstanceTypeEntry]] = field(default_factory=list)
     models: dict[str, Model] = field(default_factory=dict)
     instance_types: dict[str, InstanceType] = field(default_factory=dict)
+    refitted: dict[str, InstanceType] = field(default_factory=dict)
     wrong_models: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
@@ -119,14 +122,14 @@ class _Reader:
 
     def _gather(self, document: Document, file: FileEntry) -> None:
         for index, family in enumerate(file.families):
+            at = _Entry(document, ("families", index), file.sources)
+            self.problems += self._naming(at, family.name, self.families)
             self.families[family.name] = family
-            if not family.name:
-                self.problems.append(document.problem(("families", index), "a family has no name"))
         for index, model in enumerate(file.models):
             self.entries.append((_Entry(document, ("models", index), file.sources), model))
         for index, machine in enumerate(file.instance_types):
-            at = ("instanceTypes", index)
-            self.machines.append((_Entry(document, at, file.sources), machine))
+            at = _Entry(document, ("instanceTypes", index), file.sources)
+            self.machines.append((at, machine))
 
     def resolve(self) -> None:
         """Models first: machines are made of them."""
@@ -136,12 +139,13 @@ class _Reader:
             self._add_machine(entry, machine)
 
     def _add_model(self, entry: _Entry, written: ModelEntry) -> None:
-        if written.family and written.family not in self.families:
-            message = f"model {written.name!r}: no family {written.family!r} in these files"
-            fix = suggestion(written.family, self.families)
+        families = {**self.base.families, **self.families}
+        if written.family and written.family not in families:
+            message = f"model {written.name!r}: no family {written.family!r}"
+            fix = suggestion(written.family, families) or f"there are {', '.join(families)}"
             self.problems.append(entry.problem(("family",), message, fix))
             return
-        model = _model(written, self.families.get(written.family), entry.sources)
+        model = _model(written, families.get(written.family), entry.sources)
         self.problems += self._naming(entry, written.name, self.models)
         wrong = list(model_problems(model, written)) if self.trial is Trial.EVERYTHING else []
         self.problems += (
@@ -152,6 +156,23 @@ class _Reader:
         self.models[written.name] = model
         if wrong:
             self.wrong_models.add(written.name)
+        elif written.name in self.base.models:
+            self._refit(entry, model)
+
+    def _refit(self, entry: _Entry, model: Model) -> None:
+        """Machines of the catalogue below have the model as it is now."""
+        needed = [name for name, must in model.variables().items() if must]
+        for machine in {**self.base.instance_types, **self.refitted}.values():
+            slots = machine.slots_of(model.name)
+            lacking = [name for name in needed if any(name not in slot for slot in slots)]
+            if lacking:
+                what = f"instance type {machine.name!r} gives no {lacking[0]}"
+                fix = f"write {{{lacking[0]}?}}, or add the instance type as well"
+                self.problems.append(entry.problem((), f"model {model.name!r}: {what}", fix))
+                return
+            if slots:
+                self.refitted[machine.name] = _with_model(machine, model)
+                self._try_machine(entry, self.refitted[machine.name])
 
     def _naming(self, entry: _Entry, name: str, taken: Mapping[str, Any]) -> Iterator[Problem]:
         if not name:
@@ -253,6 +274,14 @@ def _model(written: ModelEntry, family: ModelEntry | None, sources: tuple[str, .
         note=written.note or shared.note,
         sources=sources,
     )
+
+
+def _with_model(machine: InstanceType, model: Model) -> InstanceType:
+    fittings = tuple(
+        replace(each, model=model) if each.model.name == model.name else each
+        for each in machine.fittings
+    )
+    return replace(machine, fittings=fittings)
 
 
 def _mig(written: MigEntry | None) -> Mig | None:

@@ -16,6 +16,7 @@ from dryrack.kinds.resource import Device
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from dryrack.hardware.catalogue.entries import ModelEntry
     from dryrack.hardware.catalogue.mig import Mig
     from dryrack.kinds.resource import CounterSet
 
@@ -99,6 +100,12 @@ class InstanceType:
         partitionable = any(fitting.model.mig is not None for fitting in self.fittings)
         return (Cards.WHOLE, Cards.PARTITIONED) if partitionable else (Cards.WHOLE,)
 
+    def slots_of(self, model: str) -> tuple[Slot, ...]:
+        """Where its devices of this model sit."""
+        return tuple(
+            slot for each in self.fittings if each.model.name == model for slot in each.slots
+        )
+
     def assignment(self, cards: Cards) -> Assignment:
         """What a node of this type publishes: one batch for each driver."""
         part = f"{self.name}-{cards.value}" if cards.value else ""
@@ -115,6 +122,8 @@ class Catalogue:
 
     models: Mapping[str, Model] = field(default_factory=dict)
     instance_types: Mapping[str, InstanceType] = field(default_factory=dict)
+    families: Mapping[str, ModelEntry] = field(default_factory=dict)
+    """What models that other files add can take over."""
 
     def assignments(self) -> dict[str, Assignment]:
         """What nodes publish; the terms of each tell which nodes those are."""
