@@ -14,12 +14,23 @@ from tests.apiserver.replay import SCRIPTS, by_http, known_differences
 
 from dryrack.allocation.glossary import MEANINGS
 from dryrack.apiserver.builtin import BUILTINS
+from dryrack.base.metrics import Registry
 from dryrack.cli.main import app
+from dryrack.client.client import Client
+from dryrack.client.informer import Informers
+from dryrack.client.metering import MeteredTransport
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster import attached
+from dryrack.cluster.ports import SystemChance
+from dryrack.controllers import slices
+from dryrack.controllers.slices.glossary import CONDITIONS, EVENTS
+from dryrack.controllers.writes import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.apiserver.builtin import Builtin
+    from dryrack.client.transport import Request, Response
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,9 +126,65 @@ def _known(script: str, steps: Mapping[str, str]) -> list[str]:
     return [f"### `tests/parity/scripts/{script}.yaml`", "", *rows, ""]
 
 
+def publisher() -> str:
+    return "\n".join(
+        [
+            "# The publisher's words",
+            "",
+            "What `dryrack publish`, and the engine `slices` of `dryrack up`, tell of themselves.",
+            "",
+            "## Events",
+            "",
+            "A source is a ConfigMap, a NodeOverlay or a DRAConfig.",
+            "Each version of a source has at most one event of a reason, whoever publishes.",
+            "",
+            "| reason | what it means |",
+            "|---|---|",
+            *(f"| `{reason}` | {EVENTS[reason]} |" for reason in sorted(EVENTS)),
+            "",
+            "## Conditions of a DRAConfig",
+            "",
+            "| condition | what it means |",
+            "|---|---|",
+            *(f"| `{kind}` | {CONDITIONS[kind]} |" for kind in sorted(CONDITIONS)),
+            "",
+            "`status.resourceSliceCount` counts the slices that it has caused, and",
+            "`status.nodeCount` the nodes that have them.",
+            "",
+            "## Metrics",
+            "",
+            "| metric | type | labels | what it means |",
+            "|---|---|---|---|",
+            *(
+                f"| `{each.name}` | {each.kind} | {', '.join(each.labels)} | {each.text} |"
+                for each in _published().families
+            ),
+            "",
+        ]
+    )
+
+
+def _published() -> Registry:
+    """All that somebody can ask a publisher for."""
+
+    class Nowhere:
+        async def send(self, request: Request) -> Response:
+            raise AssertionError("nobody asks")
+
+    registry = Registry()
+    attached.leadership(registry)
+    client = Client(MeteredTransport(Nowhere(), registry))
+    clock, chance = VirtualClock(), SystemChance()
+    informers = Informers(client, clock=clock, chance=chance)
+    around = Surroundings(client, informers, clock, chance, metrics=registry)
+    slices.engine(around, slices.PublishOptions())
+    return registry
+
+
 PAGES = {
     "docs/reference/reasons.md": reasons,
     "docs/reference/commands.md": commands,
+    "docs/reference/publisher.md": publisher,
     "COVERAGE.md": coverage,
 }
 

@@ -187,10 +187,14 @@ class Registry:
         family = Family(name, text, labels, kind=Kind.HISTOGRAM, new=lambda: Distribution(kept))
         return self._known(family)
 
+    @property
+    def families(self) -> tuple[AnyFamily, ...]:
+        """All of them, in the order of their names."""
+        return tuple(self._families[name] for name in sorted(self._families))
+
     def render(self) -> str:
-        """The text of all of them, in the order of their names."""
-        families = (self._families[name] for name in sorted(self._families))
-        return "".join(line for family in families for line in _lines(family))
+        """The text of all of them."""
+        return "".join(line for family in self.families for line in _lines(family))
 
     def _known(self, asked: Asked) -> Asked:
         _check(asked)

@@ -12,7 +12,7 @@ for a change and with `(old, None)` when it is gone. Objects are shared: nobody 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dryrack.base.ports import Chance
 from dryrack.client.client import (
@@ -273,6 +273,20 @@ def _revision_of(obj: Raw) -> str:
 _Part = tuple[Endpoint, Selection]
 
 
+class Cache(Protocol):
+    """Something else that knows objects of a kind, or that there are none."""
+
+    @property
+    def endpoint(self) -> Endpoint: ...
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is whole."""
+        ...
+
+    async def run(self) -> None: ...
+
+
 class Informers:
     """One informer per kind, or per part of a kind, shared by all engines of a process."""
 
@@ -281,6 +295,7 @@ class Informers:
         self._clock = clock
         self._chance = chance
         self._by_part: dict[_Part, Informer] = {}
+        self._caches: list[Cache] = []
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[_Part, asyncio.Task[None]] = {}
 
@@ -298,17 +313,20 @@ class Informers:
             self._client, endpoint, clock=self._clock, chance=self._chance, selection=selection
         )
 
+    def tend(self, cache: Cache) -> None:
+        """Keeps another cache going as well, from now on or with `run`."""
+        self._caches.append(cache)
+        self._start_cache(cache)
+
     def known(self, endpoint: Endpoint) -> Informer | None:
         """The informer of the whole kind, if there is one."""
         return self._by_part.get((endpoint, EVERYTHING))
 
     def unsynced(self) -> tuple[str, ...]:
         """The kinds whose caches are not whole yet."""
-        return tuple(
-            informer.endpoint.resource
-            for informer in self._by_part.values()
-            if not informer.synced.is_set()
-        )
+        informers = [each.endpoint for each in self._by_part.values() if not each.synced.is_set()]
+        caches = [each.endpoint for each in self._caches if not each.is_known]
+        return tuple(endpoint.resource for endpoint in (*informers, *caches))
 
     async def run(self) -> None:
         """Keeps all of them going, also those that somebody asks for later."""
@@ -317,6 +335,8 @@ class Informers:
             try:
                 for part in self._by_part:
                     self._start(part)
+                for cache in self._caches:
+                    self._start_cache(cache)
                 await asyncio.Event().wait()
             finally:
                 self._group = None
@@ -342,3 +362,7 @@ class Informers:
         if self._group is not None:
             name = f"informer {part[0].resource}"
             self._tasks[part] = self._group.create_task(self._by_part[part].run(), name=name)
+
+    def _start_cache(self, cache: Cache) -> None:
+        if self._group is not None:
+            self._group.create_task(cache.run(), name=f"cache {cache.endpoint.resource}")

@@ -42,11 +42,6 @@ class WorkQueue(Generic[Key]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing waits, nothing is in anybody's hands, and nothing has failed."""
-        return not self._waiting and not self._taken and not self._failures
-
     def measure(self, meter: QueueMeter) -> None:
         """Tells the meter what happens from now on."""
         self._meter = meter

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dryrack.base.errors import DryrackError
-from dryrack.base.metrics import Registry
+from dryrack.base.metrics import Reading, Registry
 from dryrack.client.client import EVERYTHING, Client, Selection
 from dryrack.client.election import LeaderElection
 from dryrack.client.errors import (
@@ -52,6 +52,11 @@ _logger = logging.getLogger(__name__)
 # As controller-runtime has it, so that its dashboards show it.
 LEADS = "leader_election_master_status"
 _LEADS_TEXT = "Whether this process holds the lease: 1 if it does, else 0."
+
+
+def leadership(metrics: Registry) -> Reading:
+    """Tells by the name of a lease who holds it."""
+    return metrics.reading(LEADS, _LEADS_TEXT, ("name",))
 
 
 class AttachError(DryrackError):
@@ -159,7 +164,7 @@ class Attached:
         self._metrics = Registry()
         self._client = Client(MeteredTransport(transport, self._metrics), agent=attachment.agent)
         self._informers = Informers(self._client, clock=clock, chance=chance)
-        self._leads = self._metrics.reading(LEADS, _LEADS_TEXT, ("name",))
+        self._leads = leadership(self._metrics)
         around = Surroundings(self._client, self._informers, clock, chance, metrics=self._metrics)
         self._engine = build(around)
         self._is_leading = False

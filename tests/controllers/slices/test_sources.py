@@ -27,10 +27,15 @@ from tests.controllers.slices.reading import (
 )
 
 from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS
+from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
 from dryrack.cluster.definitions import definitions
 from dryrack.controllers.slices import sources as sources_module
+from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.options import PublishOptions
+from dryrack.controllers.slices.shelf import Shelf
+from dryrack.controllers.slices.sources import Sources
+from dryrack.controllers.writes import Surroundings
 from dryrack.hardware.inventory import Assignment, Origin, Source, SourceKind
 
 if TYPE_CHECKING:
@@ -554,6 +559,45 @@ def test_many_problems_are_told_in_an_events_length() -> None:
         assert last.startswith("the last valid version stays in force")
 
     play(scene)
+
+
+def test_whoever_waits_for_its_turn_knows_all_already() -> None:
+    """Caches are whole before it may work, and nothing is on the shelf until it does."""
+
+    async def run() -> None:
+        at = await prepared(site())
+        informers = Informers(at.client, clock=at.clock, chance=at.chance)
+        around = Surroundings(at.client, informers, at.clock, at.chance)
+        shelf = Shelf()
+        sources = Sources(around, PublishOptions(), shelf=shelf, ledger=Ledger())
+        kinds = {"configmaps", "nodeoverlays.karpenter.sh", "draconfigs.test.karpenter.sh"}
+        assert set(informers.unsynced()) == set(sources.lacking()) == kinds
+        caching = asyncio.create_task(informers.run(), name="informers")
+        await settle()
+        assert informers.unsynced() == sources.lacking() == ()
+        assert not shelf.filled.is_set()
+        working = asyncio.create_task(sources.run(), name="sources")
+        await settle()
+        assert shelf.filled.is_set()
+        for task in (working, caching):
+            task.cancel()
+        await asyncio.wait([working, caching])
+
+    asyncio.run(run())
+
+
+def test_the_longest_names_are_told_of() -> None:
+    """An event's name begins with that of its object, and is cut where the API wants it."""
+    options = PublishOptions(config_map="n" * 253)
+
+    async def scene(stage: Stage) -> None:
+        metadata = {"name": "n" * 253, "namespace": NAMESPACE}
+        await stage.create(CONFIG_MAPS, {"metadata": metadata, "data": {"config.yaml": BAD}})
+        (event,) = await stage.events("InvalidConfig")
+        assert len(event["metadata"]["name"]) == 253
+        assert event["involvedObject"]["name"] == "n" * 253
+
+    play(scene, options=options)
 
 
 def unread(stage: Stage) -> list[Source]:

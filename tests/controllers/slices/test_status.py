@@ -21,6 +21,7 @@ from tests.controllers.slices.reading import (
 
 from dryrack.client.endpoints import DEFINITIONS
 from dryrack.cluster.definitions import definitions
+from dryrack.controllers.slices.glossary import CONDITIONS, EVENTS, Condition, Reason
 from dryrack.controllers.slices.ledger import Ledger, Published, Row
 from dryrack.hardware.inventory import Source, SourceKind
 
@@ -278,3 +279,9 @@ def test_the_ledger_sums_up_what_rows_say(entries: list[tuple[str, Row]]) -> Non
     assert ledger.nodes == sum(row.is_node and bool(row.slices) for row in last.values())
     total = sum(sum(row.slices.values()) for row in last.values())
     assert ledger.slices_of(SourceKind.CONFIG) == total
+
+
+def test_every_word_has_a_meaning() -> None:
+    """What people meet in events and conditions is in the reference."""
+    assert set(EVENTS) == set(Reason)
+    assert set(CONDITIONS) == set(Condition)

@@ -92,3 +92,13 @@ def watch_ledger(registry: Registry, ledger: Ledger) -> None:
     registry.reading(
         "dryrack_publish_nodes", "Nodes that have devices published for them."
     ).read_from(lambda: {(): ledger.nodes})
+
+
+def watch_failures(registry: Registry, failing: Mapping[str, str]) -> None:
+    """Tells of nodes that are not as they should be; the mapping goes on changing."""
+    registry.reading(
+        "dryrack_publish_failing_nodes", "Nodes whose slices could not be written."
+    ).read_from(lambda: {(): sum(1 for name in failing if name)})
+    registry.reading(
+        "dryrack_publish_failing_shared", "Whether pools of the whole cluster could not be written."
+    ).read_from(lambda: {(): float("" in failing)})

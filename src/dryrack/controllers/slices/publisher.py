@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from dryrack.controllers.slices.ledger import Ledger
-from dryrack.controllers.slices.metrics import watch_ledger, watch_sources
+from dryrack.controllers.slices.metrics import watch_failures, watch_ledger, watch_sources
 from dryrack.controllers.slices.publishing import Publishing
 from dryrack.controllers.slices.shelf import Shelf
 from dryrack.controllers.slices.sources import Sources
@@ -26,6 +26,7 @@ class Publisher:
         if around.metrics is not None:
             watch_sources(around.metrics, self.sources.verdicts)
             watch_ledger(around.metrics, self.ledger)
+            watch_failures(around.metrics, self.publishing.failing)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

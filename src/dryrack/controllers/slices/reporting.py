@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.controllers.slices.glossary import Reason
 from dryrack.controllers.writes import Report
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ def _counted(count: int, what: str) -> str:
 
 
 def change_report(node: Raw, text: str) -> Report:
-    return Report(_node(node), "Normal", "DevicesPublished", text)
+    return Report(_node(node), "Normal", Reason.DEVICES_PUBLISHED, text)
 
 
 def refusal_report(node: Raw, text: str) -> Report:
     """The server will not have it; it is tried again, but somebody has to do something."""
-    return Report(_node(node), "Warning", "DevicesRefused", text)
+    return Report(_node(node), "Warning", Reason.DEVICES_REFUSED, text)
 
 
 def drop_report(node: Raw, names: Sequence[str]) -> Report:
@@ -51,7 +52,7 @@ def drop_report(node: Raw, names: Sequence[str]) -> Report:
         f"the API server has dropped fields of {', '.join(names)}; "
         "switch on the feature gates of what the devices use"
     )
-    return Report(_node(node), "Warning", "DevicesIncomplete", message)
+    return Report(_node(node), "Warning", Reason.DEVICES_INCOMPLETE, message)
 
 
 def _node(node: Raw) -> Raw:

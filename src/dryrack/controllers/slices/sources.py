@@ -88,6 +88,8 @@ class Sources:
                 (SourceKind.CONFIG, DRA_CONFIGS),
             )
         }
+        for presence in self._kinds.values():
+            around.informers.tend(presence)
         ledger.listen(self._on_published)
 
     @property
@@ -104,8 +106,6 @@ class Sources:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for kind, presence in self._kinds.items():
-                group.create_task(presence.run(), name=f"presence of {kind}")
             group.create_task(self._loop.run(), name="sources")
             await self._config_map.synced.wait()
             self._refill_soon()

@@ -14,6 +14,7 @@ from dryrack.client.endpoints import DRA_CONFIGS
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.objects import condition_of, status_of, uid_of, with_condition
+from dryrack.controllers.slices.glossary import Condition, Reason
 from dryrack.controllers.writes import Patch, Report
 from dryrack.hardware.promises import broken_promises
 
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
-INVALID = "InvalidConfig"
-ACCEPTED = "ConfigAccepted"
-LOOSE = "ConfigWarning"
-LEFT_OUT = "DevicesLeftOut"
-MISMATCH = "CapacityMismatch"
-
-READY = "Ready"
-VALIDATED = "ValidationSucceeded"
-
 # What an event may say at most, in bytes.
 _MESSAGE_MAX = 1024
 # Whoever has read these many has seen what is wrong.
@@ -46,23 +38,32 @@ def reports(obj: Raw, verdict: Verdict) -> Iterator[Report]:
     """What there is to say about the version of the object that was just read."""
     if not verdict.is_valid:
         kept = _in_force(verdict)
-        yield Report(obj, "Warning", INVALID, listed(verdict.problems, kept), verdict.revision)
+        yield Report(
+            obj, "Warning", Reason.INVALID_CONFIG, listed(verdict.problems, kept), verdict.revision
+        )
         return
     reading = verdict.in_force
     assert reading is not None, "what is valid is in force"
-    yield Report(obj, "Normal", ACCEPTED, f"in force: {_summary(reading)}", verdict.revision)
+    yield Report(
+        obj, "Normal", Reason.CONFIG_ACCEPTED, f"in force: {_summary(reading)}", verdict.revision
+    )
     # By itself: among many warnings about spelling it would be one of those that are only counted.
     for text in mismatches(reading):
-        yield Report(obj, "Warning", MISMATCH, text, f"{verdict.revision} {text}")
+        once = f"{verdict.revision} {text}"
+        yield Report(obj, "Warning", Reason.CAPACITY_MISMATCH, text, once)
     if verdict.warnings:
-        yield Report(obj, "Warning", LOOSE, listed(verdict.warnings), verdict.revision)
+        yield Report(
+            obj, "Warning", Reason.CONFIG_WARNING, listed(verdict.warnings), verdict.revision
+        )
 
 
 def note_reports(obj: Raw, verdict: Verdict, notes: Iterable[str]) -> Iterator[Report]:
     """What came up when the devices were put into pools, and the document alone does not show."""
     known = mismatches(verdict.in_force) if verdict.in_force is not None else ()
     for text in [each for each in notes if each not in known][:_NOTES_MAX]:
-        yield Report(obj, "Warning", LEFT_OUT, shortened([text]), f"{verdict.revision} {text}")
+        yield Report(
+            obj, "Warning", Reason.DEVICES_LEFT_OUT, shortened([text]), f"{verdict.revision} {text}"
+        )
 
 
 def mismatches(reading: Reading) -> tuple[str, ...]:
@@ -154,23 +155,29 @@ def status_patch(
 
 def _validated(verdict: Verdict) -> Raw:
     if not verdict.is_valid:
-        return _condition(VALIDATED, "False", INVALID, listed(verdict.problems))
-    return _condition(VALIDATED, "True", "Valid", listed(verdict.warnings))
+        return _condition(
+            Condition.VALIDATED, "False", Reason.INVALID_CONFIG, listed(verdict.problems)
+        )
+    return _condition(Condition.VALIDATED, "True", "Valid", listed(verdict.warnings))
 
 
 def _ready(obj: Raw, verdict: Verdict, notes: Sequence[str], *, is_settled: bool) -> Raw:
     if not verdict.is_valid:
         kept = verdict.in_force is not None and verdict.valid_generation
         stays = f"; generation {verdict.valid_generation} stays in force" if kept else ""
-        return _condition(READY, "False", "ValidationFailed", f"see {VALIDATED}{stays}")
+        return _condition(
+            Condition.READY, "False", "ValidationFailed", f"see {Condition.VALIDATED}{stays}"
+        )
     if is_settled or _was_ready(obj):
-        return _condition(READY, "True", "Published", shortened(notes[:_NOTES_MAX]))
-    return _condition(READY, "False", "Publishing", "not all nodes have been looked at yet")
+        return _condition(Condition.READY, "True", "Published", shortened(notes[:_NOTES_MAX]))
+    return _condition(
+        Condition.READY, "False", "Publishing", "not all nodes have been looked at yet"
+    )
 
 
 def _was_ready(obj: Raw) -> bool:
     """Nodes come and go all the time; that makes no version less published than it was."""
-    known = condition_of(obj, READY) or {}
+    known = condition_of(obj, Condition.READY) or {}
     generation = obj["metadata"].get("generation", 0)
     return known.get("status") == "True" and known.get("observedGeneration") == generation
 
