@@ -106,6 +106,15 @@ def test_the_catalogue_is_for_nodes_that_nobody_speaks_of() -> None:
     assert names_on(EVERYTHING, {}) == []
 
 
+def test_an_entry_of_the_catalogue_is_for_the_type_of_its_name() -> None:
+    """Unless its terms say more."""
+    entry = assignment("", batch("x-0"), terms=(), kind=SourceKind.CATALOGUE, name="x")
+    inventory = Inventory(instance_types={"x": entry})
+
+    assert names_on(inventory, {INSTANCE_TYPE: "x"}) == ["x-0"]
+    assert names_on(inventory, {INSTANCE_TYPE: "y"}) == []
+
+
 def test_between_overlays_of_one_weight_the_later_name_wins() -> None:
     """As Karpenter orders them, whatever order they come in."""
     some = (overlay("b", 3), overlay("c", 3), overlay("a", 3))

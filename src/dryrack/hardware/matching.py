@@ -11,11 +11,11 @@ out, and a note tells the owner.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.inventory import Pool, SourceKind, ThisNode
-from dryrack.hardware.node_terms import INSTANCE_TYPE, compile_terms
+from dryrack.hardware.node_terms import INSTANCE_TYPE, compile_terms, of_labels
 from dryrack.hardware.pooling import Mould, Note, moulds
 from dryrack.hardware.promises import broken_promises
 
@@ -57,13 +57,13 @@ class Matcher:
 
     def __init__(self, inventory: Inventory) -> None:
         overlays = sorted(inventory.overlays, key=_precedence, reverse=True)
-        catalogue = inventory.instance_types or {}
+        catalogue = [_by_type(*each) for each in (inventory.instance_types or {}).items()]
         self._known: list[Assignment] = [each.assignment for each in overlays]
         self._overlays = _Index(0, self._known)
         self._assignments = _Index(len(self._known), inventory.assignments)
         self._known += inventory.assignments
-        self._catalogue = _Index(len(self._known), tuple(catalogue.values()))
-        self._known += catalogue.values()
+        self._catalogue = _Index(len(self._known), catalogue)
+        self._known += catalogue
         self._complaints = {
             position: tuple(
                 Note(overlay.assignment.origin, each.message) for each in broken_promises(overlay)
@@ -137,6 +137,15 @@ class _Index:
         named = self._by_type.get(node.metadata.labels.get(INSTANCE_TYPE, ""), ())
         likely = sorted((*named, *self._others)) if named else self._others
         return tuple(position for position in likely if self._terms[position].match(node))
+
+
+def _by_type(name: str, assignment: Assignment) -> Assignment:
+    """An entry of the catalogue; one that does not say so itself is for the type of its name."""
+    return (
+        assignment
+        if assignment.terms
+        else replace(assignment, terms=of_labels({INSTANCE_TYPE: name}))
+    )
 
 
 def _precedence(overlay: Overlay) -> tuple[int, str]:

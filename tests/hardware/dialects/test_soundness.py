@@ -203,3 +203,14 @@ def test_junk_is_answered(junk: Any) -> None:
     check(read_overlay(document))
     if isinstance(junk, dict):
         check(read_config(json.dumps(junk), file="config.yaml"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet=st.characters(exclude_categories=()), max_size=40))
+def test_any_text_is_answered(text: str) -> None:
+    """A text of any characters, half ones too, is answered, wherever it stands."""
+    check(read_config(text, file="config.yaml"))
+    check(read_config(f"driver: {text}\nmappings:\n- name: {text}\n", file="config.yaml"))
+    device = {"name": text, "attributes": {text: text}, "taints": [{"key": text}]}
+    pool = {"name": text, "nodeSelectorTerms": [], "resourceSlices": [{"devices": [device]}]}
+    check(read_dra_config({"spec": {"driver": text, "pools": [pool]}}))

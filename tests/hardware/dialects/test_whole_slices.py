@@ -55,6 +55,19 @@ EACH_ELSEWHERE = f"""\
 - {{name: gpu-2, nodeSelector: {BY_NAME}}}
 """
 
+GATED = """\
+- name: cpu-0
+  capacity: {cpu: {value: 8}}
+  nodeAllocatableResourceMappings: {cpu: {capacityKey: cpu}}
+"""
+TWO_TERMS = """\
+- name: gpu-0
+  nodeSelector:
+    nodeSelectorTerms:
+    - matchExpressions: [{key: a, operator: Exists}]
+    - matchExpressions: [{key: b, operator: Exists}]
+"""
+
 
 def test_nothing_of_a_whole_slice_is_lost() -> None:
     """Taints, counters, shared capacity and binding conditions arrive as they are written."""
@@ -102,6 +115,27 @@ def test_every_way_to_reach_devices(fields: str, devices: str, reach: type) -> N
 
     assert not reading.problems
     assert isinstance(reading.assignments[0].batches[0].reach, reach)
+
+
+@pytest.mark.parametrize(
+    ("fields", "device", "line", "fix"),
+    [
+        ("", GATED, 11, "leave it out, or switch the gate on"),
+        ("perDeviceNodeSelection: true\n", TWO_TERMS, 12, "keep one term"),
+        ("pool: {name: a, generation: 7}\n", "- name: gpu-0\n", 8, "leave it out"),
+        ("nodeName: n1\n", "- name: gpu-0\n", 8, "leave it out"),
+    ],
+    ids=["gate", "terms", "generation", "node"],
+)
+def test_what_the_api_takes_and_nobody_can_use_is_told(
+    fields: str, device: str, line: int, fix: str
+) -> None:
+    """Fields behind gates, selectors that no scheduler reads, what the publisher decides."""
+    text = config(device, slice_fields=fields)
+    reading = read_config(text, file="config.yaml")
+
+    assert not reading.problems
+    assert (line, fix) in [(each.line, each.fix) for each in reading.warnings]
 
 
 @pytest.mark.parametrize(

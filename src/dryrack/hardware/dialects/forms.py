@@ -42,6 +42,7 @@ def _fields_of(model: type[Model]) -> Mapping[str, shape.Shape]:
 
 _DEVICE = _fields_of(Device)
 _TYPES = tuple(_fields_of(DeviceAttribute))
+_LISTS = ("bools", "ints", "strings", "versions")
 # In Go the fields are called `StringValue` and so on, and some documents have those names.
 _MEANT = {name: name for name in _TYPES} | {f"{name}value": name for name in _TYPES}
 _CAPACITY = shape.of(DeviceCapacity)
@@ -187,6 +188,11 @@ def _spelt(given: Given, report: Report) -> dict[str, Any] | None:
             report.refuse((*given.path, key), f"{what} {key!r}", _ONE_OF)
             return None
         form[kind] = value
+    lists = [kind for kind in form if kind in _LISTS]
+    if lists:
+        what = f"{lists[0]!r} is behind the feature gate DRAListTypeAttributes, which is off"
+        report.refuse(given.path, f"{what} in Kubernetes 1.36", _ONE_OF)
+        return None
     if not form:
         report.refuse(given.path, "exactly one value must be specified", _ONE_OF)
     return form or None
