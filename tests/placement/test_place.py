@@ -156,31 +156,6 @@ def test_a_pod_follows_the_claim_that_it_has() -> None:
     assert gone == Unplaced(message)
 
 
-STEPS = st.tuples(st.sampled_from("abcd"), st.sampled_from(["put", "drop", "take", "back"]))
-
-
-@given(st.lists(STEPS))
-def test_the_order_of_a_fleet_is_that_of_sorting(steps: list[tuple[str, str]]) -> None:
-    """However nodes and pods come and go, those that are there come by pods, then by name."""
-    made, there, pods = Fleet(), set[str](), dict.fromkeys("abcd", 0)
-    for name, step in steps:
-        if step == "put":
-            made.put(room(name).node)
-            there.add(name)
-        elif step == "drop":
-            made.drop(name)
-            there.discard(name)
-        elif step == "take":
-            made.take(name, {"pods": ONE})
-            pods[name] += 1
-        elif pods[name]:
-            made.give_back(name, {"pods": ONE})
-            pods[name] -= 1
-        wanted = sorted((pods[name], name) for name in there)
-        assert [(each.pods // ONE, each.name) for each in made] == wanted
-        assert len(made) == len(there)
-
-
 @given(st.lists(st.integers(0, 5), max_size=12))
 def test_a_node_is_never_overfilled(cores: list[int]) -> None:
     """However pods come, what stands in a room's books fits its node."""

@@ -3,7 +3,8 @@ An allocator for a cluster that changes while it is asked.
 
 Slices, classes, taint rules and allocations come and go one at a time, and a change costs what it
 changes. An answer is that of an `Allocator` which was built for the cluster as it is now; asking
-changes nothing. Reasons for a refusal are to be read before the next change.
+changes nothing. Reasons for a refusal are to be read before the next change. Every change answers
+with the nodes that it may help: on all others, what did not fit before does not fit now either.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from dryrack.allocation.allocator import attempt
 from dryrack.allocation.candidates import CelCompiler, SelectorTable
 from dryrack.allocation.features import Features, Release
+from dryrack.allocation.identity import PoolId
 from dryrack.allocation.pools import Inventory
 from dryrack.allocation.problem import Surroundings
 from dryrack.allocation.state import Books
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
         ResourceClaim,
         ResourceSlice,
     )
+
+
+# Nodes by name; None is all of them.
+Helped = tuple[str, ...] | None
+NOBODY: Helped = ()
+ANYBODY: Helped = None
 
 
 class LiveAllocator:
@@ -66,48 +74,64 @@ class LiveAllocator:
         pools = self._inventory.pools(node)
         return attempt(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
 
-    def put_slice(self, each: ResourceSlice) -> None:
+    def put_slice(self, each: ResourceSlice) -> Helped:
         """The slice is there, and is so from now on, whatever it was before."""
-        self.drop_slice(each.metadata.name)
+        before = self.drop_slice(each.metadata.name)
         entry = self._inventory.add(self._tainted(each), rank=each.metadata.name)
         self._slices[each.metadata.name] = (entry, each)
+        return _both(before, self._seeing(each))
 
-    def drop_slice(self, name: str) -> None:
+    def drop_slice(self, name: str) -> Helped:
         known = self._slices.pop(name, None)
-        if known is not None:
-            self._inventory.remove(known[0])
+        if known is None:
+            return NOBODY
+        # The rest of its pool may make sense without it.
+        helped = self._seeing(known[1])
+        self._inventory.remove(known[0])
+        return helped
 
-    def put_rule(self, rule: DeviceTaintRule) -> None:
+    def _seeing(self, each: ResourceSlice) -> Helped:
+        pool = PoolId(each.spec.driver, each.spec.pool.name)
+        return self._inventory.nodes_of((pool,))
+
+    def put_rule(self, rule: DeviceTaintRule) -> Helped:
         """The rule taints what it selects from now on."""
         self._rules[rule.metadata.name] = rule
         self._taint_again()
+        return ANYBODY
 
-    def drop_rule(self, name: str) -> None:
+    def drop_rule(self, name: str) -> Helped:
         if self._rules.pop(name, None) is not None:
             self._taint_again()
+        return ANYBODY
 
-    def put_class(self, each: DeviceClass) -> None:
+    def put_class(self, each: DeviceClass) -> Helped:
         self._classes[each.metadata.name] = each
+        return ANYBODY
 
-    def drop_class(self, name: str) -> None:
+    def drop_class(self, name: str) -> Helped:
         self._classes.pop(name, None)
+        return ANYBODY
 
     def forget_node(self, name: str) -> None:
         """Nobody will ask about the node again."""
         self._inventory.forget(name)
 
-    def hold(self, claim: str, allocation: AllocationResult | None) -> bool:
-        """What a claim has from now on; whether it has something no longer that it had."""
-        before = self._held.get(claim)
-        if _results(before) == _results(allocation):
-            return False
+    def hold(self, claim: str, allocation: AllocationResult | None) -> Helped:
+        """What a claim has from now on."""
+        before, after = self._held.get(claim), allocation
+        if _results(before) == _results(after):
+            return NOBODY
         if before is not None:
             del self._held[claim]
             self._books.release(before)
-        if allocation is not None:
-            self._held[claim] = allocation
-            self._books.allocate(allocation, claim)
-        return before is not None
+        if after is not None:
+            self._held[claim] = after
+            self._books.allocate(after, claim)
+        # A first share pays for the counters that a device draws; those after it need not.
+        shared = [each for each in _results(after) if each.share_id is not None]
+        pools = {PoolId(each.driver, each.pool): None for each in (*_results(before), *shared)}
+        return self._inventory.nodes_of(pools)
 
     def _tainted(self, each: ResourceSlice) -> ResourceSlice:
         if not self._rules:
@@ -121,8 +145,10 @@ class LiveAllocator:
             self.put_slice(each)
 
 
-def _results(
-    allocation: AllocationResult | None,
-) -> tuple[DeviceRequestAllocationResult, ...] | None:
+def _results(allocation: AllocationResult | None) -> Sequence[DeviceRequestAllocationResult]:
     """All of an allocation that says which devices are in use."""
-    return allocation.devices.results if allocation is not None else None
+    return allocation.devices.results if allocation is not None else ()
+
+
+def _both(one: Helped, other: Helped) -> Helped:
+    return None if one is None or other is None else (*one, *other)

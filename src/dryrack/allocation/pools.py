@@ -163,12 +163,23 @@ class Inventory:
         self._seen.pop(pool, None)
         if not self._views:
             return
-        for _, number in self._of_pool[pool]:
-            spec = self._slices[number].spec
-            if not spec.node_name or self._is_everywhere(spec):
-                self._views.clear()
-                return
-            self._views.pop(spec.node_name, None)
+        nodes = self.nodes_of((pool,))
+        if nodes is None:
+            self._views.clear()
+            return
+        for node in nodes:
+            self._views.pop(node, None)
+
+    def nodes_of(self, pools: Iterable[PoolId]) -> tuple[str, ...] | None:
+        """The nodes that can see something of these pools; None: it could be any."""
+        names: dict[str, None] = {}
+        for pool in pools:
+            for _, number in self._of_pool.get(pool, ()):
+                spec = self._slices[number].spec
+                if not spec.node_name or self._is_everywhere(spec):
+                    return None
+                names[spec.node_name] = None
+        return tuple(names)
 
     def forget(self, node: str) -> None:
         """Nobody will ask about the node again."""

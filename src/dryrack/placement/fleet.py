@@ -1,91 +1,95 @@
 """
-All nodes of a cluster, in the order in which they are tried.
+All nodes of a cluster, with what is left on each.
 
-Nodes with the fewest pods come first, and the name decides a tie. The order is kept, not made for
-every pod: a pod that comes or goes moves one node. Demands of pods on a node that nobody knows
-(any longer) are remembered, because the two are told by different watches.
+Demands of pods on a node that nobody knows (any longer) are remembered, because the two are told
+by different watches. For every kind of pod that was placed lately the fleet remembers where such
+pods may still find room (see `prospects`), and is told what happened that could help.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import Node
+from dryrack.placement.prospects import Prospects
 from dryrack.placement.room import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterable
 
     from dryrack.placement.demand import Amounts
 
+# Pods come from few templates at a time. A kind that is met again costs one look at every node.
+KINDS_MAX = 64
+_NOWHERE = Node()
+
 
 class Fleet:
-    """
-    Rooms by the name of their node.
-
-    Invariant: the order has one entry, of its present number of pods, for each node that is there.
-    """
+    """Rooms by the name of their node."""
 
     def __init__(self) -> None:
         self._rooms: dict[str, Room] = {}
-        self._there: set[str] = set()
-        self._order: list[tuple[int, str]] = []
+        # What pods on nodes demand that are not there.
+        self._elsewhere: dict[str, Amounts] = {}
+        self._prospects: dict[Hashable, Prospects] = {}
 
     def __len__(self) -> int:
-        return len(self._order)
-
-    def __iter__(self) -> Iterator[Room]:
-        return (self._rooms[name] for _, name in self._order)
+        return len(self._rooms)
 
     def get(self, name: str) -> Room | None:
         """The room of a node that is there."""
-        return self._rooms[name] if name in self._there else None
+        return self._rooms.get(name)
 
     def put(self, node: Node) -> None:
         """The node is there, as it is now."""
         name = node.metadata.name
-        room = self._room(name)
-        room.node = node
-        if name not in self._there:
-            self._there.add(name)
-            insort(self._order, (room.pods, name))
+        room = self._rooms.get(name)
+        if room is None:
+            self._rooms[name] = Room(node, self._elsewhere.pop(name, {}))
+        else:
+            room.node = node
+        self.reopen((name,))
 
     def drop(self, name: str) -> None:
-        """The node is gone; pods that stand in its books stay there."""
-        if name in self._there:
-            room = self._rooms[name]
-            self._remove(room.pods, name)
-            self._there.discard(name)
-            room.node = Node()
-            self._forget(name)
+        """The node is gone; what pods on it demand is remembered."""
+        room = self._rooms.pop(name, None)
+        if room is not None and room.used:
+            self._elsewhere[name] = room.used
+        # So that nobody counts it among those that refuse.
+        self.reopen((name,))
 
     def take(self, name: str, amounts: Amounts) -> None:
         """A pod with these demands is on the node from now on."""
-        room = self._room(name)
-        before = room.pods
-        room.take(amounts)
-        self._move(room, before, name)
+        self._books(name).take(amounts)
 
     def give_back(self, name: str, amounts: Amounts) -> None:
         """It is no longer."""
-        room = self._room(name)
-        before = room.pods
-        room.give_back(amounts)
-        self._move(room, before, name)
-        self._forget(name)
+        books = self._books(name)
+        books.give_back(amounts)
+        if name in self._elsewhere and not books.used:
+            del self._elsewhere[name]
+        self.reopen((name,))
 
-    def _room(self, name: str) -> Room:
-        return self._rooms.setdefault(name, Room(Node()))
+    def _books(self, name: str) -> Room:
+        room = self._rooms.get(name)
+        return room if room is not None else Room(_NOWHERE, self._elsewhere.setdefault(name, {}))
 
-    def _forget(self, name: str) -> None:
-        if name not in self._there and not self._rooms[name].used:
-            del self._rooms[name]
+    def prospects(self, kind: Hashable) -> Prospects:
+        """Where pods of a kind may find room; of the kinds that were asked about last."""
+        found = self._prospects.pop(kind, None)
+        if found is None:
+            found = Prospects(self._rooms)
+        self._prospects[kind] = found
+        if len(self._prospects) > KINDS_MAX:
+            del self._prospects[next(iter(self._prospects))]
+        return found
 
-    def _move(self, room: Room, before: int, name: str) -> None:
-        if name in self._there and room.pods != before:
-            self._remove(before, name)
-            insort(self._order, (room.pods, name))
+    def reopen(self, names: Iterable[str]) -> None:
+        """Something happened on these nodes that could help those whom they refused."""
+        there = tuple(names)
+        for each in self._prospects.values():
+            each.reopen(there)
 
-    def _remove(self, pods: int, name: str) -> None:
-        del self._order[bisect_left(self._order, (pods, name))]
+    def reopen_all(self) -> None:
+        """Something happened that could help anybody anywhere."""
+        self._prospects.clear()

@@ -21,7 +21,7 @@ from dryrack.kinds.selectors import (
 from dryrack.placement.demand import PODS, Amounts, demand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from dryrack.kinds.core import Node, Pod, Toleration
     from dryrack.kinds.selectors import NodeMatcher
@@ -68,6 +68,8 @@ class Wishes:
     affinity: NodeMatcher | None
     tolerations: Sequence[Toleration]
     bears_cordons: bool
+    kind: Hashable
+    """The same for all pods that want the same."""
 
     @staticmethod
     def of(pod: Pod) -> Wishes:
@@ -75,14 +77,20 @@ class Wishes:
         required = (
             affinity.required_during_scheduling_ignored_during_execution if affinity else None
         )
-        tolerations = pod.spec.tolerations
+        amounts, tolerations, labels = demand(pod), pod.spec.tolerations, pod.spec.node_selector
+        kind = (
+            tuple(sorted(amounts.items())),
+            tuple(sorted(labels.items())),
+            (pod.spec.node_name, required, tolerations),
+        )
         return Wishes(
-            demand(pod),
+            amounts,
             pod.spec.node_name,
-            pod.spec.node_selector,
+            labels,
             None if required is None else parse_node_selector(required),
             tolerations,
             any(tolerates_taint(each, _CORDONED) for each in tolerations),
+            kind,
         )
 
 

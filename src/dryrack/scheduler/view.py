@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dryrack.allocation import Features, LiveAllocator
+from dryrack.allocation.live import NOBODY
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES
 from dryrack.client.informer import Name, name_of
 from dryrack.kinds.core import Node, Pod
@@ -33,6 +34,7 @@ from dryrack.placement.demand import Amounts, demand
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dryrack.allocation.live import Helped
     from dryrack.base.ports import Chance
     from dryrack.client.informer import Informer, Informers
 
@@ -105,7 +107,7 @@ class View:
         self._stand(pod, node, amounts)
         for claim, allocation in given.items():
             self._promised[claim] = allocation
-            self._allocator.hold(claim, allocation)
+            self._reopen(self._allocator.hold(claim, allocation))
 
     def take_back(self, pod: Name) -> None:
         """The pod did not get there: the books show again what the caches say."""
@@ -159,8 +161,19 @@ class View:
         self._hold(name, _allocation(new) if new else None)
 
     def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
-        if self._allocator.hold(claim, allocation):
+        self._help(self._allocator.hold(claim, allocation))
+
+    def _help(self, nodes: Helped) -> None:
+        """Something happened on these nodes that may help those who wait."""
+        if nodes != NOBODY:
+            self._reopen(nodes)
             self._sleepers.wake()
+
+    def _reopen(self, nodes: Helped) -> None:
+        if nodes is None:
+            self._fleet.reopen_all()
+        else:
+            self._fleet.reopen(nodes)
 
     def _node(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
@@ -171,31 +184,28 @@ class View:
             self._allocator.forget_node(name)
         else:
             node = decode(new, Node)
-            self._fleet.put(node)
             # A heartbeat changes nothing for anybody who waits.
             if before != _offer(node):
+                self._fleet.put(node)
                 self._sleepers.wake()
 
     def _slice(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
-            self._allocator.drop_slice(name_of(old or {}).name)
+            self._help(self._allocator.drop_slice(name_of(old or {}).name))
         else:
-            self._allocator.put_slice(decode(new, ResourceSlice))
-        self._sleepers.wake()
+            self._help(self._allocator.put_slice(decode(new, ResourceSlice)))
 
     def _class(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
-            self._allocator.drop_class(name_of(old or {}).name)
+            self._help(self._allocator.drop_class(name_of(old or {}).name))
         else:
-            self._allocator.put_class(decode(new, DeviceClass))
-        self._sleepers.wake()
+            self._help(self._allocator.put_class(decode(new, DeviceClass)))
 
     def _rule(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
-            self._allocator.drop_rule(name_of(old or {}).name)
+            self._help(self._allocator.drop_rule(name_of(old or {}).name))
         else:
-            self._allocator.put_rule(decode(new, DeviceTaintRule))
-        self._sleepers.wake()
+            self._help(self._allocator.put_rule(decode(new, DeviceTaintRule)))
 
 
 def _offer(node: Node) -> tuple[object, ...]:
