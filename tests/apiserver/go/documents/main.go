@@ -65,6 +65,10 @@ func difference(path string, expected, got protoreflect.Message) string {
 		if expected.Has(field) != got.Has(field) {
 			return fmt.Sprintf("%s: there %v, here %v", below, expected.Has(field), got.Has(field))
 		}
+		// Messages hold themselves: what is not there must not be looked into.
+		if !expected.Has(field) {
+			continue
+		}
 		if found := differenceOfValues(below, field, expected.Get(field), got.Get(field)); found != "" {
 			return found
 		}
