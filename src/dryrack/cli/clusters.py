@@ -95,6 +95,10 @@ def _print(rows: list[Row]) -> None:
         return
     columns = ("NAME", "STATE", "SERVER", "PROCESS", "DATA")
     print_table(columns, [row.cells() for row in rows])
+    for row in rows:
+        log = state_of(row.name).log
+        if row.state == "down" and log.exists():
+            say(f"cluster {row.name} ended by itself; see {log}")
 
 
 def _row(state: ClusterState) -> Row:
@@ -108,7 +112,8 @@ def kubeconfig(name: str) -> None:
     """Prints what `up` wrote."""
     state = _state(name)
     if state.running() is None:
-        raise NotUpError(f"cluster {name}: not up; start it with: dryrack up --name {name}")
+        why = f"why it ended is in {state.log}; " if state.log.exists() else ""
+        raise NotUpError(f"cluster {name}: not up; {why}start it with: dryrack up --name {name}")
     sys.stdout.write(state.kubeconfig.read_text())
 
 

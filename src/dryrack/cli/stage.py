@@ -13,6 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from dryrack.base.errors import DryrackError
 from dryrack.cli.board import COLUMNS, SLICE_COLUMNS, Sight, events_of, rows, slice_rows
 from dryrack.cli.files import ContentError
 from dryrack.cli.output import paint, print_table, say, stdout_console, table_of
@@ -39,6 +40,8 @@ SECONDS_MAX = 60.0
 _LOOK_SECONDS = 0.1
 # Longer files are cut: they repeat themselves.
 _LINES_SHOWN = 45
+# The end of a log, where the reason is.
+_WORDS_MAX = 2000
 
 
 def play(scene: Scene, *, keep: bool) -> list[str]:
@@ -46,9 +49,19 @@ def play(scene: Scene, *, keep: bool) -> list[str]:
     _dryrack("up", "--detach", *scene.up)
     try:
         return asyncio.run(_played(scene))
+    except DryrackError as error:
+        return [str(error), *_last_words()]
     finally:
         if not keep:
             _dryrack("down")
+
+
+def _last_words() -> list[str]:
+    """What a control plane that ended by itself had to say."""
+    state = state_of(CLUSTER)
+    if state.running() is not None or not state.log.exists():
+        return []
+    return ["the control plane has ended: " + state.log.read_text().strip()[-_WORDS_MAX:]]
 
 
 def _dryrack(verb: str, *options: str) -> None:

@@ -81,13 +81,26 @@ def run(launch: Launch, tell: Callable[[str], None]) -> None:
     _raise_file_limit()
     launch.state.make()
     held = hold(launch.state.directory / "lock")
+    has_served = is_over = False
+
+    def told(stage: str) -> None:
+        nonlocal has_served
+        has_served = not stage
+        tell(stage)
+
     try:
         addresses = sorted({LOOPBACK, "::1", launch.address.host})
         made = Meanwhile(launch.keys_directory, addresses, SystemClock().now())
         with contextlib.closing(made):
-            _serve(launch, made, tell)
+            _serve(launch, made, told)
+        is_over = True
     finally:
         _take_back(launch)
+        # Who started it hears what goes wrong until it serves; from then on the log does.
+        if has_served and not is_over:
+            launch.state.forget_all_but_log()
+        else:
+            launch.state.forget()
         os.close(held)
 
 
@@ -110,14 +123,13 @@ def _raise_file_limit() -> None:
 
 
 def _take_back(launch: Launch) -> None:
-    """A cluster that has ended leaves nothing behind but its data."""
+    """A cluster that has ended is no longer in anybody's kubeconfig."""
     if launch.kubeconfig is not None and launch.kubeconfig.exists():
         if launch.merges:
             rest = kubeconfig.without(kubeconfig.read(launch.kubeconfig), launch.state.name)
             write_private(launch.kubeconfig, kubeconfig.text(rest).encode())
         else:
             launch.kubeconfig.unlink()
-    launch.state.forget()
 
 
 def detach(launch: Launch, tell: Callable[[str], None]) -> None:

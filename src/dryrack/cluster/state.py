@@ -120,6 +120,14 @@ class ClusterState:
         if self.directory.exists():
             shutil.rmtree(self.directory)
 
+    def forget_all_but_log(self) -> None:
+        """The same, for one that ended by itself: the log goes on, and says why."""
+        for path in self.directory.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path != self.log:
+                path.unlink()
+
 
 def home(environment: Mapping[str, str] = os.environ) -> Path:
     """Where all clusters of a person are."""
