@@ -538,3 +538,34 @@ def test_longest_names_are_published_too() -> None:
         assert [len(await at.devices(name)) for name in names] == [2, 2]
 
     play(scene)
+
+
+def test_two_who_want_different_things_do_not_drive_each_other() -> None:
+    """After a short burst each node is written once a second by each, until one gives in."""
+
+    async def scene() -> None:
+        where = site()
+        other = mapping("gpu", "gpu", devices("l4", 1))
+        async with stage(GPUS, where=where) as at, stage(other, where=where):
+            await at.node("node-a", gpu="yes")
+            await where.clock.advance(100)
+
+            assert 100 < len(at.writes()) < 250
+
+    asyncio.run(scene())
+
+
+def test_a_fleet_is_published_before_anybody_is_told() -> None:
+    """Events wait while nodes do; of very many the oldest are not told at all."""
+
+    async def scene(at: Stage) -> None:
+        for number in range(40):
+            await at.node(f"node-{number:02}", gpu="yes")
+        await at.site.clock.advance(10)
+
+        asked = [each.path for each in at.site.road.asked if each.method == "POST"]
+        first_event = next(n for n, path in enumerate(asked) if "/events" in path)
+        assert len([path for path in asked if "/events" in path]) == 40
+        assert first_event >= 16
+
+    play(scene)

@@ -27,12 +27,15 @@ from dryrack.controllers.slices import reporting
 from dryrack.controllers.slices.audience import Audience, telling
 from dryrack.controllers.slices.callers import Callers
 from dryrack.controllers.slices.dropped import Dropped
+from dryrack.controllers.slices.notices import Notices
+from dryrack.controllers.slices.pace import Pace
 from dryrack.controllers.slices.pools import is_ours
+from dryrack.controllers.slices.progress import Progress
 from dryrack.controllers.slices.turns import Turns
 from dryrack.controllers.slices.verification import keep_verified
 from dryrack.controllers.slices.wanting import NOTHING as NOTHING_WANTED
 from dryrack.controllers.slices.wanting import Wanting
-from dryrack.controllers.writes import NOTHING, Create, Plan, Update, Write
+from dryrack.controllers.writes import NOTHING, Create, Plan, Update
 from dryrack.hardware.inventory import SourceKind
 
 if TYPE_CHECKING:
@@ -41,12 +44,12 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.ledger import Ledger
     from dryrack.controllers.slices.options import PublishOptions
     from dryrack.controllers.slices.pools import PoolId
+    from dryrack.controllers.slices.progress import Seen
     from dryrack.controllers.slices.shelf import Shelf
     from dryrack.controllers.slices.wanting import Wanted
     from dryrack.controllers.writes import Report, Surroundings
 
 Raw = dict[str, Any]
-Seen = tuple[object, ...]
 
 NAME = "resourceslice"
 # The key of the pools of the whole cluster; no node is called so.
@@ -83,10 +86,10 @@ class Publishing:
         self._callers = Callers()
         self._dropped = Dropped()
         self._turns = Turns()
-        self._settled: dict[str, Seen] = {}
-        self._open: set[str] = set()
-        self._failing: dict[str, str] = {}
-        self._reports: dict[str, Report] = {}
+        self._pace = Pace(around.clock)
+        self._progress = Progress()
+        self._notices = Notices(around, NAME, lambda: not len(self._loop.queue))
+        self._texts: dict[str, str] = {}
         self._tally: Counter[str] = Counter()
         self._nodes = around.informers.of(NODES)
         self._slices = around.informers.of(SLICES)
@@ -103,16 +106,18 @@ class Publishing:
     @property
     def is_idle(self) -> bool:
         """Whether all that was heard of has been seen to, and with success."""
-        return self._wanting is not None and not self._open and not len(self._loop.queue)
+        is_known = self._wanting is not None
+        return is_known and self._progress.is_idle and not len(self._loop.queue)
 
     @property
     def failing(self) -> Mapping[str, str]:
         """The nodes that could not be brought to what is wanted, and why; "" for shared pools."""
-        return self._failing
+        return self._progress.failing
 
     def unsettled(self) -> tuple[str, ...]:
         """The nodes of which it is not certain that all is as wanted; "" for shared pools."""
-        return tuple(key for key in self._all_keys() if self._settled.get(key) != self._seen(key))
+        keys = self._all_keys()
+        return tuple(key for key in keys if not self._progress.is_settled(key, self._seen(key)))
 
     async def run(self) -> None:
         await self._shelf.filled.wait()
@@ -121,6 +126,7 @@ class Publishing:
             group.create_task(self._resync(), name="slices resync")
             verifying = keep_verified(self._around, self._resync_seconds)
             group.create_task(verifying, name="slices verification")
+            group.create_task(self._notices.run(), name="slices notices")
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if telling(old) == telling(new):
@@ -163,15 +169,15 @@ class Publishing:
         return sorted({SHARED} | nodes | owners)
 
     def _seen(self, key: str) -> Seen:
-        """All that a decision is made from: the same things, the same decision."""
         node = self._nodes.get("", key)
         called = self._callers.called if key == SHARED else ()
         return self._wanting, called, telling(node), *self._by_key.get(key)
 
     async def _decide(self, key: str) -> Plan:
+        self._progress.begin(key)
         seen = self._seen(key)
-        if self._settled.get(key) == seen:
-            return self._with_report(key, ())
+        if self._progress.is_settled(key, seen):
+            return NOTHING
         observed = self._by_key.get(key)
         found = self._shared(observed) if key == SHARED else await self._on(key, observed)
         if found is None:
@@ -179,12 +185,14 @@ class Publishing:
         wanted, plans = found
         if not plans:
             self._settle(key, seen, wanted)
-            return self._with_report(key, ())
-        self._settled.pop(key, None)
-        self._open.add(key)
-        plans = self._turns.ordered(key, plans)
-        writes = [write for plan in plans.values() for write in plan.writes]
-        return self._with_report(key, [*writes, *self._told(key, plans, wanted)])
+            return NOTHING
+        self._progress.leave_open(key)
+        wait = self._pace.wait_seconds(key)
+        if wait:
+            return Plan(again_seconds=wait)
+        self._texts[key] = reporting.change_text(plans, wanted.pools)
+        ordered = self._turns.ordered(key, plans)
+        return Plan(tuple(write for plan in ordered.values() for write in plan.writes))
 
     def _shared(self, observed: Sequence[Raw]) -> tuple[Wanted, Mapping[PoolId, Plan]]:
         assert self._wanting is not None, "keys are decided when the shelf is filled"
@@ -216,61 +224,47 @@ class Publishing:
 
     def _settle(self, key: str, seen: Seen, wanted: Wanted) -> None:
         self._turns.forget(key)
-        self._open.discard(key)
-        self._failing.pop(key, None)
         self._ledger.enter(key, wanted.row)
         if key != SHARED and self._nodes.get("", key) is None:
-            self._settled.pop(key, None)
+            self._progress.forget(key)
         else:
-            self._settled[key] = seen
-
-    def _with_report(self, key: str, writes: Sequence[Write]) -> Plan:
-        """What is to be told comes first: the writes may fail again."""
-        report = self._reports.pop(key, None)
-        return Plan((report, *writes)) if report is not None else Plan(tuple(writes))
-
-    def _told(self, key: str, plans: Mapping[PoolId, Plan], wanted: Wanted) -> Iterable[Report]:
-        node = self._nodes.get("", key)
-        text = reporting.change_text(plans, wanted.pools)
-        return () if node is None else (reporting.change_report(node, text),)
+            self._progress.settle(key, seen)
 
     def done(self, key: str, plan: Plan, stored: Sequence[Raw | None]) -> None:
         """Looks at what the server has made of what was sent."""
-        self._failing.pop(key, None)
+        self._progress.end(key)
         if not plan.writes:
             return
         counts = Counter(type(write).__name__.lower() for write in plan.writes)
         self._tally.update(counts)
         _logger.info("slices written", extra={"node": key, **counts})
-        sent = zip(plan.writes, stored, strict=True)
+        self._tell(key, reporting.change_report, self._texts.pop(key, ""))
         dropped = [
             obj["metadata"]["name"]
-            for write, obj in sent
+            for write, obj in zip(plan.writes, stored, strict=True)
             if isinstance(write, Create | Update)
             and obj is not None
             and self._dropped.learn(write.object, obj)
         ]
         if dropped:
             _logger.warning("fields dropped by the server", extra={"slices": dropped})
-            self._tell(key, lambda node: reporting.drop_report(node, dropped))
+            self._tell(key, reporting.drop_report, ", ".join(dropped))
             self._loop.queue.add(key)
 
     def failed(self, key: str, error: Exception) -> None:
         """Remembers it, and tells people of what does not get better by itself."""
-        text = str(error)
-        is_new = self._failing.get(key) != text
-        self._failing[key] = text
         self._turns.failed(key)
+        self._texts.pop(key, None)
+        is_new = self._progress.fail(key, str(error))
         lasts = isinstance(error, ApiError) and 400 <= error.code < 500
         passes = isinstance(error, ConflictError | TooManyRequestsError | NotFoundError)
         if is_new and lasts and not passes:
-            self._tell(key, lambda node: reporting.refusal_report(node, text))
+            self._tell(key, reporting.refusal_report, str(error))
 
-    def _tell(self, key: str, report: Callable[[Raw], Report]) -> None:
-        """Has it told with the next plan for a node."""
+    def _tell(self, key: str, report: Callable[[Raw, str], Report], text: str) -> None:
         node = self._nodes.get("", key)
         if node is not None:
-            self._reports[key] = report(node)
+            self._notices.post(report(node, text))
 
     async def _resync(self) -> None:
         """The safety net: whatever is not known to be right is looked at."""
@@ -278,14 +272,16 @@ class Publishing:
             await sleep(self._clock, self._resync_seconds)
             for key in self.unsettled():
                 self._loop.queue.add(key)
+            self._pace.tidy()
             self._sum_up()
 
     def _sum_up(self) -> None:
         """One line about all that was done, if anything was."""
-        if not self._tally and not self._failing:
+        failing = len(self._progress.failing)
+        if not self._tally and not failing:
             return
         slices = sum(map(self._ledger.slices_of, SourceKind))
         totals = {"nodes": self._ledger.nodes, "slices": slices}
-        extra = totals | {"failing": len(self._failing), **self._tally}
+        extra = totals | {"failing": failing, **self._tally}
         _logger.info("slices kept", extra=extra)
         self._tally.clear()

@@ -47,9 +47,9 @@ def refusal_report(node: Raw, text: str) -> Report:
     return Report(_node(node), "Warning", Reason.DEVICES_REFUSED, text)
 
 
-def drop_report(node: Raw, names: Sequence[str]) -> Report:
+def drop_report(node: Raw, names: str) -> Report:
     message = (
-        f"the API server has dropped fields of {', '.join(names)}; "
+        f"the API server has dropped fields of {names}; "
         "switch on the feature gates of what the devices use"
     )
     return Report(_node(node), "Warning", Reason.DEVICES_INCOMPLETE, message)

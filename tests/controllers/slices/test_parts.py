@@ -1,0 +1,127 @@
+"""The small parts of the publisher, each by itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.client.planes import site
+
+from dryrack.client.client import Listing
+from dryrack.client.endpoints import EVENTS
+from dryrack.client.informer import Informers, Name
+from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.controllers.slices.callers import Callers
+from dryrack.controllers.slices.notices import WAITING_MAX, Notices
+from dryrack.controllers.slices.pace import BURST, Pace
+from dryrack.controllers.slices.pools import PoolId
+from dryrack.controllers.slices.shelf import Shelf
+from dryrack.controllers.slices.turns import Turns
+from dryrack.controllers.slices.verification import missed
+from dryrack.controllers.writes import Report, Surroundings
+from dryrack.hardware.inventory import Inventory, Source, SourceKind
+
+A, B, C = (PoolId("d", name) for name in "abc")
+CALLS = st.tuples(st.sampled_from("xyz"), st.frozensets(st.integers(0, 4)).map(sorted))
+
+
+@given(st.lists(CALLS))
+def test_callers_know_what_anybody_calls_for(story: list[tuple[str, list[int]]]) -> None:
+    """What is called for is what the nodes call for; a change is told if and only if it is one."""
+    callers, nodes = Callers(), dict[str, list[int]]()
+    for node, called in story:
+        before = callers.called
+        nodes[node] = called
+        is_change = callers.replace(node, tuple(called))
+
+        assert callers.called == {number for each in nodes.values() for number in each}
+        assert is_change == (callers.called != before)
+
+
+def test_who_fails_at_the_head_of_the_line_moves_to_its_end() -> None:
+    """With two that fail, the third has its turn at last; success starts the line over."""
+    turns, plans = Turns(), {A: 1, B: 2, C: 3}
+    orders = []
+    for _ in range(3):
+        orders.append(list(turns.ordered("node", plans)))
+        turns.failed("node")
+    turns.forget("node")
+
+    assert orders == [[A, B, C], [B, C, A], [C, A, B]]
+    assert list(turns.ordered("node", plans)) == [A, B, C]
+    assert list(turns.ordered("other", plans)) == [A, B, C]
+
+
+def test_a_burst_is_free_and_then_there_is_one_turn_a_second() -> None:
+    """Each key for itself; who rests has the burst again."""
+
+    async def scene() -> None:
+        clock = VirtualClock()
+        pace = Pace(clock)
+        first = [pace.wait_seconds("node") for _ in range(int(BURST) + 1)]
+        assert first == [0.0] * int(BURST) + [1.0]
+        assert pace.wait_seconds("other") == 0.0
+        await clock.advance(1)
+        assert [pace.wait_seconds("node"), pace.wait_seconds("node")] == [0.0, 1.0]
+        await clock.advance(60)
+        pace.tidy()
+        assert pace.wait_seconds("node") == 0.0
+
+    asyncio.run(scene())
+
+
+def test_notices_wait_for_calm_but_not_for_ever() -> None:
+    """Under load one a second is told; of more than can wait the newest remain."""
+
+    async def scene() -> None:
+        where, calm = site(), asyncio.Event()
+        informers = Informers(where.client, clock=where.clock, chance=where.chance)
+        around = Surroundings(where.client, informers, where.clock, where.chance)
+        notices = Notices(around, "test", calm.is_set)
+        node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
+        for number in range(WAITING_MAX + 10):
+            notices.post(Report(node, "Normal", "Test", str(number)))
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(notices.run())
+            await where.clock.advance(3.5)
+            told = {each["message"] for each in (await where.client.list(EVENTS)).items}
+            assert told == {"10", "11", "12"}
+            calm.set()
+            await where.clock.advance(0.5)
+            await settle(WAITING_MAX * 100)
+            assert len((await where.client.list(EVENTS)).items) == WAITING_MAX
+            task.cancel()
+
+    asyncio.run(scene())
+
+
+def test_a_shelf_tells_of_every_other_inventory() -> None:
+    """Late listeners hear of what is there; the same again is no news."""
+    shelf, heard = Shelf(), list[int]()
+    shelf.listen(lambda: heard.append(1))
+    empty_heard = list(heard)
+    for _ in range(2):
+        shelf.replace(Inventory())
+    shelf.listen(lambda: heard.append(2))
+    shelf.replace(Inventory(unread=(Source(SourceKind.CONFIG, "x"),)))
+
+    assert (empty_heard, heard) == ([], [1, 2, 1, 2])
+    assert shelf.filled.is_set()
+
+
+def test_what_a_cache_has_missed_is_what_a_listing_knows_better() -> None:
+    """New, changed and gone; not what the cache knows better, nor what came after the listing."""
+
+    def obj(name: str, revision: int) -> dict[str, object]:
+        return {"metadata": {"name": name, "resourceVersion": str(revision)}}
+
+    cached = {
+        Name("", name): obj(name, revision)
+        for name, revision in (("same", 1), ("old", 2), ("ahead", 9), ("gone", 3), ("newer", 11))
+    }
+    listed = (obj("same", 1), obj("old", 4), obj("ahead", 5), obj("unknown", 6))
+    found = dict(missed(cached, Listing(listed, "10")))
+
+    assert sorted(name.name for name in found) == ["gone", "old", "unknown"]
+    assert found[Name("", "unknown")] is None
