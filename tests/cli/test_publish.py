@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+import socket
+import subprocess
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +19,12 @@ from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format
 from dryrack.cli.publish import Wish, address_of, every_node, options_of, run, selected_nodes
+from dryrack.client.client import Client
+from dryrack.client.endpoints import LEASES
+from dryrack.client.https import connected
 from dryrack.client.informer import Name
+from dryrack.client.kubeconfig import load
+from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.rights import Publisher, definitions, publisher
 from dryrack.cluster.serving import Address
 from dryrack.kinds.core import Node
@@ -221,3 +231,63 @@ def test_what_the_command_cannot_do_is_one_line_and_an_exit_code(tmp_path: Path)
     senseless = dryrack("publish", "--resync", "often")
     assert senseless.returncode == 2
     assert senseless.stderr == "dryrack: --resync 'often': how long, for example 30s or 1m30s\n"
+
+
+def test_it_serves_until_it_is_told_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of JSON, slices, exit 0 on SIGTERM, and a lease that others may take at once."""
+    monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
+    assert dryrack("up", "--detach", "--without", "slices").returncode == 0
+    config = tmp_path / "default" / "kubeconfig"
+    try:
+        lines = told_by_publisher(config)
+        rest = dryrack("publish", "--kubeconfig", config, "--dry-run", "-o", "table")
+        lease = asyncio.run(lease_of(config))
+    finally:
+        dryrack("down")
+
+    assert [each["message"] for each in lines][-1] == "stopped"
+    assert {"time", "level", "logger", "message"} <= lines[0].keys()
+    assert (rest.returncode, rest.stderr) == (0, "0 slices for 0 nodes: nothing to write\n")
+    assert lease["spec"]["holderIdentity"] == ""
+
+
+def told_by_publisher(config: Path) -> list[dict[str, Any]]:
+    """What it says from its start to its end, which comes when it leads."""
+    words = ("publish", "--kubeconfig", str(config), "--log-format", "json", "-n", "default")
+    nowhere = ("--metrics-address", "0", "--health-address", "0")
+    command = [sys.executable, "-m", "dryrack", *words, *nowhere]
+    lines = []
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            lines.append(json.loads(line))
+            if "held by" in lines[-1]["message"]:
+                process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    return lines
+
+
+async def lease_of(config: Path) -> dict[str, Any]:
+    async with connected(load([config], SystemClock())) as transport:
+        return await Client(transport).get(LEASES, "dryrack-publisher", "default")
+
+
+def test_a_cluster_that_refuses_is_one_line(tmp_path: Path) -> None:
+    """Nothing listens: what was asked, what came of it, and what to look at; exit 1."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        server = f"https://127.0.0.1:{unused.getsockname()[1]}"
+        config = tmp_path / "config"
+        config.write_text(
+            f"current-context: a\ncontexts: [{{name: a, context: {{cluster: a}}}}]\n"
+            f"clusters: [{{name: a, cluster: {{server: '{server}'}}}}]\n"
+        )
+        done = dryrack("publish", "--once", "--kubeconfig", config)
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"dryrack: GET {server}/api/v1/nodes: connection refused; is the cluster up, and the "
+        "right one? see --kubeconfig and --context\n"
+    )
