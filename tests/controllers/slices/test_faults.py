@@ -43,6 +43,7 @@ class Observer:
     def __init__(self) -> None:
         self._slices: dict[str, Raw] = {}
         self.seen: dict[str, list[tuple[str, ...] | None]] = {}
+        self.story: list[tuple[str, tuple[str, ...] | None]] = []
         self.deleted: list[Raw] = []
 
     async def watch(self, client: Client) -> None:
@@ -60,7 +61,9 @@ class Observer:
         pool = slice_["spec"]["pool"]["name"]
         there = [each for each in self._slices.values() if each["spec"]["pool"]["name"] == pool]
         moved = [each | {"spec": each["spec"] | {"nodeName": "node-a"}} for each in there]
-        self.seen.setdefault(pool, []).append(seen_in_order(moved))
+        seen = seen_in_order(moved)
+        self.seen.setdefault(pool, []).append(seen)
+        self.story.append((pool, seen))
 
 
 def whole(wanted: Inventory) -> tuple[str, ...]:
@@ -89,7 +92,11 @@ async def assert_as_wanted(client: Client, nodes: list[str], wanted: Inventory) 
 
 
 async def stirred(at: Stage, seed: int) -> list[str]:
-    """Nodes come, go and come again, and the inventory changes, all while the weather is bad."""
+    """
+    All that happens while the weather is bad.
+
+    Nodes come, go and come again, somebody deletes slices, and the inventory changes.
+    """
     dice = random.Random(seed)
     nodes: list[str] = []
     for step in range(24):
@@ -102,6 +109,8 @@ async def stirred(at: Stage, seed: int) -> list[str]:
             await at.node(name, gpu="yes")
         if step % 6 == 5:
             at.shelf.replace(dice.choice(VERSIONS))
+        if step % 5 == 4 and (there := await at.slices()):
+            await at.client.delete(SLICES, dice.choice(there)["metadata"]["name"])
         await at.site.clock.advance(dice.choice((0.01, 0.1, 1, 5)))
     return nodes
 
@@ -129,6 +138,29 @@ def test_the_cluster_becomes_what_is_wanted_whatever_gets_lost(weather: Weather,
                 assert at.publishing.unsettled() == ()
             watching.cancel()
         assert_no_halves(observer, *VERSIONS)
+
+    asyncio.run(scene())
+
+
+def test_devices_are_never_offered_under_two_names() -> None:
+    """A pool that gets another name is gone under the first before it is there under the second."""
+
+    async def scene() -> None:
+        where, observer = site(), Observer()
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(observer.watch(Client(where.road.to)))
+            async with stage(mapping("gpu", "gpu", devices("t4", 1), pool="a"), where=where) as at:
+                await at.node("node-a", gpu="yes")
+                await at.rest()
+                at.shelf.replace(inventory(mapping("gpu", "gpu", devices("t4", 1), pool="b")))
+                await at.rest()
+            watching.cancel()
+        told = [repr((each.name, each.attributes)) for each in devices("t4", 1)]
+        assert observer.story == [
+            ("node-a/a", tuple(told)),
+            ("node-a/a", ()),
+            ("node-a/b", tuple(told)),
+        ]
 
     asyncio.run(scene())
 
