@@ -25,7 +25,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 setup: $(VENV)/.ready ## A local environment in .venv with all that is needed
 
 .PHONY: demo
-demo: setup ## Set up, then show what dryrack does on example files
+demo: setup ## Set up, then show what dryrack does, on files and on control planes
 	@$(BIN)/dryrack demo
 
 .PHONY: test
