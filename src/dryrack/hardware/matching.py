@@ -94,6 +94,8 @@ class Matcher:
 
     def shared_of(self, node: Node) -> tuple[int, ...]:
         """What the node calls for of the whole cluster's: numbers for `shared_pools`."""
+        if not self._shared_names:
+            return ()
         return tuple(position for position in self._chosen(node) if self._is_shared[position])
 
     def shared_pools(self, called: Iterable[int]) -> Matched:

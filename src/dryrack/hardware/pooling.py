@@ -53,6 +53,8 @@ class Mould:
     key: PoolKey
     reach: Reach
     parts: tuple[tuple[Origin, tuple[Batch, ...]], ...]
+    sections: tuple[Section, ...] | None
+    """What all nodes share; None if devices differ from node to node."""
 
     @property
     def driver(self) -> str:
@@ -64,8 +66,12 @@ class Mould:
         return bounded("/".join(part for part in parts if part))
 
     def pool_on(self, node: str) -> Pool:
-        sections = tuple(_section(origin, batches, node) for origin, batches in self.parts)
+        sections = self.sections if self.sections is not None else _sections(self.parts, node)
         return Pool(self.driver, self.name_on(node), node, self.reach, sections)
+
+
+def _sections(parts: Sequence[tuple[Origin, tuple[Batch, ...]]], node: str) -> tuple[Section, ...]:
+    return tuple(_section(origin, batches, node) for origin, batches in parts)
 
 
 def _section(origin: Origin, batches: tuple[Batch, ...], node: str) -> Section:
@@ -122,13 +128,13 @@ class _Merge:
 
     def mould(self) -> Mould:
         reach = self._entries[0][1].reach
-        parts: dict[Origin, list[Batch]] = {}
+        found: dict[Origin, list[Batch]] = {}
         for origin, batch in self._with_counters(self._distinct(self._within(reach))):
             if batch.devices or batch.shared_counters:
-                parts.setdefault(origin, []).append(batch)
-        return Mould(
-            self._key, reach, tuple((origin, tuple(given)) for origin, given in parts.items())
-        )
+                found.setdefault(origin, []).append(batch)
+        parts = tuple((origin, tuple(given)) for origin, given in found.items())
+        differ = any(batch.marks for _, given in parts for batch in given)
+        return Mould(self._key, reach, parts, None if differ else _sections(parts, ""))
 
     def _within(self, reach: Reach) -> Iterator[tuple[Origin, Batch]]:
         for origin, batch in self._entries:

@@ -38,7 +38,7 @@ def reach(given: Given, found: Mapping[str, Given], report: Report) -> Reach:
             what = (
                 "the slice is for all nodes and also for each selected node: it is published once"
             )
-            fix = "nothing, if all nodes may use the devices; otherwise remove allNodes"
+            fix = "leave it, if all nodes may use the devices; otherwise remove allNodes"
             report.remark(Topic.ALL_NODES, found[name].path, what, fix)
             return EveryNode()
         case "perDeviceNodeSelection":

@@ -95,6 +95,7 @@ def read_dra_config(source: Source, *, driver: str = "") -> Reading:
 
 
 def dra_config(source: Source, *, driver: str = "") -> Read:
+    """The same with its remarks."""
     raw, file = _opened(source)
     report = Report()
     reader = DraConfigReader(report, name=_name(raw), driver=driver)
@@ -110,6 +111,7 @@ def read_overlay(source: Source, *, driver: str = "") -> Reading:
 
 
 def overlay(source: Source, *, driver: str = "") -> Read:
+    """The same with its remarks."""
     raw, file = _opened(source)
     report = Report()
     reader = OverlayReader(report, name=_name(raw), driver=driver)

@@ -10,7 +10,6 @@ devices.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -80,7 +79,7 @@ class SliceReader:
                 Topic.PUBLISHER,
                 found["sharedCounters"].path,
                 "the API wants counters in slices of their own, and the publisher puts them there",
-                "nothing, unless others than this publisher are to read it",
+                "leave it, unless others than this publisher are to read it",
             )
         piece = Piece(batch, entries, counters)
         judge(given, piece, self._report)
@@ -114,17 +113,15 @@ class SliceReader:
 
     def _expanded(self, entries: Sequence[Entry]) -> Iterator[Device]:
         for entry in entries:
-            room = DEVICES_MAX - self._devices
             self._devices += entry.template.count or 1
             if self._devices > DEVICES_MAX:
                 what = f"the document has more than {DEVICES_MAX} devices"
                 fix = f"make fewer, or no more than {COUNT_MAX} of a kind"
                 self._report.refuse(entry.template.given.path, what, fix)
                 return
-            for name in islice(entry.names(), room):
-                yield (
-                    entry.device if name == entry.device.name else replace(entry.device, name=name)
-                )
+            device = entry.device
+            for name in entry.names():
+                yield device if name == device.name else replace(device, name=name)
 
     def _driver_of(self, found: dict[str, Given], templates: Sequence[Template]) -> str:
         stated = [drivers.sanitised(each, self._report) for each in _drivers(templates)]
