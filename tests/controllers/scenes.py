@@ -261,15 +261,66 @@ async def job_completes(client: Client, namespace: str) -> Raw:
     return done
 
 
+def failing_job(name: Name, code: int, **spec: Any) -> Raw:
+    """All of its pods exit with a code."""
+    made = job(name, **spec)
+    made["spec"]["template"]["metadata"]["annotations"]["dryrack.dev/exit-code"] = str(code)
+    return made
+
+
 async def job_fails(client: Client, namespace: str) -> Raw:
     """A job whose pods fail ends when its back-off limit is reached."""
     name = Name(namespace, "broken")
-    failing = job(name, backoffLimit=0)
-    failing["spec"]["template"]["metadata"]["annotations"]["dryrack.dev/exit-code"] = "7"
-    await client.create(JOBS, failing)
+    await client.create(JOBS, failing_job(name, 7, backoffLimit=0))
     done = await settled_one(client, JOBS, name, lambda it: is_true(it, "Failed"))
     assert done is not None
     assert done["status"]["failed"] == 1
+    return done
+
+
+def reason_of(obj: Raw, kind: str) -> str:
+    conditions = obj["status"]["conditions"]
+    return str(next(each["reason"] for each in conditions if each["type"] == kind))
+
+
+async def job_fails_by_its_policy(client: Client, namespace: str) -> Raw:
+    """One pod with a fatal exit code ends a job that could have tried again."""
+    name = Name(namespace, "fatal")
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
+    policy = {"rules": [{"action": "Count", "onPodConditions": [_DISRUPTED]}, rule]}
+    await client.create(JOBS, failing_job(name, 42, podFailurePolicy=policy))
+    done = await settled_one(client, JOBS, name, lambda it: is_true(it, "Failed"))
+    assert done is not None
+    assert reason_of(done, "Failed") == "PodFailurePolicy"
+    assert done["status"]["failed"] == 1
+    return done
+
+
+_DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
+
+
+async def job_gives_up_indexes(client: Client, namespace: str) -> Raw:
+    """Each index fails for itself; when all are done or given up the job has failed."""
+    name = Name(namespace, "indexes")
+    spec = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
+    await client.create(JOBS, failing_job(name, 1, backoffLimitPerIndex=0, **spec))
+    done = await settled_one(client, JOBS, name, lambda it: is_true(it, "Failed"))
+    assert done is not None
+    assert reason_of(done, "Failed") == "FailedIndexes"
+    assert done["status"]["failedIndexes"] == "0-2"
+    return done
+
+
+async def job_has_enough(client: Client, namespace: str) -> Raw:
+    """A job that has succeeded by its policy leaves the rest undone."""
+    name = Name(namespace, "enough")
+    spec = {"completionMode": "Indexed", "completions": 5, "parallelism": 1}
+    policy = {"rules": [{"succeededIndexes": "3-4"}, {"succeededCount": 2}]}
+    await client.create(JOBS, job(name, successPolicy=policy, **spec))
+    done = await settled_one(client, JOBS, name, lambda it: is_true(it, "Complete"))
+    assert done is not None
+    assert reason_of(done, "Complete") == "SuccessPolicy"
+    assert done["status"]["completedIndexes"] == "0,1"
     return done
 
 

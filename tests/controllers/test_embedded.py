@@ -61,6 +61,14 @@ def test_a_job_completes() -> None:
     play(lambda client: scenes.job_completes(client, "play"))
 
 
+@pytest.mark.parametrize(
+    "scene", [scenes.job_fails_by_its_policy, scenes.job_gives_up_indexes, scenes.job_has_enough]
+)
+def test_a_job_goes_by_its_policies(scene: Callable[[Client, str], Awaitable[object]]) -> None:
+    """Failures that are fatal, indexes that are given up, successes that are enough."""
+    play(lambda client: scene(client, "play"))
+
+
 def test_a_job_fails_at_its_limit() -> None:
     """With no retries allowed, one failed pod is the end."""
     play(lambda client: scenes.job_fails(client, "play"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.controllers.scenes import is_true, job
@@ -11,9 +12,15 @@ from tests.controllers.worlds import World
 
 from dryrack.client.endpoints import JOBS, PODS
 from dryrack.client.informer import Name
-from dryrack.controllers.jobs import completion
-from dryrack.controllers.jobs.tracking import index_text, parsed_indexes
-from dryrack.controllers.objects import is_deleted, is_terminal, status_of, uid_of
+from dryrack.controllers.jobs import completion, policies
+from dryrack.controllers.jobs.tracking import index_of, index_text, parsed_indexes
+from dryrack.controllers.objects import (
+    finalizers_of,
+    is_deleted,
+    is_terminal,
+    status_of,
+    uid_of,
+)
 from dryrack.controllers.workloads import is_active
 
 Raw = dict[str, Any]
@@ -45,12 +52,15 @@ class Play:
         self.world.carry_out(plan.writes, up_to=up_to)
         return len(plan.writes)
 
-    def end(self, phase: str) -> bool:
+    def end(self, phase: str, code: int = 1) -> bool:
         running = [pod for pod in self.world.all(PODS) if not is_terminal(pod)]
         if not running:
             return False
         self.ended[uid_of(running[0])] = phase
-        self.world.put(PODS, running[0] | {"status": {"phase": phase}})
+        state = {"terminated": {"exitCode": code if phase == "Failed" else 0}}
+        statuses = [{"name": "main", "state": state}]
+        status = {"phase": phase, "containerStatuses": statuses}
+        self.world.put(PODS, running[0] | {"status": status})
         return True
 
     def finish(self, phase: str) -> None:
@@ -163,3 +173,136 @@ def test_a_finished_job_goes_when_its_time_is_over() -> None:
     assert waiting.writes == ()
     assert waiting.again_seconds == 50
     assert [type(each).__name__ for each in over.writes] == ["Delete"]
+
+
+def _failed(code: int, **status: Any) -> Raw:
+    terminated = {"terminated": {"exitCode": code}}
+    statuses = [{"name": "side", "state": {"running": {}}}, {"name": "main", "state": terminated}]
+    return {
+        "metadata": {"name": "p", "namespace": "default"},
+        "status": {"phase": "Failed", "containerStatuses": statuses, **status},
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "pod", "action"),
+    [
+        ({"onExitCodes": {"operator": "In", "values": [3, 42]}}, _failed(42), "Ignore"),
+        ({"onExitCodes": {"operator": "In", "values": [3]}}, _failed(42), "Count"),
+        ({"onExitCodes": {"operator": "NotIn", "values": [3]}}, _failed(42), "Ignore"),
+        # Zero is no failure, whatever is not in the list.
+        ({"onExitCodes": {"operator": "NotIn", "values": [3]}}, _failed(0), "Count"),
+        (
+            {"onExitCodes": {"containerName": "side", "operator": "In", "values": [42]}},
+            _failed(42),
+            "Count",
+        ),
+        (
+            {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            _failed(1, conditions=[{"type": "DisruptionTarget", "status": "True"}]),
+            "Ignore",
+        ),
+        (
+            {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            _failed(1, conditions=[{"type": "DisruptionTarget", "status": "False"}]),
+            "Count",
+        ),
+    ],
+)
+def test_the_first_rule_that_fits_decides(rule: Raw, pod: Raw, action: str) -> None:
+    """Exit codes of any container that ended badly, or conditions of the pod."""
+    rules = [{"action": "Ignore", **rule}, {"action": "Count", "onExitCodes": _ANY}]
+    made = job(NAME, podFailurePolicy={"rules": rules})
+
+    assert policies.verdict(made, pod).action == action
+
+
+_ANY = {"operator": "NotIn", "values": [0]}
+
+
+def test_a_fatal_failure_is_told_as_the_real_controller_does() -> None:
+    """By its container and exit code, or by the condition of the pod."""
+    by_code = {"action": "FailJob", "onExitCodes": _ANY}
+    disrupted = {"type": "DisruptionTarget", "status": "True"}
+    by_condition = {"action": "FailJob", "onPodConditions": [disrupted]}
+    pod = _failed(7, conditions=[disrupted])
+    told = [
+        policies.fatal_message(job(NAME, podFailurePolicy={"rules": rules}), [pod])
+        for rules in ([by_code], [{"action": "Ignore", "onExitCodes": {**_IN_3}}, by_condition])
+    ]
+
+    assert told == [
+        "Container main for pod default/p failed with exit code 7 matching FailJob rule at index 0",
+        "Pod default/p has condition DisruptionTarget matching FailJob rule at index 1",
+    ]
+
+
+_IN_3 = {"operator": "In", "values": [3]}
+INDEXED = {"completionMode": "Indexed", "backoffLimit": 2**31 - 1}
+POLICY = {
+    "rules": [
+        {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [9]}},
+        {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}},
+    ]
+}
+ENDS = st.lists(st.sampled_from(["good", "bad", "ignored", "fatal", "control"]), max_size=40)
+
+
+@settings(max_examples=150)
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2), ENDS)
+def test_every_index_has_its_own_limit(
+    completions: int, parallelism: int, limit: int, steps: list[str]
+) -> None:
+    """
+    An index is given up after its limit of failures or a fatal one; ignored ones never count.
+
+    The job ends when each index has succeeded or is given up.
+    """
+    play = Play(
+        completions=completions,
+        parallelism=parallelism,
+        backoffLimitPerIndex=limit,
+        podFailurePolicy=POLICY,
+        podReplacementPolicy="Failed",
+        **INDEXED,
+    )
+    codes = {"bad": 1, "ignored": 9, "fatal": 42}
+    failures: dict[int, int] = {}
+    for word in [*steps, *["bad", "control"] * 60]:
+        play.world.now += 1000
+        running = [pod for pod in play.world.all(PODS) if not is_terminal(pod)]
+        if word == "control" or not running:
+            play.control()
+            continue
+        index = index_of(running[0])
+        assert index is not None
+        play.end("Succeeded" if word == "good" else "Failed", codes.get(word, 0))
+        failures[index] = failures.get(index, 0) + {"bad": 1, "fatal": limit + 1}.get(word, 0)
+    play.finish("Failed")
+    status = status_of(play.job)
+    given_up = {index for index, count in failures.items() if count > limit}
+
+    assert parsed_indexes(status["failedIndexes"]) == given_up
+    done = parsed_indexes(status.get("completedIndexes", ""))
+    assert done | given_up == set(range(completions))
+    assert is_true(play.job, "Complete") == (not given_up)
+    assert status["uncountedTerminatedPods"] == {}
+    assert not any(finalizers_of(pod) for pod in play.world.all(PODS))
+
+
+@pytest.mark.parametrize(
+    ("rules", "succeeded", "message"),
+    [
+        ([{"succeededIndexes": "0,2-3"}], {0, 2, 3}, "Matched rules at index 0"),
+        ([{"succeededIndexes": "0,2-3"}], {0, 1, 2}, ""),
+        ([{"succeededIndexes": "0,2-3", "succeededCount": 2}], {0, 3}, "Matched rules at index 0"),
+        ([{"succeededIndexes": "0,2-3", "succeededCount": 2}], {1, 3}, ""),
+        ([{"succeededIndexes": "9"}, {"succeededCount": 2}], {1, 3}, "Matched rules at index 1"),
+        ([{"succeededCount": 0}], set(), ""),
+    ],
+)
+def test_a_job_may_succeed_early(rules: list[Raw], succeeded: set[int], message: str) -> None:
+    """By certain indexes, by a number of them, or by a number of any."""
+    made = job(NAME, successPolicy={"rules": rules})
+
+    assert policies.success_message(made, frozenset(succeeded)) == message

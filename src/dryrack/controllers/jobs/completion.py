@@ -2,29 +2,34 @@
 Jobs: pods until enough of them have succeeded, or too many have failed.
 
 A pod that failed is replaced, later each time; the job has failed when more have failed than its
-back-off limit allows, or when it takes too long. Pod failure policies, success policies and limits
-per index are not played: a job with one gets an event that says so, and the plain rules.
+back-off limit allows, or when it takes too long. What its policies say of failures and successes
+is in `policies`, how pods are counted in `tracking`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dryrack.client.endpoints import JOBS, PODS
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.jobs import policies
 from dryrack.controllers.jobs.tracking import (
     FINALIZER,
     INDEX,
     Count,
     count,
     index_of,
+    index_text,
+    indexes_of,
     is_indexed,
     set_free,
     without_finalizer,
 )
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
+    condition_of,
     finalizers_of,
     has_condition,
     is_controlled_by,
@@ -58,11 +63,44 @@ from dryrack.controllers.writes import (
 Raw = dict[str, Any]
 
 BACKOFF_LIMIT_DEFAULT = 6
-# The waits between replacements of failed pods, as kube-controller-manager has them.
-BACKOFF_SECONDS_MIN = 10.0
-BACKOFF_SECONDS_MAX = 600.0
 
-_UNPLAYED = ("podFailurePolicy", "successPolicy", "backoffLimitPerIndex")
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A job and its pods, counted."""
+
+    job: Raw
+    pods: Sequence[Raw]
+    counted: Count
+    failed_indexes: frozenset[int] | None
+    """Those that are given up, where each index has its own limit."""
+    replaceable: Mapping[int, Raw]
+    """By index: the failed pod that another one is to replace."""
+
+    @property
+    def active(self) -> list[Raw]:
+        return [pod for pod in self.pods if is_active(pod)]
+
+    @property
+    def terminating(self) -> list[Raw]:
+        return [pod for pod in self.pods if is_deleted(pod) and not is_terminal(pod)]
+
+
+def _view(job: Raw, pods: Sequence[Raw], *, is_ending: bool) -> _View:
+    """Who is to be replaced is kept, unless nobody will be."""
+    given_up = policies.failed_indexes(job, pods) if policies.has_limit_per_index(job) else None
+    replaceable: dict[int, Raw] = {}
+    if given_up is not None and not is_ending:
+        settled = given_up | indexes_of(job, pods)
+        replaceable = policies.replaceable(pods, settled=settled)
+    kept = {uid_of(pod) for pod in replaceable.values()}
+    counted = count(
+        job,
+        pods,
+        is_kept=lambda pod: uid_of(pod) in kept,
+        is_ignored=lambda pod: policies.is_ignored(job, pod),
+    )
+    return _View(job, pods, counted, given_up, replaceable)
 
 
 def plan(job: Raw, candidates: Sequence[Raw], now: float) -> Plan:
@@ -70,25 +108,37 @@ def plan(job: Raw, candidates: Sequence[Raw], now: float) -> Plan:
     family = family_of(job, JOBS, candidates)
     if family.writes:
         return Plan(family.writes)
-    pods = family.members
     if is_finished(job):
-        return _after(job, pods, now)
-    counted = count(job, pods)
-    ending = _ending(job, counted, pods, now)
-    active = [pod for pod in pods if is_active(pod)]
-    missing: list[Write] = []
-    again_seconds = _deadline_in(job, now)
-    if ending is not None or is_suspended(job) or is_deleted(job):
-        doomed = [] if is_deleted(job) else active
-        missing = [Delete(PODS, name_of(pod), uid_of(pod)) for pod in doomed]
-    else:
-        wait = _backoff(counted, pods, now)
-        if wait <= 0:
-            missing = _scaled(job, counted, active)
-        else:
-            again_seconds = min(wait, again_seconds or wait)
-    writes = [*_status(job, counted, pods, ending=ending, now=now), *set_free(job, pods), *missing]
+        return _after(job, family.members, now)
+    view = _view(job, family.members, is_ending=is_deleted(job))
+    ending = _ending(view, now)
+    if ending is not None:
+        view = _view(job, family.members, is_ending=True)
+    missing, again_seconds = _missing(view, ending, now)
+    writes = [*_status(view, ending=ending, now=now), *_freed(view), *missing]
     return Plan(tuple(writes), again_seconds)
+
+
+def _missing(view: _View, ending: "_Ending | None", now: float) -> tuple[list[Write], float | None]:
+    """The pods to make or to delete, and when to look again."""
+    job, left = view.job, _deadline_in(view.job, now)
+    if ending is not None or is_suspended(job) or is_deleted(job):
+        doomed = [] if is_deleted(job) else view.active
+        return [Delete(PODS, name_of(pod), uid_of(pod)) for pod in doomed], left
+    wait = _backoff(view, now)
+    if wait > 0:
+        return [], min(wait, left or wait)
+    writes, wait = _scaled(view, now)
+    return writes, min(wait, left or wait) if wait > 0 else left
+
+
+def _freed(view: _View) -> list[Write]:
+    kept = {uid_of(pod) for pod in view.replaceable.values()}
+    return set_free(
+        view.job,
+        view.pods,
+        is_ignored=lambda pod: uid_of(pod) not in kept and policies.is_ignored(view.job, pod),
+    )
 
 
 def is_finished(job: Raw) -> bool:
@@ -123,18 +173,47 @@ _Ending = tuple[str, str, str]
 """Complete or Failed, the reason and the message."""
 
 
-def _ending(job: Raw, counted: Count, pods: Sequence[Raw], now: float) -> _Ending | None:
-    spec = spec_of(job)
-    limit = spec.get("backoffLimit")
-    limit = BACKOFF_LIMIT_DEFAULT if limit is None else limit
-    if counted.all_failed + _restarts(job, pods) > limit:
-        return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
-    if (left := _deadline_in(job, now)) is not None and left <= 0:
-        message = "Job was active longer than specified deadline"
-        return "Failed", "DeadlineExceeded", message
-    if _is_enough(job, counted, pods):
+def _ending(view: _View, now: float) -> _Ending | None:
+    """How it ends, if it does; what was once said stays so."""
+    job, counted = view.job, view.counted
+    for kind, target in (("Complete", "SuccessCriteriaMet"), ("Failed", "FailureTarget")):
+        said = condition_of(job, target)
+        if said is not None and said.get("status") == "True":
+            return kind, said.get("reason", ""), said.get("message", "")
+    failure = _failure(view, now)
+    if failure is not None:
+        return ("Failed", *failure)
+    message = policies.success_message(job, counted.indexes)
+    if message:
+        return "Complete", "SuccessPolicy", message
+    if _is_enough(job, counted, view.pods):
         message = "Reached expected number of succeeded pods"
         return "Complete", "CompletionsReached", message
+    return None
+
+
+def _failure(view: _View, now: float) -> tuple[str, str] | None:
+    spec, job = spec_of(view.job), view.job
+    message = policies.fatal_message(job, view.pods)
+    if message:
+        return "PodFailurePolicy", message
+    limit = spec.get("backoffLimit")
+    limit = BACKOFF_LIMIT_DEFAULT if limit is None else limit
+    if view.counted.all_failed + _restarts(job, view.pods) > limit:
+        return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+    if (left := _deadline_in(job, now)) is not None and left <= 0:
+        return "DeadlineExceeded", "Job was active longer than specified deadline"
+    return _failure_of_indexes(view)
+
+
+def _failure_of_indexes(view: _View) -> tuple[str, str] | None:
+    spec, failed = spec_of(view.job), len(view.failed_indexes or ())
+    limit = spec.get("maxFailedIndexes")
+    if limit is not None and failed > limit:
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return "MaxFailedIndexesExceeded", message
+    if failed and failed + len(view.counted.indexes) >= (spec.get("completions") or 0):
+        return "FailedIndexes", "Job has failed indexes"
     return None
 
 
@@ -165,33 +244,38 @@ def _deadline_in(job: Raw, now: float) -> float | None:
     return seconds_of(start) + float(seconds) - now
 
 
-def _backoff(counted: Count, pods: Sequence[Raw], now: float) -> float:
+def _backoff(view: _View, now: float) -> float:
     """How long a replacement still waits, by the newest failure."""
-    ends = [_ended_at(pod) for pod in pods if status_of(pod).get("phase") == "Failed"]
-    if not ends or counted.all_failed == 0:
+    ends = [policies.ended_at(pod) for pod in view.pods if policies.has_failed(pod)]
+    failures = view.counted.all_failed
+    if not ends or failures == 0 or view.failed_indexes is not None:
         return 0.0
-    wait = BACKOFF_SECONDS_MIN * 2 ** min(counted.all_failed - 1, 10)
-    return max(ends) + min(float(wait), BACKOFF_SECONDS_MAX) - now
+    return max(ends) + policies.backoff_seconds(failures) - now
 
 
-def _ended_at(pod: Raw) -> float:
-    statuses = status_of(pod).get("containerStatuses") or ()
-    ends = [(each.get("state") or {}).get("terminated") or {} for each in statuses]
-    times = [seconds_of(each["finishedAt"]) for each in ends if each.get("finishedAt")]
-    return max(times, default=seconds_of(pod["metadata"]["creationTimestamp"]))
-
-
-def _scaled(job: Raw, counted: Count, active: Sequence[Raw]) -> list[Write]:
-    wanted = _wanted(job, counted)
+def _scaled(view: _View, now: float) -> tuple[list[Write], float]:
+    """The pods to make or to delete, and how long those that are not made yet still wait."""
+    job, active = view.job, view.active
+    wanted = _wanted(job, view.counted)
     if len(active) > wanted:
         doomed = least_wanted(active)[: len(active) - wanted]
-        return [Delete(PODS, name_of(pod), uid_of(pod)) for pod in doomed]
-    missing = wanted - len(active)
+        return [Delete(PODS, name_of(pod), uid_of(pod)) for pod in doomed], 0.0
+    awaited = view.terminating if policies.replaces_only_failed(job) else []
+    missing = max(0, wanted - len(active) - len(awaited))
     if not is_indexed(job):
-        return [_creation(job, None) for _ in range(missing)]
-    taken = counted.indexes | {index_of(pod) for pod in active}
+        return [_creation(job) for _ in range(missing)], 0.0
+    busy = {index_of(pod) for pod in (*active, *awaited)}
+    taken = busy | view.counted.indexes | (view.failed_indexes or set())
     free = (index for index in range(spec_of(job).get("completions") or 0) if index not in taken)
-    return [_creation(job, index) for index, _ in zip(free, range(missing), strict=False)]
+    chosen = [index for index, _ in zip(free, range(missing), strict=False)]
+    waits = {index: _wait_of(view, index, now) for index in chosen}
+    made = [_creation_of(view, index) for index in chosen if waits[index] <= 0]
+    return made, min((wait for wait in waits.values() if wait > 0), default=0.0)
+
+
+def _wait_of(view: _View, index: int, now: float) -> float:
+    pod = view.replaceable.get(index)
+    return 0.0 if pod is None else policies.wait_of_index(pod, now)
 
 
 def _wanted(job: Raw, counted: Count) -> int:
@@ -206,10 +290,22 @@ def _wanted(job: Raw, counted: Count) -> int:
     return max(0, min(parallelism, int(completions) - done))
 
 
-def _creation(job: Raw, index: int | None) -> Write:
+def _creation_of(view: _View, index: int) -> Write:
+    """A pod of an index; with a limit for each it carries on how often the index failed."""
+    if view.failed_indexes is None:
+        return _creation(view.job, index)
+    told = policies.failures_after(view.job, view.replaceable.get(index))
+    return _creation(view.job, index, told)
+
+
+def _creation(
+    job: Raw, index: int | None = None, annotations: Mapping[str, str] | None = None
+) -> Write:
     pod = pod_from(spec_of(job).get("template") or {}, job, JOBS)
     metadata = pod["metadata"]
     metadata["finalizers"] = [*(metadata.get("finalizers") or ()), FINALIZER]
+    if annotations:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
     if index is not None:
         pod = _indexed(pod, job, index)
     return Create(
@@ -236,36 +332,27 @@ def _indexed(pod: Raw, job: Raw, index: int) -> Raw:
     return {"metadata": metadata, "spec": spec}
 
 
-def _status(
-    job: Raw, counted: Count, pods: Sequence[Raw], *, ending: _Ending | None, now: float
-) -> list[Write]:
-    old = status_of(job)
-    active = [pod for pod in pods if is_active(pod)]
-    status = counted.to_status() | {
+def _status(view: _View, *, ending: _Ending | None, now: float) -> list[Write]:
+    job, old, active = view.job, status_of(view.job), view.active
+    status = view.counted.to_status() | {
         "ready": sum(is_ready(pod) for pod in active),
-        "terminating": sum(is_deleted(pod) and not is_terminal(pod) for pod in pods),
+        "terminating": len(view.terminating),
         "conditions": list(old.get("conditions") or ()),
     }
     if active:
         status["active"] = len(active)
+    if view.failed_indexes is not None:
+        status["failedIndexes"] = index_text(view.failed_indexes)
     if not is_suspended(job):
         status["startTime"] = old.get("startTime") or timestamp(now)
-    reports = _suspension(job, status, now) + _unplayed(job)
+    reports = _suspension(job, status, now)
     if ending is not None:
-        reports += _conclusion(job, counted, status, ending=ending, now=now)
+        reports += _conclusion(job, view.counted, status, ending=ending, now=now)
     if not status["conditions"]:
         del status["conditions"]
     if status == old:
         return []
     return [Update(JOBS, job | {"status": status}, "status"), *reports]
-
-
-def _unplayed(job: Raw) -> list[Write]:
-    """What a job wants and does not get here is said once, when it starts."""
-    wants = [key for key in _UNPLAYED if key in spec_of(job)]
-    if not wants or "startTime" in status_of(job):
-        return []
-    return [Report(job, "Warning", "NotPlayed", f"{', '.join(wants)}: not played here")]
 
 
 def _suspension(job: Raw, status: Raw, now: float) -> list[Write]:

@@ -7,7 +7,7 @@ uncounted; then its finalizer is taken away; then it moves from the uncounted to
 controller that dies in between goes on from what is written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ class Count:
     uncounted_failed: tuple[str, ...]
     indexes: frozenset[int]
     """Those that have succeeded, where they matter."""
+    waiting_failed: int = 0
+    """Failed pods that are kept uncounted until another replaces them."""
 
     @property
     def all_succeeded(self) -> int:
@@ -44,7 +46,7 @@ class Count:
 
     @property
     def all_failed(self) -> int:
-        return self.failed + len(self.uncounted_failed)
+        return self.failed + len(self.uncounted_failed) + self.waiting_failed
 
     def to_status(self) -> Raw:
         uncounted: Raw = {}
@@ -62,8 +64,14 @@ class Count:
         return found
 
 
-def count(job: Raw, pods: Sequence[Raw]) -> Count:
-    """The next state of the counting."""
+def count(
+    job: Raw,
+    pods: Sequence[Raw],
+    *,
+    is_kept: Callable[[Raw], bool] = lambda pod: False,
+    is_ignored: Callable[[Raw], bool] = lambda pod: False,
+) -> Count:
+    """The next state of the counting; of failed pods some are kept for now, some never count."""
     status = status_of(job)
     told = status.get("uncountedTerminatedPods") or {}
     held = {uid_of(pod) for pod in pods if FINALIZER in finalizers_of(pod)}
@@ -72,12 +80,15 @@ def count(job: Raw, pods: Sequence[Raw]) -> Count:
     succeeded = int(status.get("succeeded") or 0) + sum(uid not in held for uid in good)
     failed = int(status.get("failed") or 0) + sum(uid not in held for uid in bad)
     ended = [pod for pod in pods if uid_of(pod) in held]
+    kept = {uid_of(pod) for pod in ended if is_kept(pod)}
+    counting = [pod for pod in ended if uid_of(pod) not in kept and not is_ignored(pod)]
     return Count(
         succeeded,
         failed,
         _merged([uid for uid in good if uid in held], ended, "Succeeded"),
-        _merged([uid for uid in bad if uid in held], ended, "Failed"),
+        _merged([uid for uid in bad if uid in held], counting, "Failed"),
         indexes_of(job, pods),
+        sum(uid_of(pod) in kept and not is_ignored(pod) for pod in ended),
     )
 
 
@@ -86,14 +97,16 @@ def _merged(known: Sequence[str], pods: Sequence[Raw], phase: str) -> tuple[str,
     return tuple(sorted({*known, *found}))
 
 
-def set_free(job: Raw, pods: Sequence[Raw]) -> list[Write]:
-    """Takes the finalizer from pods that are written down."""
+def set_free(
+    job: Raw, pods: Sequence[Raw], *, is_ignored: Callable[[Raw], bool] = lambda pod: False
+) -> list[Write]:
+    """Takes the finalizer from pods that are written down, and from those that never will be."""
     told = status_of(job).get("uncountedTerminatedPods") or {}
     written = {*(told.get("succeeded") or ()), *(told.get("failed") or ())}
     return [
         without_finalizer(pod)
         for pod in pods
-        if uid_of(pod) in written and FINALIZER in finalizers_of(pod)
+        if FINALIZER in finalizers_of(pod) and (uid_of(pod) in written or is_ignored(pod))
     ]
 
 
