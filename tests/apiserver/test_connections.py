@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import unittest.mock
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dryrack.apiserver import connections
 from dryrack.apiserver.connections import Connection, Incoming
+from dryrack.base.limits import IDLE_SECONDS_MAX
 from dryrack.client.transport import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PIECES = st.sampled_from(
     [
@@ -121,3 +127,32 @@ def test_answers_keep_their_order_whatever_the_pieces() -> None:
         written = asyncio.run(scenario(cut))
         assert written.count(b"HTTP/1.1 200 OK") == 2
         assert b"\r\n\r\nabcHTTP/1.1" in written
+
+
+def test_a_connection_that_is_used_is_not_idle() -> None:
+    """Time counts from the last answer; a connection can be as old as it likes."""
+
+    async def scenario() -> list[float]:
+        connection, wire = Connection(_read_and_answer, set()), Wire()
+        loop = asyncio.get_running_loop()
+        ends: list[float] = []
+
+        def later(seconds: float, cut: Callable[[], None]) -> asyncio.TimerHandle:
+            handle = loop.call_at(loop.time() + 3600, cut)
+            due.append((handle, seconds))
+            return handle
+
+        due: list[tuple[asyncio.TimerHandle, float]] = []
+        with unittest.mock.patch.object(loop, "call_later", later):
+            connection.connection_made(wire)
+            await asyncio.sleep(0)
+            for _ in range(3):
+                connection.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                ends = [seconds for handle, seconds in due if not handle.cancelled()]
+        connection.connection_lost(None)
+        await connection.ended()
+        return ends
+
+    assert asyncio.run(scenario()) == [IDLE_SECONDS_MAX]

@@ -285,6 +285,8 @@ class Connection(asyncio.Protocol):
     async def _has_next(self) -> bool:
         """Whether there is another request to answer; waits for one, or for the end."""
         if not self._line and not self._refusal:
+            # The one that counts from the beginning of the connection, if it is the first time.
+            self._idle.cancel()
             self._idle = self._loop.call_later(IDLE_SECONDS_MAX, self._cut)
             self._next.clear()
             await self._next.wait()
