@@ -18,11 +18,15 @@ from yarl import URL
 from dryrack.client.credentials import KeyPair
 from dryrack.client.errors import TransportError
 from dryrack.client.kubeconfig import Connection
+from dryrack.client.timekeeping import settle
 from dryrack.client.transport import Request, Response
 
 CONNECT_SECONDS = 10.0
 # What the server itself takes for one request at most, and a little more.
 ANSWER_SECONDS = 70.0
+
+# Connections that are broken off are closed in the next steps of the loop; it may end before.
+_CLOSING_STEPS = 5
 
 
 class _Chunks:
@@ -42,7 +46,12 @@ class _Chunks:
             raise TransportError(f"watch broken off: {error}") from error
 
     async def aclose(self) -> None:
+        # A polite end of TLS waits for the server, and a loop that ends before leaves a socket.
+        connection = self._response.connection
+        transport = connection.transport if connection is not None else None
         self._response.close()
+        if transport is not None:
+            transport.abort()
 
 
 class HttpsTransport:
@@ -100,6 +109,7 @@ class HttpsTransport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            await settle(_CLOSING_STEPS)
 
 
 def _words(error: Exception) -> str:
