@@ -6,7 +6,8 @@ lists again and tells its listeners the difference. Whatever happens to the conn
 hear of every object's last state, in the order of its changes; they may miss states in between.
 
 Promise: a listener is called once with `(None, new)` for each object there is, with `(old, new)`
-for a change and with `(old, None)` when it is gone. Objects are shared: nobody changes them.
+for a change and with `(old, None)` when it is gone. Objects are shared: nobody changes them. They
+are what the server says but for `managedFields`, which are dropped.
 """
 
 import asyncio
@@ -225,6 +226,10 @@ class Informer:
         old = self._objects.get(name)
         if old is None and new is None:
             return
+        if new is not None:
+            # A third of most objects, and nobody decides by it. The server keeps what an update
+            # does not mention.
+            new["metadata"].pop("managedFields", None)
         if old is not None and new is not None and _revision_of(old) == _revision_of(new):
             return
         if new is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
+    from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.controllers.engines import Engine
     from dryrack.controllers.slices.options import PublishOptions
@@ -39,6 +40,8 @@ class Surroundings:
     chance: Chance
     authority: str = ""
     """The certificates by which clients know the server, in PEM; none if it has none to show."""
+    informers: Informers | None = None
+    """What all families of a cluster read through, so that each kind is kept once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class _Controllers:
             clock=around.clock,
             chance=around.chance,
             authority=around.authority,
+            informers=around.informers,
         )
 
     def _decided(self, engine: Engine) -> Engine:
@@ -83,7 +87,10 @@ class _Controllers:
 async def _run_scheduler(_: Collection[str], around: Surroundings) -> None:
     from dryrack.scheduler import Scheduler
 
-    await Scheduler(around.client, clock=around.clock, chance=around.chance).run()
+    scheduler = Scheduler(
+        around.client, clock=around.clock, chance=around.chance, informers=around.informers
+    )
+    await scheduler.run()
 
 
 def families(publishing: Callable[[], PublishOptions] | None = None) -> tuple[Family, ...]:
@@ -119,10 +126,11 @@ async def running(
     raised: Exception | None = None
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(_kept(family, surroundings(family.name)), name=family.name)
-                for family in chosen
-            ]
+            informers = _informers(surroundings("informers"))
+            tasks = [group.create_task(informers.run(), name="informers")]
+            for family in chosen:
+                around = replace(surroundings(family.name), informers=informers)
+                tasks.append(group.create_task(_kept(family, around), name=family.name))
             try:
                 yield
             except Exception as error:  # noqa: BLE001 - raised below, as it was and not in a group
@@ -134,6 +142,12 @@ async def running(
         raise failures.exceptions[0] from failures
     if raised is not None:
         raise raised
+
+
+def _informers(around: Surroundings) -> Informers:
+    from dryrack.client.informer import Informers
+
+    return Informers(around.client, clock=around.clock, chance=around.chance)
 
 
 async def _kept(family: Family, surroundings: Surroundings) -> None:

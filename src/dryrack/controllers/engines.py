@@ -80,17 +80,20 @@ async def run(
     clock: Timekeeper,
     chance: Chance,
     authority: str = "",
+    informers: Informers | None = None,
 ) -> None:
     """
     Runs these until it is cancelled.
 
     `authority` are the certificates by which pods know the server, in PEM; every namespace gets
-    them. Without any there is nothing to publish.
+    them. Without any there is nothing to publish. `informers` are somebody else's, who runs them;
+    without any the engines have their own.
     """
-    informers = Informers(client, clock=clock, chance=chance)
-    around = Surroundings(client, informers, clock, chance, authority)
+    reading = informers or Informers(client, clock=clock, chance=chance)
+    around = Surroundings(client, reading, clock, chance, authority)
     parts = [(engine.name, part(around)) for engine in engines for part in engine.parts]
     async with asyncio.TaskGroup() as group:
-        group.create_task(informers.run(), name="informers")
+        if informers is None:
+            group.create_task(reading.run(), name="informers")
         for name, controller in parts:
             group.create_task(controller.run(), name=f"engine {name}")

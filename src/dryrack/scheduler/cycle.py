@@ -45,12 +45,20 @@ _ASK_AGAIN_SECONDS = 1.0
 class Scheduler:
     """An engine: built, then run until it is cancelled."""
 
-    def __init__(self, client: Client, *, clock: Timekeeper, chance: Chance) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Timekeeper,
+        chance: Chance,
+        informers: Informers | None = None,
+    ) -> None:
+        """`informers` are somebody else's, who runs them; else it has its own."""
         self._client = client
         self._clock = clock
         self._chance = chance
         self._binder = Binder(client, clock)
-        self._informers = Informers(client, clock=clock, chance=chance)
+        self._own = None if informers else Informers(client, clock=clock, chance=chance)
         self._queue: WorkQueue[Name] = WorkQueue(clock)
         # Those whom any change could help, and those who wait for a claim, each by that claim.
         self._unplaced: dict[Name, None] = {}
@@ -58,14 +66,17 @@ class Scheduler:
         self._wants: dict[Name, str] = {}
         self._in_hand: set[Name] = set()
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
-        self._view = View(self._informers, chance, self)
+        reading = informers or self._own
+        assert reading is not None, "if nobody gave any, they are its own"
+        self._view = View(reading, chance, self)
         self._view.pods.listen(self._pod_changed)
 
     async def run(self) -> None:
         if await self._serves_taint_rules():
             self._view.follow_taint_rules()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run(), name="scheduler informers")
+            if self._own is not None:
+                group.create_task(self._own.run(), name="scheduler informers")
             for informer in self._view.reads:
                 await informer.synced.wait()
             await self._serve(group)
