@@ -6,11 +6,10 @@ kube-scheduler binds them, and `dryrack publish` makes the slices.
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.realcluster import readiness
+from tests.publisher.real_publisher import start_publisher
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 
@@ -24,7 +23,6 @@ from dryrack.cluster.ports import SystemClock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -38,17 +36,8 @@ def test_a_scene_goes_the_same_way_on_a_real_cluster(
 ) -> None:
     """What the embedded plane shows, Kubernetes, its scheduler and KWOK show too."""
     cluster = start_cluster(Options(), Parts(kwok=True))
-    _publish(cluster, SCENES[name].up)
+    start_publisher(cluster, *SCENES[name].up)
     assert asyncio.run(_played(cluster.plane.kubeconfig, SCENES[name])) == []
-
-
-def _publish(cluster: Cluster, options: tuple[str, ...]) -> None:
-    port = readiness.free_port()
-    addresses = ("--metrics-address", "0", "--health-address", f"127.0.0.1:{port}")
-    command = (sys.executable, "-m", "dryrack", "publish", *addresses, "--no-leader-elect")
-    kubeconfig = ("--kubeconfig", str(cluster.plane.kubeconfig))
-    cluster.processes.start("publisher", (*command, *kubeconfig, *options))
-    readiness.wait("publisher", lambda: readiness.answers_http(port, "/readyz"), cluster.processes)
 
 
 async def _played(kubeconfig: Path, scene: Scene) -> list[str]:

@@ -1,0 +1,96 @@
+"""A node with a real kubelet: left alone, unless somebody asks; and then put back what it wipes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.publisher.real_publisher import start_publisher
+from tests.realcluster.cluster import Parts
+from tests.realcluster.controlplane import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.realcluster.cluster import Cluster
+    from tests.realcluster.fixtures import StartCluster
+    from tests.realcluster.node import Node
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+SECONDS_MAX = 60.0
+CONFIG = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: dra-kwok-configmap, namespace: karpenter}
+data:
+  config.yaml: |
+    driver: gpu.example.com
+    mappings:
+    - name: every-node
+      nodeSelectorTerms:
+      - matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]
+      resourceSlice:
+        devices: [{name: gpu-0}]
+"""
+KWOK_NODE = """\
+apiVersion: v1
+kind: Node
+metadata:
+  name: kwok-1
+  annotations: {kwok.x-k8s.io/node: fake}
+  labels: {kubernetes.io/hostname: kwok-1}
+"""
+
+
+def test_a_real_node_is_left_alone_unless_asked(start_cluster: StartCluster) -> None:
+    """The kubelet deletes all slices of its node when it starts; asked for, they come back."""
+    cluster = start_cluster(Options(), Parts(node=True))
+    assert cluster.node is not None
+    assert cluster.plane.kubectl("create", "namespace", "karpenter").returncode == 0
+    for manifest in (CONFIG, KWOK_NODE):
+        assert cluster.plane.kubectl("apply", "-f", "-", stdin=manifest).returncode == 0
+    start_publisher(cluster, "--all-nodes")
+    _until(lambda: _slices(cluster, "kwok-1") != {})
+    assert _slices(cluster, cluster.node.name) == {}
+
+    start_publisher(cluster, "--all-nodes", "--real-nodes")
+    _until(lambda: _slices(cluster, _real(cluster).name) != {})
+    before = _slices(cluster, cluster.node.name)
+    _restart_kubelet(cluster.node)
+    _until(lambda: _is_back(before, _slices(cluster, _real(cluster).name)))
+
+
+def _is_back(before: dict[str, str], now: dict[str, str]) -> bool:
+    return now.keys() == before.keys() and not set(now.values()) & set(before.values())
+
+
+def _real(cluster: Cluster) -> Node:
+    assert cluster.node is not None
+    return cluster.node
+
+
+def _slices(cluster: Cluster, node: str) -> dict[str, str]:
+    """The slices of a node: name and uid."""
+    path = "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}\n{end}"
+    selector = f"--field-selector=spec.nodeName={node}"
+    listed = cluster.plane.kubectl("get", "resourceslices", selector, "-o", path)
+    assert listed.returncode == 0, listed.stderr
+    return dict(line.split() for line in listed.stdout.splitlines())
+
+
+def _restart_kubelet(node: Node) -> None:
+    """The same command again, as a service manager would."""
+    kubelet = next(each for each in node.processes.running if each.name == "kubelet")
+    command = Path(f"/proc/{kubelet.pid}/cmdline").read_text().split("\0")[:-1]
+    node.processes.stop(kubelet)
+    node.processes.start("kubelet", command)
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < deadline, f"not so after {SECONDS_MAX} s"
+        time.sleep(0.1)
