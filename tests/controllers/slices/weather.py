@@ -11,11 +11,13 @@ import msgspec
 from tests.client.planes import refusal
 
 from dryrack.client.errors import TransportError
+from dryrack.client.timekeeping import sleep
 from dryrack.client.transport import Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Request, Stream, Transport
 
 REFUSALS = (
@@ -45,26 +47,47 @@ class Weather:
     """A watch does not tell of something."""
     late_steps: int = 0
     """How long an event may take, in steps of the loop."""
+    late_seconds: float = 0.0
+    """The same in time."""
 
 
 FAIR = Weather()
 
 
 class Storm:
-    """A transport through the weather; `lose` decides about single lines of watches."""
+    """
+    A transport through the weather.
 
-    def __init__(self, to: Transport, weather: Weather, seed: int = 0) -> None:
+    `lose` decides about single lines of watches; nothing is heard of slices unless `slices_pass`.
+    """
+
+    def __init__(
+        self,
+        to: Transport,
+        weather: Weather,
+        seed: int = 0,
+        *,
+        clock: Timekeeper | None = None,
+    ) -> None:
         self.to = to
+        self.clock = clock
         self.weather = weather
+        self.slices_pass = asyncio.Event()
+        self.slices_pass.set()
         self.lose: Callable[[bytes], bool] = lambda _: False
         self._random = random.Random(seed)
 
     def strikes(self, share: float) -> bool:
         return self._random.random() < share
 
-    def steps(self) -> int:
-        most = self.weather.late_steps
-        return self._random.randint(0, most) if most else 0
+    async def delay(self, chunk: bytes) -> None:
+        if b'"kind":"ResourceSlice"' in chunk:
+            await self.slices_pass.wait()
+        for _ in range(self._random.randint(0, self.weather.late_steps)):
+            await asyncio.sleep(0)
+        if self.weather.late_seconds:
+            assert self.clock is not None, "delays need a clock"
+            await sleep(self.clock, self._random.random() * self.weather.late_seconds)
 
     async def send(self, request: Request) -> Response:
         if self.strikes(self.weather.lost_before):
@@ -91,8 +114,7 @@ class _Rain:
 
     async def __anext__(self) -> bytes:
         chunk = await self._stream.__anext__()
-        for _ in range(self._storm.steps()):
-            await asyncio.sleep(0)
+        await self._storm.delay(chunk)
         if self._storm.strikes(self._storm.weather.cut):
             raise TransportError("the watch is cut")
         if self._storm.strikes(self._storm.weather.expired):

@@ -24,6 +24,7 @@ from dryrack.client.timekeeping import sleep
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import spec_of
 from dryrack.controllers.slices import reporting
+from dryrack.controllers.slices.attempts import Attempts
 from dryrack.controllers.slices.audience import Audience, telling
 from dryrack.controllers.slices.callers import Callers
 from dryrack.controllers.slices.dropped import Dropped
@@ -56,6 +57,8 @@ NAME = "resourceslice"
 SHARED = ""
 # Writes wait for answers most of their time, and a fleet comes up all at once.
 WORKERS = 16
+# How many keys are looked at again without letting anybody else have a turn: some milliseconds.
+KEYS_AT_ONCE = 500
 
 _logger = logging.getLogger(__name__)
 
@@ -86,6 +89,7 @@ class Publishing:
         self._callers = Callers()
         self._dropped = Dropped()
         self._turns = Turns()
+        self._attempts = Attempts(around.client)
         self._pace = Pace(around.clock)
         self._progress = Progress()
         self._notices = Notices(around, NAME, lambda: not len(self._loop.queue))
@@ -178,21 +182,28 @@ class Publishing:
         seen = self._seen(key)
         if self._progress.is_settled(key, seen):
             return NOTHING
-        observed = self._by_key.get(key)
+        cached = self._by_key.get(key)
+        observed = await self._attempts.observed(key, cached)
         found = self._shared(observed) if key == SHARED else await self._on(key, observed)
         if found is None:
             return NOTHING
         wanted, plans = found
-        if not plans:
-            self._settle(key, seen, wanted)
-            return NOTHING
+        if plans:
+            return self._plan(key, wanted, plans)
+        self._attempts.settle(key, cached=cached, observed=observed)
+        self._settle(key, seen, wanted)
+        return NOTHING
+
+    def _plan(self, key: str, wanted: Wanted, plans: Mapping[PoolId, Plan]) -> Plan:
         self._progress.leave_open(key)
         wait = self._pace.wait_seconds(key)
         if wait:
             return Plan(again_seconds=wait)
         self._texts[key] = reporting.change_text(plans, wanted.pools)
         ordered = self._turns.ordered(key, plans)
-        return Plan(tuple(write for plan in ordered.values() for write in plan.writes))
+        plan = Plan(tuple(write for each in ordered.values() for write in each.writes))
+        self._attempts.note(key, plan)
+        return plan
 
     def _shared(self, observed: Sequence[Raw]) -> tuple[Wanted, Mapping[PoolId, Plan]]:
         assert self._wanting is not None, "keys are decided when the shelf is filled"
@@ -235,6 +246,7 @@ class Publishing:
         self._progress.end(key)
         if not plan.writes:
             return
+        self._attempts.followed(key, plan, self._slices.objects)
         counts = Counter(type(write).__name__.lower() for write in plan.writes)
         self._tally.update(counts)
         _logger.info("slices written", extra={"node": key, **counts})
@@ -254,6 +266,7 @@ class Publishing:
     def failed(self, key: str, error: Exception) -> None:
         """Remembers it, and tells people of what does not get better by itself."""
         self._turns.failed(key)
+        self._attempts.doubt(key)
         self._texts.pop(key, None)
         is_new = self._progress.fail(key, str(error))
         lasts = isinstance(error, ApiError) and 400 <= error.code < 500
@@ -270,10 +283,17 @@ class Publishing:
         """The safety net: whatever is not known to be right is looked at."""
         while True:
             await sleep(self._clock, self._resync_seconds)
-            for key in self.unsettled():
-                self._loop.queue.add(key)
+            await self._look_again()
             self._pace.tidy()
             self._sum_up()
+
+    async def _look_again(self) -> None:
+        for number, key in enumerate(self._all_keys()):
+            if not self._progress.is_settled(key, self._seen(key)):
+                self._loop.queue.add(key)
+            # A big fleet takes a while, and a new node should not have to wait for it.
+            if number % KEYS_AT_ONCE == KEYS_AT_ONCE - 1:
+                await asyncio.sleep(0)
 
     def _sum_up(self) -> None:
         """One line about all that was done, if anything was."""
