@@ -434,6 +434,20 @@ def test_overlays_without_slices_are_none_of_ours() -> None:
     play(scene)
 
 
+def test_overlays_without_slices_are_not_waited_for() -> None:
+    """Whoever finds one at the start does not wait until it speaks of devices."""
+
+    async def before(at: Site) -> None:
+        for each in definitions():
+            await at.client.create(DEFINITIONS, each)
+        await at.client.create(NODE_OVERLAYS, overlay("price", resourceSlices=None, price="1.5"))
+
+    async def scene(stage: Stage) -> None:
+        assert stage.shelf.filled.is_set()
+
+    play(scene, before=before)
+
+
 def test_an_overlay_that_promises_other_numbers_is_told() -> None:
     """The capacity says eight and there are two: an event on the overlay, and a metric."""
 

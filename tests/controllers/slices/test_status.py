@@ -224,6 +224,21 @@ def test_devices_that_were_left_out_are_told() -> None:
     play(scene)
 
 
+def test_a_fleet_with_one_mistake_is_not_told_for_each_node() -> None:
+    """Of many notes on a version, a few are events."""
+
+    async def scene(stage: Stage) -> None:
+        await stage.define()
+        await stage.create(DRA_CONFIGS, dra_config("a"))
+        for number in range(40):
+            note = frozenset({(A, f"pool node-{number} is taken")})
+            stage.ledger.enter(f"node-{number}", Row({A: 1}, note))
+            await stage.at.clock.advance(0.5)
+        assert len(await stage.events("DevicesLeftOut")) == 5
+
+    play(scene)
+
+
 def test_a_definition_without_a_status_breaks_nothing() -> None:
     """Somebody else's definition may have no status; devices are published all the same."""
 

@@ -73,9 +73,8 @@ class Presence:
     def get(self, name: str) -> Raw | None:
         return self._objects.get("", name) if self._objects is not None else None
 
-    def names(self) -> tuple[str, ...]:
-        known = self._objects.objects if self._objects is not None else {}
-        return tuple(sorted(name.name for name in known))
+    def all(self) -> tuple[Raw, ...]:
+        return self._objects.all() if self._objects is not None else ()
 
     async def run(self) -> None:
         """Looks for the kind until it is cancelled."""

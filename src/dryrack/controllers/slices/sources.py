@@ -51,6 +51,9 @@ NAME = "dryrack-publisher"
 # Counts change with every node; a status is for people, who read no faster than this.
 STATUS_SECONDS = 1.0
 
+# Whoever has read these many notes on a version has seen what is wrong with it.
+NOTES_MAX = 5
+
 
 class Task(Enum):
     """What is to be done that is about no one source."""
@@ -69,7 +72,7 @@ class Sources:
         self._shelf = shelf
         self._ledger = ledger
         self._verdicts: dict[Source, Verdict] = {}
-        self._told: dict[Source, frozenset[str]] = {}
+        self._told: dict[Source, set[str]] = {}
         self._loop: Loop[Source | Task] = Loop(around, NAME, self._decide, reads=(), workers=1)
         selection = Selection(
             namespace=options.namespace, fields=f"metadata.name={options.config_map}"
@@ -205,15 +208,19 @@ class Sources:
         """Whether all that there is has been read."""
         if self.lacking():
             return False
-        there = [_source(SourceKind.CONFIG_MAP, obj) for obj in self._config_map.all()]
-        there += [Source(kind, name) for kind, each in self._kinds.items() for name in each.names()]
-        known = (self._object(each) for each in there if each not in self._verdicts)
-        return not any(known)
+        there = [(SourceKind.CONFIG_MAP, obj) for obj in self._config_map.all()]
+        there += [(kind, obj) for kind, each in self._kinds.items() for obj in each.all()]
+        return all(
+            _source(kind, obj) in self._verdicts
+            for kind, obj in there
+            if _is_about_devices(kind, obj)
+        )
 
     def _notes(self, source: Source, obj: Raw, verdict: Verdict) -> list[Write]:
-        notes = frozenset(self._ledger.notes_on(source))
-        new = sorted(notes - self._told.get(source, frozenset()))
-        self._told[source] = notes
+        told = self._told.setdefault(source, set())
+        new = [each for each in self._ledger.notes_on(source) if each not in told]
+        new = new[: max(NOTES_MAX - len(told), 0)]
+        told.update(new)
         return list(note_reports(obj, verdict, new))
 
     def _with_status(self, source: Source, obj: Raw, verdict: Verdict, writes: list[Write]) -> Plan:

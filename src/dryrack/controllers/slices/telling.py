@@ -30,7 +30,7 @@ Raw = dict[str, Any]
 
 # What an event may say at most, in bytes.
 _MESSAGE_MAX = 1024
-# Whoever has read these many has seen what is wrong.
+# What a condition tells of what was left out; the rest is alike.
 _NOTES_MAX = 5
 
 
@@ -60,7 +60,7 @@ def reports(obj: Raw, verdict: Verdict) -> Iterator[Report]:
 def note_reports(obj: Raw, verdict: Verdict, notes: Iterable[str]) -> Iterator[Report]:
     """What came up when the devices were put into pools, and the document alone does not show."""
     known = mismatches(verdict.in_force) if verdict.in_force is not None else ()
-    for text in [each for each in notes if each not in known][:_NOTES_MAX]:
+    for text in (each for each in notes if each not in known):
         yield Report(
             obj, "Warning", Reason.DEVICES_LEFT_OUT, shortened([text]), f"{verdict.revision} {text}"
         )
