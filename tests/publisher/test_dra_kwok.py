@@ -222,3 +222,22 @@ def test_should_prepare_dra_testing_infrastructure_for_future_karpenter_dra_impl
         await world.comes_to_run("second")
 
     played(scene)
+
+
+def test_the_design_document_means_nodes_by_karpenters_annotation() -> None:
+    """It writes the mark of KWOK among labels, where nodes carry an annotation of that name."""
+
+    async def scene(world: World) -> None:
+        metadata = {
+            "name": "marked",
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"node.kubernetes.io/instance-type": "f1.2xlarge"},
+        }
+        await world.client.create(NODES, {"metadata": metadata})
+        await world.apply("karpenter-counts.yaml")
+        await world.comes_to_have("marked", "xilinx-u250-0")
+        mark = {"metadata": {"annotations": {"kwok.x-k8s.io/node": "other"}}}
+        await world.client.patch(NODES, "marked", mark)
+        await world.comes_to_have("marked")
+
+    played(scene)

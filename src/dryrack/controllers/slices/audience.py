@@ -39,7 +39,10 @@ def has_kubelet(node: Raw) -> bool:
 
 def typed(node: Raw) -> Node:
     """As much of a node as selectors look at."""
-    return Node(metadata=ObjectMeta(name=node["metadata"]["name"], labels=labels_of(node)))
+    metadata = ObjectMeta(
+        name=node["metadata"]["name"], labels=labels_of(node), annotations=_mark(node)
+    )
+    return Node(metadata=metadata)
 
 
 class Audience:
@@ -61,4 +64,9 @@ def telling(node: Raw | None) -> tuple[object, ...]:
     """All about a node that decides which devices it has; its reports on itself do not."""
     if node is None:
         return ()
-    return node["metadata"].get("uid"), labels_of(node), is_kwok_node(node), has_kubelet(node)
+    return node["metadata"].get("uid"), labels_of(node), _mark(node), has_kubelet(node)
+
+
+def _mark(node: Raw) -> dict[str, str]:
+    """Karpenter's annotation; no other says anything about devices."""
+    return {key: value for key, value in annotations_of(node).items() if key == KWOK_NODE}
