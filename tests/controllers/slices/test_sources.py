@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.base import exposition
 from tests.client.planes import refusal, site
@@ -635,3 +636,50 @@ def test_options_name_another_config_map() -> None:
         assert stage.devices == ["gpu-7"]
 
     play(scene, options=options)
+
+
+FAULTS = st.lists(
+    st.tuples(st.integers(0, 40), st.sampled_from([403, 404, 409, 410, 429, 500, 503])), max_size=25
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(FAULTS, st.lists(st.integers(0, 60), max_size=6))
+def test_whatever_fails_nobody_sees_less_than_there_is(
+    faults: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    """Refusals and broken watches, at any request: every inventory has all that is in force."""
+
+    async def run() -> None:
+        at = await prepared(site())
+        for each in definitions():
+            await at.client.create(DEFINITIONS, each)
+        await at.client.create(DRA_CONFIGS, dra_config("a", "gpu-a"))
+        await at.client.create(NODE_OVERLAYS, overlay("b"))
+        metadata = {"name": CONFIG_MAP, "namespace": NAMESPACE}
+        data = {"config.yaml": config("own")}
+        await at.client.create(CONFIG_MAPS, {"metadata": metadata, "data": data})
+        refused, asked = dict(faults), itertools.count()
+
+        def refuse(request: Request) -> Response | None:
+            number = next(asked)
+            at.road.cuts += number in cuts
+            # A refusal that says "not found" about a kind is an answer, and not a fault.
+            code = refused.get(number)
+            is_question = request.path.count("/") == 3 and code in (403, 404)
+            return refusal(code, "Fault") if code and not is_question else None
+
+        at.road.refuse = refuse
+        stage = await begin(at)
+        seen: list[list[str]] = []
+        stage.shelf.listen(lambda: seen.append(stage.devices))
+        await at.clock.advance(300)
+        at.road.refuse = lambda request: None
+        at.road.cuts = 0
+        await at.clock.advance(120)
+        assert seen == [["gpu-0", "own", "gpu-a"]]
+        await stage.change(DRA_CONFIGS, dra_config("a", "gpu-b"))
+        assert stage.devices == ["gpu-0", "own", "gpu-b"]
+        await stage.stop()
+
+    asyncio.run(run())
