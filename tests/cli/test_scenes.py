@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from dryrack.cli.board import Sight, rows, slice_rows
+from dryrack.cli.files import ContentError
 from dryrack.cli.scenes import EXAMPLES, Expectation, Scene, load_scenes
+from dryrack.cli.stage import Stage
+from dryrack.cli.visit import ENGINES, play_on
+from dryrack.client.kubeconfig import load
+from dryrack.cluster.embedded import embedded
+from dryrack.cluster.engines import families, with_catalogue
+from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.rights import MANIFESTS
+
+if TYPE_CHECKING:
+    from tests.realcluster.controlplane import ControlPlane
 
 Raw = dict[str, Any]
 
@@ -87,6 +98,7 @@ def test_what_is_as_it_must_be_lacks_nothing() -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
+        ({"ready": ["n1"]}, "node n1 is not ready"),
         ({"devices": {"n2": ["x/y/z"]}}, "node n2 has nothing, not x/y/z"),
         ({"devices": {"all nodes": []}}, "node all nodes has gpu.example.com/shared/disk-0, not"),
         ({"slices": {"n1": ["other-*"]}}, "node n1 has the slices n1-slice, not other-*"),
@@ -145,3 +157,58 @@ def test_every_example_is_used() -> None:
     files = {"greedy.yaml", "mistakes.yaml"}
 
     assert {path.name for path in EXAMPLES.glob("*.yaml")} - used == files
+
+
+@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+def test_every_scene_goes_as_it_must(scene: Scene) -> None:
+    """On a control plane in this process: the documents' examples, as they are written."""
+
+    async def played() -> list[str]:
+        engines = families(with_catalogue if "--catalogue" in scene.up else None)
+        async with embedded(engines=engines) as cluster:
+            return await Stage(cluster.client).play(scene)
+
+    assert asyncio.run(played()) == []
+
+
+def test_a_scene_that_does_not_go_as_it_must_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the publisher nothing comes of it; the step and what is lacking are named."""
+    monkeypatch.setattr("dryrack.cli.stage.SECONDS_MAX", 0.2)
+
+    async def played() -> list[str]:
+        async with embedded(without=["slices"]) as cluster:
+            return await Stage(cluster.client).play(SCENES["karpenter-multi"])
+
+    told = asyncio.run(played())
+
+    assert "Both mappings publish" in told[0]
+    assert "node kwok-multi has nothing, not karpenter.sh.dra-kwok-driver/kwok-multi" in told[0]
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+def test_every_scene_goes_as_it_must_on_a_real_cluster(
+    real_plane: ControlPlane, scene: Scene
+) -> None:
+    """With kube-scheduler and Kubernetes' own controllers; and nothing of it is left."""
+    connection = load([real_plane.kubeconfig], SystemClock())
+
+    assert play_on(connection, scene, ENGINES) == []
+    left = real_plane.kubectl("get", "nodes,resourceslices,deviceclasses", "-o", "name").stdout
+    assert left == ""
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_a_scene_does_not_touch_what_is_there(real_plane: ControlPlane) -> None:
+    """A scene that would change somebody's object is not begun."""
+    theirs = "apiVersion: v1\nkind: Node\nmetadata: {name: kwok-f1}\n"
+    assert real_plane.kubectl("apply", "-f", "-", stdin=theirs).returncode == 0
+    connection = load([real_plane.kubeconfig], SystemClock())
+    try:
+        with pytest.raises(ContentError, match="Node kwok-f1: there already"):
+            play_on(connection, SCENES["karpenter-fpga"], ENGINES)
+        assert real_plane.kubectl("get", "namespace", "karpenter").returncode != 0
+    finally:
+        real_plane.kubectl("delete", "node", "kwok-f1")

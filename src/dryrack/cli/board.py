@@ -16,6 +16,7 @@ SliceRow = tuple[str, str, str, str, str, str]
 COLUMNS = ("NODE", "STATUS", "DEVICE", "CLAIM", "POD")
 SLICE_COLUMNS = ("SLICE", "NODE", "DRIVER", "POOL", "GENERATION", "DEVICES")
 NOBODY = "-"
+READY = "Ready"
 ALL_NODES = "all nodes"
 SOME_NODES = "some nodes"
 # Of a slice's devices that nobody has, these tell enough.
@@ -57,6 +58,10 @@ def slice_rows(sight: Sight) -> list[SliceRow]:
         )
         for each in sight.slices
     ]
+
+
+def ready_nodes(sight: Sight) -> list[str]:
+    return [node["metadata"]["name"] for node in sight.nodes if _status(node) == READY]
 
 
 def published(sight: Sight) -> dict[str, list[str]]:
@@ -157,7 +162,7 @@ def _device(spec: Raw, device: Raw) -> str:
 def _status(node: Raw) -> str:
     conditions = node.get("status", {}).get("conditions", [])
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    return "Ready" if ready else "NotReady"
+    return READY if ready else "NotReady"
 
 
 def _held(claims: Iterable[Raw]) -> dict[str, tuple[str, list[str]]]:

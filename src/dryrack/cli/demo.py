@@ -7,6 +7,7 @@ that with what must be so. The demo fails if the product does.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -69,15 +70,32 @@ ACTS = (
 FILES = "files"
 
 
-def run(names: Sequence[str], *, keep: bool) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Where to play, as it was asked for."""
+
+    keep: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+    without: str = ""
+
+    @property
+    def is_visit(self) -> bool:
+        """Whether it is on somebody's cluster, and not on control planes of the demo's own."""
+        return bool(self.kubeconfig or self.context)
+
+
+def run(names: Sequence[str], wish: Wish) -> bool:
     """Plays the scenes of these names, or all; whether every one went as it must."""
+    if wish.without and not wish.is_visit:
+        raise UsageError("--without: only with --kubeconfig or --context")
     known = {scene.name: scene for scene in load_scenes()}
     unknown = [name for name in names if name not in (FILES, *known)]
     if unknown:
         raise UsageError(f"{unknown[0]!r}: no such scene; there are {', '.join((FILES, *known))}")
     failures: list[str] = []
     for name in names or (FILES, *known):
-        failures += _play_files() if name == FILES else _play_scene(known[name], keep=keep)
+        failures += _play_files() if name == FILES else _play_scene(known[name], wish)
     for failure in failures:
         _write(paint(f"not as it must be: {failure}", "bold red"))
     if not failures:
@@ -90,14 +108,29 @@ def _play_files() -> list[str]:
     return [failure for act in ACTS for failure in _play(act)]
 
 
-def _play_scene(scene: Scene, *, keep: bool) -> list[str]:
+def _play_scene(scene: Scene, wish: Wish) -> list[str]:
     _write(paint(f"\n== {scene.title}\n", "bold"))
-    failures = [f"{scene.name}: {what}" for what in play(scene, keep=keep)]
-    if keep:
+    found = _play_there(scene, wish) if wish.is_visit else play(scene, keep=wish.keep)
+    failures = [f"{scene.name}: {what}" for what in found]
+    if wish.keep and not wish.is_visit:
         _write(f"the cluster stays; try: dryrack kubeconfig --name {CLUSTER} > demo.kubeconfig")
         _write("  kubectl --kubeconfig demo.kubeconfig get pods,resourceclaims -o wide")
         _write(f"and end it with: dryrack down --name {CLUSTER}")
     return failures
+
+
+def _play_there(scene: Scene, wish: Wish) -> list[str]:
+    """On the cluster that is named."""
+    from dryrack.cli import visit
+    from dryrack.cluster.attached import connection_of
+
+    without = [name.strip() for name in wish.without.split(",") if name.strip()]
+    unknown = [name for name in without if name not in visit.ENGINES]
+    if unknown:
+        raise UsageError(f"--without {unknown[0]}: there are {', '.join(visit.ENGINES)}")
+    engines = [name for name in visit.ENGINES if name not in without]
+    connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
+    return visit.play_on(connection, scene, engines)
 
 
 def _play(act: Act) -> list[str]:

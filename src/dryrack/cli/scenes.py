@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
-from dryrack.cli.board import devices_of, events_of, published, running_on, slices_of
+from dryrack.cli.board import devices_of, events_of, published, ready_nodes, running_on, slices_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +30,8 @@ EXAMPLES = Path(__file__).parent / "examples"
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What must be so; what is not mentioned may be as it likes."""
 
+    ready: tuple[str, ...] = ()
+    """Nodes that are ready."""
     devices: dict[str, list[str]] = {}
     """By node, or `all nodes`: every device that is published there."""
     counts: dict[str, dict[str, int]] = {}
@@ -50,6 +52,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return [*self._devices(sight), *self._pods(sight), *self._events(sight)]
 
     def _devices(self, sight: Sight) -> Iterator[str]:
+        ready = ready_nodes(sight)
+        yield from (f"node {node} is not ready" for node in self.ready if node not in ready)
         there = published(sight)
         for node, wanted in self.devices.items():
             found = there.get(node, [])

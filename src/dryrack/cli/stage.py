@@ -1,8 +1,7 @@
 """
-Where scenes are played: a control plane of their own, or a cluster that is somebody's.
+Where scenes are played, step by step; and the control plane that a scene has for itself.
 
-Objects go there as `kubectl apply` would bring them, by server-side apply. What a scene has brought
-is taken away again when it ends on a cluster that stays.
+Objects go there as `kubectl apply --server-side` would bring them.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import DryrackError
@@ -22,6 +22,7 @@ from dryrack.client.client import Client
 from dryrack.client.discovery import discover
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.https import connected
+from dryrack.client.informer import Name, name_of
 from dryrack.client.kubeconfig import load
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.rights import MANIFESTS
@@ -79,11 +80,50 @@ async def _played(scene: Scene) -> list[str]:
         return await stage.play(scene)
 
 
+@dataclass(frozen=True, slots=True)
+class Actors:
+    """The nodes and pods of a scene, where there are others beside them."""
+
+    nodes: frozenset[str]
+    pods: frozenset[Name]
+
+    @classmethod
+    def of(cls, scene: Scene) -> Actors:
+        everything = [obj for name in files_of(scene) for obj in objects_of(name)]
+        nodes = frozenset(name_of(obj).name for obj in everything if obj["kind"] == "Node")
+        return cls(nodes, frozenset(name_of(obj) for obj in everything if obj["kind"] == "Pod"))
+
+    def alone(self, sight: Sight) -> Sight:
+        """What is seen of them; the rest of the cluster is none of the scene's."""
+        slices = [each for each in sight.slices if self._reach(each["spec"])]
+        return Sight(
+            [node for node in sight.nodes if name_of(node).name in self.nodes],
+            slices,
+            [claim for claim in sight.claims if self._use(claim)],
+            [pod for pod in sight.pods if name_of(pod) in self.pods],
+            sight.events,
+        )
+
+    def _reach(self, spec: Raw) -> bool:
+        return spec.get("nodeName") in self.nodes or "nodeName" not in spec
+
+    def _use(self, claim: Raw) -> bool:
+        users = (claim.get("status") or {}).get("reservedFor") or ()
+        namespace = name_of(claim).namespace
+        return any(Name(namespace, user["name"]) in self.pods for user in users)
+
+
+def files_of(scene: Scene) -> list[str]:
+    """All files whose objects a scene brings, in the order in which it does."""
+    return list(dict.fromkeys(name for step in scene.steps for name in step.apply))
+
+
 class Stage:
     """A cluster on which scenes are played."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, actors: Actors | None = None) -> None:
         self._client = client
+        self._actors = actors
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
 
     async def play(self, scene: Scene) -> list[str]:
@@ -100,24 +140,23 @@ class Stage:
             show(name)
         for name in step.apply:
             _write(paint(f"$ kubectl apply -f {name}", "bold cyan"))
-            for obj in _objects(name):
+            for obj in objects_of(name):
                 await self._apply(obj)
         for name in step.delete:
             _write(paint(f"$ kubectl delete -f {name}", "bold cyan"))
-            for obj in reversed(_objects(name)):
+            for obj in reversed(objects_of(name)):
                 await self._delete(obj)
         return await self._watched(step)
 
     async def _apply(self, obj: Raw) -> None:
-        endpoint = await self._endpoint(obj)
+        endpoint = await self.endpoint(obj)
         await self._client.apply(endpoint, obj, manager="dryrack-demo", force=True)
 
     async def _delete(self, obj: Raw) -> None:
-        endpoint, meta = await self._endpoint(obj), obj["metadata"]
-        namespace = meta.get("namespace", "")
-        await self._client.delete(endpoint, meta["name"], namespace=namespace)
+        endpoint, name = await self.endpoint(obj), name_of(obj)
+        await self._client.delete(endpoint, name.name, namespace=name.namespace)
 
-    async def _endpoint(self, obj: Raw) -> Endpoint:
+    async def endpoint(self, obj: Raw) -> Endpoint:
         """Where objects of this kind are; a kind that was defined just now may take a moment."""
         key = (obj["apiVersion"], obj["kind"])
         deadline = time.monotonic() + SECONDS_MAX
@@ -150,8 +189,8 @@ class Stage:
 
     async def _look(self) -> Sight:
         kinds = (NODES, SLICES, CLAIMS, PODS, EVENTS)
-        found = [(await self._client.list(kind)).items for kind in kinds]
-        return Sight(*found)
+        sight = Sight(*[(await self._client.list(kind)).items for kind in kinds])
+        return sight if self._actors is None else self._actors.alone(sight)
 
 
 def _show_sight(sight: Sight, step: Step) -> None:
@@ -165,7 +204,8 @@ def _show_sight(sight: Sight, step: Step) -> None:
     _write("")
 
 
-def _objects(name: str) -> list[Raw]:
+def objects_of(name: str) -> list[Raw]:
+    """What a file of the examples, or of the package's manifests, has in it."""
     path = next(each / name for each in (EXAMPLES, MANIFESTS) if (each / name).exists())
     reading = read(path.read_bytes(), name)
     if reading.problems:
