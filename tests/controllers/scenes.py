@@ -25,6 +25,7 @@ from dryrack.client.endpoints import (
     SLICES,
     STATEFUL_SETS,
     TEMPLATES,
+    VOLUME_CLAIMS,
     Endpoint,
 )
 from dryrack.client.informer import Name
@@ -238,6 +239,31 @@ async def deployment_rolls(client: Client, namespace: str) -> None:
     await settled(client, PODS, lambda every: not every, namespace=namespace)
 
 
+async def deployment_is_stuck(client: Client, namespace: str) -> Name:
+    """Pods whose account is not there are refused; the deployment says so, and why."""
+    name = Name(namespace, "stuck")
+    made = deployment(name, replicas=1)
+    made["spec"]["template"]["spec"] = POD_SPEC | {"serviceAccountName": "late"}
+    await client.create(DEPLOYMENTS, made)
+    found = await settled_one(client, DEPLOYMENTS, name, lambda it: is_true(it, "ReplicaFailure"))
+    assert found is not None
+    assert reason_of(found, "ReplicaFailure") == "FailedCreate"
+    return name
+
+
+async def deployment_comes_loose(client: Client, namespace: str) -> None:
+    """With its account it goes on, and the failure is forgotten."""
+    name = await deployment_is_stuck(client, namespace)
+    account = {"metadata": {"name": "late", "namespace": namespace}}
+    await client.create(SERVICE_ACCOUNTS, account)
+    rolled_out = is_rolled_out(1)
+
+    def is_well(found: Raw | None) -> bool:
+        return rolled_out(found) and not is_true(found, "ReplicaFailure")
+
+    await settled_one(client, DEPLOYMENTS, name, is_well)
+
+
 def job(name: Name, **spec: Any) -> Raw:
     annotations = {"dryrack.dev/run-seconds": "0"}
     pod = POD_SPEC | {"restartPolicy": "Never"}
@@ -372,3 +398,44 @@ async def namespace_ends(client: Client, namespace: str) -> None:
     await settled_one(client, NAMESPACES, Name("", namespace), lambda it: it is None)
     assert not (await client.list(PODS, Selection(namespace=namespace))).items
     assert not (await client.list(CONFIG_MAPS, Selection(namespace=namespace))).items
+
+
+async def stateful_set_has_storage(client: Client, namespace: str) -> None:
+    """Each pod gets a claim; scaling down and deleting take along what the set says."""
+    name = Name(namespace, "db")
+    claim = {
+        "metadata": {"name": "data", "labels": {"kind": "storage"}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    labels = {"app": "db"}
+    pod = {"containers": [{"name": "main", "image": "a"}], "volumes": [{"name": "data"}]}
+    spec = {
+        "replicas": 2,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+        "volumeClaimTemplates": [claim],
+        "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Retain"},
+    }
+    made = {"metadata": {"name": "db", "namespace": namespace}, "spec": spec}
+    await client.create(STATEFUL_SETS, made)
+    claims = await settled(
+        client, VOLUME_CLAIMS, lambda every: len(every) == 2, namespace=namespace
+    )
+    assert [each.name for each in sorted(claims)] == ["data-db-0", "data-db-1"]
+    first = claims[Name(namespace, "data-db-0")]["metadata"]
+    assert first["labels"] == {"kind": "storage", "app": "db"}
+    pods = await settled(client, PODS, lambda every: len(every) == 2, namespace=namespace)
+    volumes = pods[Name(namespace, "db-0")]["spec"]["volumes"]
+    wanted = {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}
+    assert [each for each in volumes if each["name"] == "data"] == [wanted]
+    await settled_one(client, STATEFUL_SETS, name, lambda it: _ready(it) == 2)
+    await client.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 1}}, namespace=namespace)
+    await settled(client, VOLUME_CLAIMS, lambda every: len(every) == 1, namespace=namespace)
+    await client.delete(STATEFUL_SETS, "db", namespace=namespace)
+    await settled(client, PODS, lambda every: not every, namespace=namespace)
+    left = (await client.list(VOLUME_CLAIMS, Selection(namespace=namespace))).items
+    assert [each["metadata"]["name"] for each in left] == ["data-db-0"]
+
+
+def _ready(found: Raw | None) -> int:
+    return int((found or {}).get("status", {}).get("readyReplicas", 0))

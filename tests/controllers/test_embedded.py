@@ -56,6 +56,11 @@ def test_a_deployment_rolls_forward_and_back() -> None:
     play(lambda client: scenes.deployment_rolls(client, "play"))
 
 
+def test_a_deployment_says_why_it_is_stuck() -> None:
+    """And forgets it when its pods are taken."""
+    play(lambda client: scenes.deployment_comes_loose(client, "play"))
+
+
 def test_a_job_completes() -> None:
     """All completions are counted, each pod once."""
     play(lambda client: scenes.job_completes(client, "play"))
@@ -77,6 +82,11 @@ def test_a_job_fails_at_its_limit() -> None:
 def test_a_stateful_set_keeps_its_order() -> None:
     """Up from the first, down from the last."""
     play(lambda client: scenes.stateful_set_keeps_order(client, "play"))
+
+
+def test_a_stateful_set_has_storage() -> None:
+    """Claims are made for its pods, and go or stay as it says."""
+    play(lambda client: scenes.stateful_set_has_storage(client, "play"))
 
 
 def test_a_daemon_set_covers_the_nodes() -> None:

@@ -57,6 +57,7 @@ async def everything(client: Client) -> tuple[list[Raw], set[tuple[str, str]]]:
     patch = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "b"}]}}}}
     await client.patch(DEPLOYMENTS, "web", patch, namespace="play")
     await scenes.settled_one(client, DEPLOYMENTS, web, scenes.is_rolled_out(2))
+    await scenes.deployment_is_stuck(client, "play")
     await scenes.stateful_set_keeps_order(client, "play")
     await scenes.daemon_set_covers(client, "play", ["node-a"])
     await scenes.job_completes(client, "play")

@@ -5,7 +5,7 @@ from typing import Any
 
 from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.deployments.scaling import limits_of, replicas_of
-from dryrack.controllers.objects import condition_of, spec_of, status_of, with_condition
+from dryrack.controllers.objects import condition_of, spec_of, status_of
 
 Raw = dict[str, Any]
 
@@ -18,16 +18,31 @@ def progress(
     """The status, and in how many seconds patience ends."""
     counts = _counts(deployment, every, new)
     conditions: Sequence[Raw] = status_of(deployment).get("conditions") or ()
-    conditions = _set(conditions, "Available", _availability(deployment, counts), now)
     told, again_seconds = _progressing(deployment, counts, new, now)
-    if told is not None:
-        conditions = _set(conditions, "Progressing", told, now)
+    has_begun = condition_of(deployment, "Progressing") is not None
+    # That a rollout has begun is said before anything is said of its pods.
+    available = _availability(deployment, counts) if has_begun or told else None
+    said = {"Available": available, "Progressing": told}
+    for kind in said if has_begun else reversed(said):
+        conditions = _set(conditions, kind, said[kind], now)
+    conditions = _failures(conditions, every, new)
     status = {key: value for key, value in counts.items() if value}
     status["terminatingReplicas"] = counts["terminatingReplicas"]
     old = status_of(deployment)
     if old.get("collisionCount"):
         status["collisionCount"] = old["collisionCount"]
-    return status | {"conditions": conditions}, again_seconds
+    return status | ({"conditions": conditions} if conditions else {}), again_seconds
+
+
+def _failures(conditions: Sequence[Raw], every: Sequence[Raw], new: Raw | None) -> list[Raw]:
+    """What a replica set cannot do is said of its deployment; of the newest first."""
+    ordered = [new, *every] if new else every
+    found = (condition_of(each, "ReplicaFailure") for each in ordered)
+    failure = next((each for each in found if each is not None), None)
+    if failure is None:
+        return [each for each in conditions if each["type"] != "ReplicaFailure"]
+    told = failure | {"lastUpdateTime": failure["lastTransitionTime"]}
+    return list(conditions) if told in conditions else _moved(conditions, told)
 
 
 def _counts(deployment: Raw, every: Sequence[Raw], new: Raw | None) -> Raw:
@@ -116,7 +131,9 @@ def _has_moved(deployment: Raw, counts: Raw) -> bool:
     )
 
 
-def _set(conditions: Sequence[Raw], kind: str, told: _Told, now: float) -> list[Raw]:
+def _set(conditions: Sequence[Raw], kind: str, told: _Told | None, now: float) -> list[Raw]:
+    if told is None:
+        return list(conditions)
     status, reason, message = told
     old = next((each for each in conditions if each["type"] == kind), None)
     # A rollout that moves on renews its patience; nothing else is worth a write.
@@ -124,5 +141,11 @@ def _set(conditions: Sequence[Raw], kind: str, told: _Told, now: float) -> list[
     if is_same and reason != "ReplicaSetUpdated":
         return list(conditions)
     when = timestamp(now)
-    new = {"type": kind, "status": status, "lastUpdateTime": when, "lastTransitionTime": when}
-    return with_condition(conditions, new | {"reason": reason, "message": message})
+    since = old["lastTransitionTime"] if old is not None and old["status"] == status else when
+    new = {"type": kind, "status": status, "lastUpdateTime": when, "lastTransitionTime": since}
+    return _moved(conditions, new | {"reason": reason, "message": message})
+
+
+def _moved(conditions: Sequence[Raw], new: Raw) -> list[Raw]:
+    """What is new is said last."""
+    return [*(each for each in conditions if each["type"] != new["type"]), new]

@@ -104,7 +104,8 @@ def fatal_message(job: Raw, pods: Iterable[Raw]) -> str:
 def replaces_only_failed(job: Raw) -> bool:
     """Whether a pod that is going is waited for before another takes its place."""
     spec = spec_of(job)
-    return spec.get("podReplacementPolicy") == "Failed" or bool(spec.get("podFailurePolicy"))
+    policy = spec.get("podFailurePolicy")
+    return spec.get("podReplacementPolicy") == "Failed" or policy is not None
 
 
 def success_message(job: Raw, succeeded: frozenset[int]) -> str:

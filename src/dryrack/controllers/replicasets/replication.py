@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dryrack.client.endpoints import PODS, REPLICA_SETS
+from dryrack.client.errors import ApiError, ConflictError
 from dryrack.client.informer import Name, name_of
-from dryrack.client.timekeeping import seconds_of
+from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     annotations_of,
@@ -48,12 +49,23 @@ BURST = 500
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def plan(replica_set: Raw, candidates: Sequence[Raw], now: float) -> Plan:
-    """The pods that are missing or too many, and the status as it is."""
+FAILURE = "ReplicaFailure"
+
+
+def plan(replica_set: Raw, candidates: Sequence[Raw], now: float, failure: str = "") -> Plan:
+    """
+    The status as it is, and the pods that are missing or too many.
+
+    `failure` is why the last try to make or delete some was refused; the status says it first.
+    """
     family = family_of(replica_set, REPLICA_SETS, candidates)
     if family.writes:
         return Plan(family.writes)
-    writes = [*_scaled(replica_set, family.members), *_status(replica_set, family.members, now)]
+    told = _failures(replica_set, family.members, failure, now)
+    writes = [
+        *_status(replica_set, family.members, told, now),
+        *_scaled(replica_set, family.members),
+    ]
     min_ready = spec_of(replica_set).get("minReadySeconds") or 0
     return Plan(tuple(writes), waits_for_availability(family.members, min_ready, now))
 
@@ -137,7 +149,27 @@ def _replicas(replica_set: Raw) -> int:
     return 1 if found is None else int(found)
 
 
-def _status(replica_set: Raw, pods: Sequence[Raw], now: float) -> list[Write]:
+def _failures(replica_set: Raw, pods: Sequence[Raw], failure: str, now: float) -> list[Raw]:
+    """The conditions; what was said of a failure stays as long as one lasts."""
+    conditions = status_of(replica_set).get("conditions") or ()
+    if not failure:
+        return [each for each in conditions if each["type"] != FAILURE]
+    if condition_of(replica_set, FAILURE) is not None:
+        return list(conditions)
+    lacks = sum(is_active(pod) for pod in pods) < _replicas(replica_set)
+    told = {
+        "type": FAILURE,
+        "status": "True",
+        "lastTransitionTime": timestamp(now),
+        "reason": "FailedCreate" if lacks else "FailedDelete",
+        "message": failure,
+    }
+    return [*conditions, told]
+
+
+def _status(
+    replica_set: Raw, pods: Sequence[Raw], conditions: Sequence[Raw], now: float
+) -> list[Write]:
     living = [pod for pod in pods if not is_terminal(pod)]
     active = [pod for pod in living if not is_deleted(pod)]
     template = (spec_of(replica_set).get("template") or {}).get("metadata") or {}
@@ -150,6 +182,7 @@ def _status(replica_set: Raw, pods: Sequence[Raw], now: float) -> list[Write]:
         "availableReplicas": sum(is_available(pod, min_ready, now) for pod in active),
         "terminatingReplicas": len(living) - len(active),
         "observedGeneration": replica_set["metadata"].get("generation"),
+        "conditions": conditions,
     }
     old = status_of(replica_set)
     status = {key: value for key, value in (old | counted).items() if value}
@@ -166,8 +199,13 @@ class Replication:
         self._pods = around.informers.of(PODS)
         self._candidates = Candidates(self._pods)
         self._loop: Loop[Name] = Loop(
-            around, "replicaset-controller", self._decide, reads=(self._sets, self._pods)
+            around,
+            "replicaset-controller",
+            self._decide,
+            reads=(self._sets, self._pods),
+            witness=self,
         )
+        self._failures: dict[Name, str] = {}
         self._sets.listen(self._on_set)
         self._pods.listen(self._on_pod)
 
@@ -186,5 +224,16 @@ class Replication:
     async def _decide(self, name: Name) -> Plan:
         replica_set = self._sets.objects.get(name)
         if replica_set is None:
+            self._failures.pop(name, None)
             return NOTHING
-        return plan(replica_set, self._candidates.of(replica_set), self._clock.now())
+        failure = self._failures.get(name, "")
+        return plan(replica_set, self._candidates.of(replica_set), self._clock.now(), failure)
+
+    def done(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
+        if self._failures.pop(key, None) is not None:
+            self._loop.queue.add(key)
+
+    def failed(self, key: Name, error: Exception) -> None:
+        # A write that met another is made again, and no failure.
+        if isinstance(error, ApiError) and not isinstance(error, ConflictError):
+            self._failures[key] = str(error)

@@ -1,15 +1,14 @@
 """
 Pods with names that stay: made in order, replaced in reverse, one at a time.
 
-Claims of volumes are named in the pods as the templates ask, and not made: nothing on a virtual
-node is stored.
+Each has claims of storage of its own; see `storage`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dryrack.client.endpoints import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from dryrack.client.endpoints import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
@@ -22,6 +21,12 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.controllers.revisions import HASH_LABEL, chronicle
+from dryrack.controllers.statefulsets.storage import (
+    Known,
+    missing_claims,
+    retention,
+    volumes_of,
+)
 from dryrack.controllers.workloads import (
     Candidates,
     family_of,
@@ -55,6 +60,12 @@ class Scene:
     candidates: Sequence[Raw]
     revisions: Sequence[Raw]
     now: float
+    known_claim: Known = lambda name: None
+    """A claim of storage in the namespace of the set, by name."""
+
+    @property
+    def wanted(self) -> range:
+        return range(self.first, self.first + self.replicas)
 
     @property
     def first(self) -> int:
@@ -100,6 +111,7 @@ def plan(scene: Scene) -> Plan:
     pods = {ordinal_of(pod): pod for pod in family.members}
     writes = [
         *history.writes,
+        *_retention(scene, pods),
         *_step(scene, pods, templates),
         *_status(scene, pods, templates),
     ]
@@ -125,13 +137,23 @@ def _templates(scene: Scene, new: str) -> Templates:
     return Templates(new, current, kept)
 
 
+def _retention(scene: Scene, pods: dict[int, Raw]) -> list[Write]:
+    return [
+        write
+        for ordinal, pod in sorted(pods.items())
+        for write in retention(
+            scene.stateful_set, pod, scene.known_claim, is_surplus=ordinal not in scene.wanted
+        )
+    ]
+
+
 def _step(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
-    wanted = range(scene.first, scene.first + scene.replicas)
+    wanted = scene.wanted
     writes: list[Write] = []
     for ordinal in wanted:
         pod = pods.get(ordinal)
         if pod is None:
-            writes.append(_creation(scene, ordinal, templates))
+            writes += _creation(scene, ordinal, templates)
         elif is_terminal(pod) and not is_deleted(pod):
             writes += _deletion(scene, pod)
         elif _is_fine(scene, pod):
@@ -176,7 +198,7 @@ def _update(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
     return []
 
 
-def _creation(scene: Scene, ordinal: int, templates: Templates) -> Write:
+def _creation(scene: Scene, ordinal: int, templates: Templates) -> list[Write]:
     owner = scene.stateful_set
     strategy = spec_of(owner).get("updateStrategy") or {}
     partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
@@ -190,24 +212,19 @@ def _creation(scene: Scene, ordinal: int, templates: Templates) -> Write:
         HASH_LABEL: templates.old if is_old else templates.new,
     }
     spec = {"subdomain": spec_of(owner).get("serviceName", "")} | pod["spec"] | {"hostname": name}
-    volumes = _volumes(owner, name)
+    volumes = volumes_of(owner, name)
     if volumes:
-        spec["volumes"] = [*volumes, *(spec.get("volumes") or ())]
+        own = {volume["name"] for volume in volumes}
+        others = [each for each in spec.get("volumes") or () if each["name"] not in own]
+        spec["volumes"] = [*volumes, *others]
     made = f"create Pod {name} in StatefulSet {owner['metadata']['name']}"
-    return Create(
+    creation = Create(
         PODS,
         {"metadata": pod["metadata"] | {"name": name, "labels": labels}, "spec": spec},
         refused=Report(owner, "Warning", "FailedCreate", f"{made} failed error: {{}}"),
         accepted=Report(owner, "Normal", "SuccessfulCreate", f"{made} successful"),
     )
-
-
-def _volumes(owner: Raw, pod: str) -> list[Raw]:
-    templates = spec_of(owner).get("volumeClaimTemplates") or ()
-    names = [each["metadata"]["name"] for each in templates]
-    return [
-        {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod}"}} for name in names
-    ]
+    return [*missing_claims(owner, name, scene.known_claim), creation]
 
 
 def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
@@ -246,13 +263,14 @@ class Ordering:
         self._sets = around.informers.of(STATEFUL_SETS)
         self._pods = around.informers.of(PODS)
         self._revisions = around.informers.of(CONTROLLER_REVISIONS)
+        self._claims = around.informers.of(VOLUME_CLAIMS)
         self._candidates = Candidates(self._pods)
         self._history = Candidates(self._revisions)
         self._loop: Loop[Name] = Loop(
             around,
             "statefulset-controller",
             self._decide,
-            reads=(self._sets, self._pods, self._revisions),
+            reads=(self._sets, self._pods, self._revisions, self._claims),
         )
         self._sets.listen(self._on_set)
         self._pods.listen(self._on_pod)
@@ -274,4 +292,12 @@ class Ordering:
         if found is None:
             return NOTHING
         candidates, revisions = self._candidates.of(found), self._history.controlled(found)
-        return plan(Scene(found, candidates, revisions, self._clock.now()))
+        return plan(
+            Scene(
+                found,
+                candidates,
+                revisions,
+                self._clock.now(),
+                lambda claim: self._claims.get(name.namespace, claim),
+            )
+        )

@@ -61,7 +61,7 @@ class JobStrategy(WorkloadStrategy):
         if spec.get("completions") is None and spec.get("parallelism") is None:
             made = {**made, "completions": 1}
         backoff = _BACKOFF_LIMIT if spec.get("backoffLimitPerIndex") is None else INT32_MAX
-        replacement = "TerminatingOrFailed" if not spec.get("podFailurePolicy") else "Failed"
+        replacement = "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
         # An empty choice is a bad one, not none.
         chosen = {key: spec[key] for key in _CHOICES if spec.get(key) is not None}
         completed = filled(
@@ -98,7 +98,7 @@ class JobStrategy(WorkloadStrategy):
         yield from _numbers(spec)
         yield from job_policies.failure_problems(spec)
         yield from job_policies.success_problems(spec)
-        policies = ("Failed",) if spec.get("podFailurePolicy") else _REPLACEMENTS
+        policies = _REPLACEMENTS if spec.get("podFailurePolicy") is None else ("Failed",)
         policy = spec.get("podReplacementPolicy") or ""
         if policy not in policies:
             yield not_supported("spec.podReplacementPolicy", policy, policies)
