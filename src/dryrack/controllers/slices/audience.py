@@ -15,7 +15,7 @@ from dryrack.controllers.objects import annotations_of, labels_of, status_of
 from dryrack.controllers.pods.virtual import KWOK_NODE, is_virtual
 from dryrack.kinds.core import Node
 from dryrack.kinds.meta import ObjectMeta
-from dryrack.kinds.selectors import parse_node_selector
+from dryrack.kinds.selectors import strict_node_selector
 
 if TYPE_CHECKING:
     from dryrack.controllers.slices.options import PublishOptions
@@ -49,7 +49,7 @@ class Audience:
     """Tells the nodes that are published for from the others."""
 
     def __init__(self, options: PublishOptions) -> None:
-        self._selected = parse_node_selector(options.nodes) if options.nodes else None
+        self._selected = strict_node_selector(options.nodes) if options.nodes else None
         self._real_nodes = options.real_nodes
 
     def has(self, node: Raw) -> bool:
