@@ -24,7 +24,6 @@ from dryrack.client.transport import Request, Response
 CONNECT_SECONDS = 10.0
 # What the server itself takes for one request at most, and a little more.
 ANSWER_SECONDS = 70.0
-_CLOSING_STEPS = 3
 
 # Connections that are broken off are closed in the next steps of the loop; it may end before.
 _CLOSING_STEPS = 5
@@ -110,9 +109,6 @@ class HttpsTransport:
         if self._session is not None:
             await self._session.close()
             self._session = None
-            # Connections that were broken off close their sockets in the next turns of the loop.
-            for _ in range(_CLOSING_STEPS):
-                await asyncio.sleep(0)
             await settle(_CLOSING_STEPS)
 
 
