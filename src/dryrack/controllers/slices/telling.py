@@ -16,6 +16,7 @@ from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.objects import condition_of, status_of, uid_of, with_condition
 from dryrack.controllers.slices.glossary import Condition, Reason
 from dryrack.controllers.writes import Patch, Report
+from dryrack.hardware.inventory import SourceKind
 from dryrack.hardware.promises import broken_promises
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.ledger import Published
     from dryrack.controllers.slices.verdicts import Verdict
     from dryrack.hardware.dialects import Reading
+    from dryrack.hardware.inventory import Assignment
     from dryrack.kinds.documents import Problem
 
 Raw = dict[str, Any]
@@ -115,10 +117,16 @@ def _in_force(verdict: Verdict) -> str:
 
 
 def _summary(reading: Reading) -> str:
-    overlay = reading.overlay
-    found = (*reading.assignments, *((overlay.assignment,) if overlay is not None else ()))
-    devices = sum(len(batch.devices) for each in found for batch in each.batches)
-    return f"{_counted(devices, 'device')} in {_counted(len(found), 'mapping')}"
+    if reading.overlay is not None:
+        return _counted(_devices([reading.overlay.assignment]), "device")
+    found = reading.assignments
+    is_config = any(each.origin.kind is SourceKind.CONFIG for each in found)
+    parts = _counted(len(found), "pool" if is_config else "mapping")
+    return f"{_counted(_devices(found), 'device')} in {parts}"
+
+
+def _devices(assignments: Iterable[Assignment]) -> int:
+    return sum(len(batch.devices) for each in assignments for batch in each.batches)
 
 
 def _counted(count: int, word: str) -> str:
