@@ -569,3 +569,22 @@ def test_a_fleet_is_published_before_anybody_is_told() -> None:
         assert first_event >= 16
 
     play(scene)
+
+
+def test_one_node_more_costs_the_same_however_many_there_are() -> None:
+    """One slice and one event, and the pool of the whole cluster is not looked at again."""
+
+    async def scene(at: Stage) -> None:
+        costs = []
+        for count in (1, 20):
+            for number in range(count):
+                await at.node(f"node-{count}-{number}", gpu="yes", san="yes")
+            await at.rest()
+            before = len(at.site.road.asked)
+            await at.node(f"one-more-{count}", gpu="yes", san="yes")
+            await at.rest()
+            costs.append([each.method for each in at.site.road.asked[before:]])
+
+        assert costs == [["POST", "POST"]] * 2
+
+    play(scene, GPUS, SAN)
