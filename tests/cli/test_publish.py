@@ -285,9 +285,12 @@ def test_a_cluster_that_refuses_is_one_line(tmp_path: Path) -> None:
             f"clusters: [{{name: a, cluster: {{server: '{server}'}}}}]\n"
         )
         done = dryrack("publish", "--once", "--kubeconfig", config)
+        lines = dryrack("publish", "--kubeconfig", config, "--log-format", "json")
 
     assert done.returncode == 1
     assert done.stderr == (
         f"dryrack: GET {server}/api/v1/nodes: connection refused; is the cluster up, and the "
         "right one? see --kubeconfig and --context\n"
     )
+    assert lines.returncode == 1
+    assert "connection refused; is the cluster up" in json.loads(lines.stderr)["message"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,8 +52,9 @@ def working(here: Site, leaders: list[str], name: str) -> Callable[[], Awaitable
     return work
 
 
-def test_the_second_waits_for_the_first() -> None:
-    """A candidate begins when the leader has given the lease back, and not before."""
+def test_the_second_waits_for_the_first(caplog: pytest.LogCaptureFixture) -> None:
+    """A candidate begins when the leader has given the lease back, and says once why it waits."""
+    caplog.set_level(logging.INFO)
 
     async def play() -> None:
         here, leaders = site(), list[str]()
@@ -68,6 +70,7 @@ def test_the_second_waits_for_the_first() -> None:
             second.cancel()
 
     asyncio.run(play())
+    assert caplog.text.count("lease default/engine: held by a; waiting") == 1
 
 
 def test_who_cannot_renew_stops_before_another_begins() -> None:

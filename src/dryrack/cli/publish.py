@@ -8,11 +8,13 @@ It runs until it is told to stop; or once (`--once`), for scripts; or it says wh
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.base.errors import DryrackError
 from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import Format, many, say
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.survey import World
     from dryrack.hardware.inventory import Assignment
     from dryrack.kinds.core import NodeSelector
+
+_logger = logging.getLogger(__name__)
 
 AGENT = "dryrack-publisher"
 
@@ -198,15 +202,22 @@ def _check(wish: Wish) -> None:
 
 def _serve(wish: Wish) -> bool:
     """Publishes until it is told to stop."""
-    from dryrack.cluster.logs import configure
+    from dryrack.cluster.logs import LogFormat, configure
     from dryrack.cluster.loops import loop_factory
 
     form = log_format_of(wish.log_format)
     options, attachment = options_of(wish), attachment_of(wish)
     connection = _connection(wish)
     configure(form)
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_served(connection, options, attachment))
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_served(connection, options, attachment))
+    except DryrackError as error:
+        # Whoever collects lines of JSON would stumble over a last one that is none.
+        if form is not LogFormat.JSON:
+            raise
+        _logger.error("%s", error)  # noqa: TRY400 - the reason is known, and where is of no use
+        return False
     return True
 
 

@@ -94,6 +94,7 @@ class LeaderElection:
         # When the last attempt that succeeded began: the others count from later moments.
         self._renewed = NEVER
         self._complaint = ""
+        self._holder = ""
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Waits for the lease, works while holding it, and gives it back."""
@@ -166,10 +167,17 @@ class LeaderElection:
         if not is_open(lease, self._identity, unchanged_seconds=now - self._seen[1]):
             if self._renewed != NEVER:
                 raise _TakenError(f"lease {'/'.join(self._lease)}: taken by another")
+            self._say_who_has(lease)
             return False
         await self._client.update(LEASES, taken(lease, self._identity, self._terms, now))
         self._renewed = now
         return True
+
+    def _say_who_has(self, lease: Raw) -> None:
+        holder = lease["spec"]["holderIdentity"]
+        if holder != self._holder:
+            _logger.info("lease %s: held by %s; waiting", "/".join(self._lease), holder)
+        self._holder = holder
 
     async def _give_back(self) -> None:
         self._renewed = NEVER
