@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation.features import Features, Release
@@ -10,7 +11,7 @@ from dryrack.allocation.pools import Inventory as Sight
 from dryrack.client.informer import name_of
 from dryrack.controllers.objects import uid_of
 from dryrack.controllers.writes import Create, Delete, Report, Update, Write
-from dryrack.hardware.inventory import Origin, Pool, Section, SourceKind, ThisNode
+from dryrack.hardware.inventory import Origin, PerDevice, Pool, Section, SourceKind, ThisNode
 from dryrack.hardware.slicing import node_owner, slices_of
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
@@ -90,6 +91,11 @@ def pool_with(parts: Mapping[str, Sequence[Device]], *, name: str = NODE) -> Poo
     return Pool("gpu.example.com", name, NODE, ThisNode(), sections)
 
 
+def scattered_pool(parts: Mapping[str, Sequence[Device]]) -> Pool:
+    """One pool for all nodes, whose devices say themselves where they are."""
+    return replace(pool_with(parts), node="", reach=PerDevice())
+
+
 def wanted_slices(pool: Pool, uid: str = "uid-a") -> tuple[ResourceSlice, ...]:
     return slices_of(pool, owner=node_owner(NODE, uid))
 
@@ -106,11 +112,11 @@ def visible(slices: Iterable[Raw]) -> tuple[str, ...] | None:
     return forwards
 
 
-def seen_in_order(slices: Sequence[Raw]) -> tuple[str, ...] | None:
-    """The same, for slices that come in this order."""
-    node = Node(metadata=ObjectMeta(name=NODE))
+def seen_in_order(slices: Sequence[Raw], on: str = NODE) -> tuple[str, ...] | None:
+    """The same, for slices that come in this order, and for any node."""
+    node = Node(metadata=ObjectMeta(name=on))
     typed = [decode(each, ResourceSlice) for each in slices]
-    pools = Sight(typed, Features(), Release.V1_36).pools(node)
+    pools = Sight(typed, Features.defaults(), Release.V1_36).pools(node)
     if not pools:
         return ()
     [pool] = pools

@@ -12,6 +12,7 @@ from tests.controllers.slices.pool_worlds import (
     Refusal,
     Slices,
     pool_with,
+    scattered_pool,
     seen_in_order,
     visible,
     wanted_slices,
@@ -20,6 +21,7 @@ from tests.controllers.slices.pool_worlds import (
 from dryrack.client.endpoints import SLICES
 from dryrack.controllers.slices.pools import document, plan
 from dryrack.controllers.writes import Create, Delete, Update, Write
+from dryrack.hardware.slicing import slices_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import Device, DeviceAttribute, DeviceCapacity, DeviceTaint
 
@@ -307,3 +309,65 @@ def test_whatever_was_there_before_nobody_sees_half_a_pool(
 def both_ways(slices: Slices) -> set[tuple[str, ...] | None]:
     """Slices that disagree about the count look different to those who start elsewhere."""
     return {seen_in_order(slices.all()), seen_in_order(slices.all()[::-1])}
+
+
+def scattered(name: str, given: tuple[tuple[str, str], ...]) -> tuple[Device, ...]:
+    return tuple(
+        Device(
+            name=f"{name}-{number}",
+            node_name=node,
+            attributes={"model": DeviceAttribute(string_value=model)},
+        )
+        for number, (node, model) in enumerate(given)
+    )
+
+
+SCATTERED = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.lists(
+        st.tuples(st.sampled_from(("node-a", "node-b")), st.sampled_from("xy")),
+        min_size=1,
+        max_size=2,
+    ).map(tuple),
+    max_size=4,
+).map(lambda parts: {name: scattered(name, each) for name, each in sorted(parts.items())})
+
+
+@settings(max_examples=400)
+@given(st.lists(st.tuples(SCATTERED, st.integers(0, 9)), min_size=1, max_size=6))
+def test_nodes_that_see_a_part_of_a_pool_do_not_see_half_of_it(
+    story: list[tuple[Parts, int]],
+) -> None:
+    """A node that only some slices are for sees its part of one version, or waits."""
+    slices, nodes = Slices(), ("node-a", "node-b")
+    for number, (parts, lives) in enumerate(story):
+        new = [document(each) for each in slices_of(scattered_pool(parts))]
+        before = {node: seen_in_order(slices.all(), node) for node in nodes}
+        after = {node: seen_in_order(_stored(new), node) for node in nodes}
+        is_last = number == len(story) - 1
+        for write in plan(new, slices.all()).writes[: None if is_last else lives]:
+            slices.carry_out(write)
+            for node in nodes:
+                allowed = (before[node], after[node], None, ())
+                assert seen_in_order(slices.all(), node) in allowed
+    assert {node: seen_in_order(slices.all(), node) for node in nodes} == after
+
+
+def test_what_was_replaced_does_not_come_to_light_for_a_part_of_the_nodes() -> None:
+    """What a dead publisher left goes first, because a newer slice may hide it from some only."""
+    versions: list[dict[str, tuple[tuple[str, str], ...]]] = [
+        {"a": (("node-a", "x"),)},
+        {"b": (("node-a", "x"),)},
+        {"b": (("node-b", "x"),), "c": (("node-b", "x"),)},
+    ]
+    slices, seen = Slices(), list[tuple[str, ...] | None]()
+    for version, lives in zip(versions, (9, 1, 9), strict=True):
+        parts = {name: scattered(name, given) for name, given in version.items()}
+        new = [document(each) for each in slices_of(scattered_pool(parts))]
+        for write in plan(new, slices.all()).writes[:lives]:
+            slices.carry_out(write)
+            seen.append(seen_in_order(slices.all(), "node-a"))
+
+    first, second, *rest = seen
+    assert first != second
+    assert set(rest) <= {second, None, ()}

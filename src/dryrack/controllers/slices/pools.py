@@ -4,8 +4,8 @@ From the slices of a pool that there are to those that there should be.
 Consumers look at the newest generation of a pool, and use it when it has as many slices as each
 of them says. So a change of one slice is one write in the same generation, and any other change
 is a new generation: not until its last slice is written do they see anything of it, and then they
-see all of it. What is left of older ones goes last, oldest first, so that nothing that was once
-replaced comes to light again. If somebody dies in between, the next plan begins from what is
+see all of it. What it replaces goes last, and what had been replaced before goes first, so that
+it does not come to light again. If somebody dies in between, the next plan begins from what is
 there.
 
 Promise: whatever prefix of a plan is carried out, a consumer sees the old pool, the new pool, or
@@ -77,7 +77,9 @@ def plan(wanted: Sequence[Raw], observed: Sequence[Raw]) -> Plan:
         updates = [_updated(new, old) for new, old in kept if not is_same(new, old)]
         return Plan((*_deleted(obsolete), *updates))
     fresh = [(_at(new, newest + 1), old) for new, old in pairs]
-    return Plan((*_renewed(fresh), *_deleted(obsolete)))
+    stale = [each for each in obsolete if _generation(each) < newest]
+    last = [each for each in obsolete if _generation(each) == newest]
+    return Plan((*_deleted(stale), *_renewed(fresh), *_deleted(last)))
 
 
 def is_same(new: Raw, old: Raw) -> bool:
