@@ -14,7 +14,7 @@ from dryrack.cli.board import SLICE_COLUMNS, Sight, slice_rows
 from dryrack.cli.files import ContentError, read_sources
 from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
-from dryrack.controllers.slices.survey import World, survey
+from dryrack.controllers.slices.survey import SHARED, World, survey
 from dryrack.controllers.writes import Create, Delete
 from dryrack.kinds.documents import read
 
@@ -115,7 +115,7 @@ def _talk(found: Survey) -> None:
 
 def _where(changes: Iterable[Change]) -> str:
     slices: Counter[str] = Counter({change.node: len(change.slices) for change in changes})
-    shared = slices.pop("", 0)
+    shared = slices.pop(SHARED, 0)
     nodes = sum(bool(count) for count in slices.values())
     told = f"{many(slices.total(), 'slice')} for {many(nodes, 'node')}"
     return f"{told}, {many(shared, 'slice')} for the whole cluster" if shared else told

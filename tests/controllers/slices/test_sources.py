@@ -31,7 +31,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
 from dryrack.cluster.definitions import definitions
-from dryrack.controllers.slices import sources as sources_module
+from dryrack.controllers.slices import readers as readers_module
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.options import PublishOptions
 from dryrack.controllers.slices.shelf import Shelf
@@ -527,7 +527,7 @@ def test_a_bug_in_a_reader_stops_nothing_else(
     def broken(raw: object, **_: object) -> Reading:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(sources_module, "read_dra_config", broken)
+    monkeypatch.setattr(readers_module, "read_dra_config", broken)
 
     async def before(at: Site) -> None:
         for each in definitions():

@@ -20,22 +20,19 @@ from typing import TYPE_CHECKING, Any
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.objects import spec_of
 from dryrack.controllers.slices.presence import Presence
+from dryrack.controllers.slices.readers import is_about_devices, reader_of, source_of
 from dryrack.controllers.slices.telling import listed, note_reports, reports, status_patch
 from dryrack.controllers.slices.verdicts import ABSENT, Verdict, contents_of, inventory_of, judged
 from dryrack.controllers.writes import NOTHING, Plan, Write
 from dryrack.hardware.dialects import (
     Reading,
-    read_config_map,
-    read_dra_config,
-    read_overlay,
 )
 from dryrack.hardware.inventory import Source, SourceKind
 from dryrack.kinds.documents import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from dryrack.controllers.slices.ledger import Ledger
     from dryrack.controllers.slices.options import PublishOptions
@@ -116,7 +113,7 @@ class Sources:
     def _on_object(self, kind: SourceKind, old: Raw | None, new: Raw | None) -> None:
         obj = new if new is not None else old
         assert obj is not None, "an informer tells of something"
-        self._loop.queue.add(_source(kind, obj))
+        self._loop.queue.add(source_of(kind, obj))
 
     def _on_published(self, source: Source) -> None:
         if source in self._verdicts and source.kind is not SourceKind.CATALOGUE:
@@ -130,7 +127,7 @@ class Sources:
             self._refill()
             return NOTHING
         obj = self._object(key)
-        if obj is None or not _is_about_devices(key.kind, obj):
+        if obj is None or not is_about_devices(key.kind, obj):
             self._forget(key)
             return NOTHING
         before = self._verdicts.get(key)
@@ -157,24 +154,12 @@ class Sources:
 
     def _read(self, source: Source, obj: Raw) -> Reading:
         try:
-            return self._reader(source.kind)(obj)
+            return reader_of(source.kind, self._options)(obj)
         except Exception:
             # One document that a reader cannot cope with must not keep all the others waiting.
             _logger.exception("%s %s: a bug; please report it", source.kind, source.name)
             what = "cannot be read because of a bug in dryrack"
             return Reading(problems=(Problem(source.name, 0, 0, what, "please report it"),))
-
-    def _reader(self, kind: SourceKind) -> Callable[[Raw], Reading]:
-        driver = self._options.driver
-        match kind:
-            case SourceKind.CONFIG_MAP:
-                return partial(read_config_map, key=self._options.key, driver=driver)
-            case SourceKind.OVERLAY:
-                return partial(read_overlay, driver=driver)
-            case SourceKind.CONFIG:
-                return partial(read_dra_config, driver=driver)
-            case SourceKind.CATALOGUE:
-                raise AssertionError("the catalogue is no object")
 
     def _take(self, source: Source, verdict: Verdict) -> None:
         self._verdicts[source] = verdict
@@ -211,9 +196,9 @@ class Sources:
         there = [(SourceKind.CONFIG_MAP, obj) for obj in self._config_map.all()]
         there += [(kind, obj) for kind, each in self._kinds.items() for obj in each.all()]
         return all(
-            _source(kind, obj) in self._verdicts
+            source_of(kind, obj) in self._verdicts
             for kind, obj in there
-            if _is_about_devices(kind, obj)
+            if is_about_devices(kind, obj)
         )
 
     def _notes(self, source: Source, obj: Raw, verdict: Verdict) -> list[Write]:
@@ -239,12 +224,3 @@ class Sources:
             writes.append(patch)
         again = None if is_settled or not verdict.is_valid else STATUS_SECONDS
         return Plan(tuple(writes), again)
-
-
-def _source(kind: SourceKind, obj: Raw) -> Source:
-    return Source(kind, obj["metadata"]["name"])
-
-
-def _is_about_devices(kind: SourceKind, obj: Raw) -> bool:
-    """Overlays are for prices, too; those without slices are none of ours."""
-    return kind is not SourceKind.OVERLAY or bool(spec_of(obj).get("resourceSlices"))

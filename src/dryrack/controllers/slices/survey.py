@@ -8,21 +8,20 @@ and what would have to be written for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.informer import name_of
-from dryrack.controllers.objects import labels_of, spec_of
+from dryrack.controllers.objects import spec_of
 from dryrack.controllers.slices.audience import Audience
+from dryrack.controllers.slices.pools import is_ours
+from dryrack.controllers.slices.readers import is_about_devices, reader_of, source_of
 from dryrack.controllers.slices.verdicts import inventory_of, judged
 from dryrack.controllers.slices.wanting import NOTHING, Wanting
 from dryrack.controllers.writes import Create, Delete, Update
-from dryrack.hardware.dialects import read_config_map, read_dra_config, read_overlay
 from dryrack.hardware.inventory import Source, SourceKind
-from dryrack.hardware.slicing import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.controllers.slices.options import PublishOptions
     from dryrack.controllers.slices.wanting import Wanted
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Problem
 
 Raw = dict[str, Any]
+
+# The place of the pools of the whole cluster; no node is called so.
+SHARED = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class Change:
     """The slices of a node, or of the whole cluster: as they will be, and what that takes."""
 
     node: str
-    """ "" for pools of the whole cluster."""
+    """`SHARED` for pools of the whole cluster."""
     slices: tuple[Raw, ...]
     writes: tuple[Write, ...]
 
@@ -76,7 +78,7 @@ def survey(world: World, options: PublishOptions) -> Survey:
     wanted = dict(_wanted(wanting, [node for node in world.nodes if audience.has(node)]))
     found = [reading for reading, _ in readings.values()]
     return Survey(
-        tuple(_changes(wanting, wanted, [each for each in world.slices if _is_ours(each)])),
+        tuple(_changes(wanting, wanted, world)),
         tuple(problem for reading in found for problem in reading.problems),
         tuple(warning for reading in found for warning in reading.warnings),
         tuple(sorted({note for each in wanted.values() for note in _notes(each)})),
@@ -86,43 +88,38 @@ def survey(world: World, options: PublishOptions) -> Survey:
 def _readings(
     world: World, options: PublishOptions
 ) -> Iterator[tuple[Source, tuple[Reading, Raw]]]:
-    driver = options.driver
-    readers: tuple[tuple[SourceKind, Sequence[Raw], Callable[[Raw], Reading]], ...] = (
-        (
-            SourceKind.CONFIG_MAP,
-            world.config_maps,
-            partial(read_config_map, key=options.key, driver=driver),
-        ),
-        (SourceKind.OVERLAY, world.overlays, partial(read_overlay, driver=driver)),
-        (SourceKind.CONFIG, world.configs, partial(read_dra_config, driver=driver)),
+    found = (
+        (SourceKind.CONFIG_MAP, world.config_maps),
+        (SourceKind.OVERLAY, world.overlays),
+        (SourceKind.CONFIG, world.configs),
     )
-    for kind, objects, reader in readers:
+    for kind, objects in found:
+        read = reader_of(kind, options)
         for obj in objects:
-            # Overlays are for prices, too; those without slices are none of ours.
-            if kind is not SourceKind.OVERLAY or spec_of(obj).get("resourceSlices"):
-                yield (
-                    Source(kind, "/".join(part for part in name_of(obj) if part)),
-                    (reader(obj), obj),
-                )
+            if is_about_devices(kind, obj):
+                yield source_of(kind, obj), (read(obj), obj)
 
 
 def _wanted(wanting: Wanting, nodes: Sequence[Raw]) -> Iterator[tuple[str, Wanted]]:
-    yield "", wanting.shared({each for node in nodes for each in wanting.called_by(node)})
+    yield SHARED, wanting.shared({each for node in nodes for each in wanting.called_by(node)})
     for node in nodes:
         yield node["metadata"]["name"], wanting.on(node)
 
 
-def _changes(
-    wanting: Wanting, wanted: Mapping[str, Wanted], slices: Iterable[Raw]
-) -> Iterator[Change]:
+def _changes(wanting: Wanting, wanted: Mapping[str, Wanted], world: World) -> Iterator[Change]:
     observed: dict[str, list[Raw]] = {}
-    for each in slices:
-        observed.setdefault(spec_of(each).get("nodeName") or "", []).append(each)
+    for each in filter(is_ours, world.slices):
+        observed.setdefault(spec_of(each).get("nodeName") or SHARED, []).append(each)
+    nodes = {node["metadata"]["name"] for node in world.nodes}
     for place in sorted({*wanted, *observed}):
-        there = observed.get(place, [])
-        plans = wanting.plans_on_node if place else wanting.plans_shared
-        found = plans(wanted.get(place, NOTHING), there)
-        writes = tuple(write for plan in found.values() for write in plan.writes)
+        there, here = observed.get(place, []), wanted.get(place, NOTHING)
+        if place == SHARED:
+            plans = wanting.plans_shared(here, there)
+        elif place in nodes:
+            plans = wanting.plans_on_node(here, there)
+        else:
+            plans = wanting.plans_without_node(there)
+        writes = tuple(write for plan in plans.values() for write in plan.writes)
         yield Change(place, tuple(_written(there, writes)), writes)
 
 
@@ -142,7 +139,3 @@ def _written(there: Iterable[Raw], writes: Iterable[Write]) -> Iterator[Raw]:
 
 def _notes(wanted: Wanted) -> Iterator[str]:
     return (f"{source.kind} {source.name}: {text}" for source, text in wanted.row.notes)
-
-
-def _is_ours(slice_: Raw) -> bool:
-    return labels_of(slice_).get(MANAGED_BY) == MANAGER
