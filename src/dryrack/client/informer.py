@@ -31,6 +31,7 @@ from dryrack.client.errors import (
     InvalidError,
     TransportError,
 )
+from dryrack.client.sharing import shared
 from dryrack.client.timekeeping import Timekeeper, fraction, jittered, sleep
 
 Raw = dict[str, Any]
@@ -106,6 +107,8 @@ class Informer:
         self._objects: dict[Name, Raw] = {}
         self._listeners: list[Listener] = []
         self._indexes: dict[str, Index] = {}
+        # What came last, with which the next may have much in common.
+        self._last: Raw | None = None
         self._revision = ""
         self._moved = asyncio.Event()
         self._serves_initial_events = True
@@ -230,6 +233,7 @@ class Informer:
             # A third of most objects, and nobody decides by it. The server keeps what an update
             # does not mention.
             new["metadata"].pop("managedFields", None)
+            new = self._last = shared(new, old or self._last)
         if old is not None and new is not None and _revision_of(old) == _revision_of(new):
             return
         if new is None:

@@ -1,0 +1,42 @@
+"""What objects have in common is kept once, and changes nothing about them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dryrack.client.sharing import shared
+
+_LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 0.0, "", "a"])
+_VALUES = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xyz"), inner),
+    max_leaves=12,
+)
+
+
+@given(_VALUES, _VALUES)
+def test_sharing_changes_no_value(new: Any, like: Any) -> None:
+    """What comes out reads as what went in, and the other object stays as it was."""
+    wanted, other = json.dumps(new, sort_keys=True), json.dumps(like, sort_keys=True)
+    made = shared(copy.deepcopy(new), like)
+    assert json.dumps(made, sort_keys=True) == wanted
+    assert json.dumps(like, sort_keys=True) == other
+
+
+@given(_VALUES)
+def test_the_same_value_is_the_same_object(value: Any) -> None:
+    """Nothing of a copy is kept."""
+    assert shared(copy.deepcopy(value), value) is value
+
+
+def test_parts_that_agree_are_one() -> None:
+    """Also where the objects as a whole differ, and lists have different lengths."""
+    like = {"name": "a", "spec": {"containers": [{"image": "i"}], "n": 1}}
+    made = shared({"name": "b", "spec": {"containers": [{"image": "i"}, {}], "n": 1}}, like)
+    assert made["spec"]["containers"][0] is like["spec"]["containers"][0]  # type: ignore[index]
+    assert made == {"name": "b", "spec": {"containers": [{"image": "i"}, {}], "n": 1}}
