@@ -269,3 +269,5 @@ def test_log_lines_are_objects_for_programs_and_words_for_people() -> None:
     configure(LogFormat.TEXT, words)
     logger.warning("config kept", extra={"problem": "no such field"})
     assert words.getvalue().endswith('warn  config kept problem="no such field"\n')
+    logger.warning("not in force: a:1: wrong\na:2: wrong")
+    assert words.getvalue().endswith("warn  not in force: a:1: wrong\n  a:2: wrong\n")

@@ -66,9 +66,12 @@ def _last_words() -> list[str]:
 
 
 def _dryrack(verb: str, *options: str) -> None:
-    command = [sys.executable, "-m", "dryrack", verb, "--name", CLUSTER, *options]
+    words = [verb, "--name", CLUSTER, *options]
+    say(f"$ dryrack {' '.join(words)}")
+    command = [sys.executable, "-m", "dryrack", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
-    say(done.stderr.strip())
+    # What to try next is for people who start it themselves.
+    say(done.stderr.partition("\n\n")[0].strip())
     if done.returncode != 0:
         raise ContentError(f"dryrack {verb} --name {CLUSTER} did not succeed; its words are above")
 

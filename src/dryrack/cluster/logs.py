@@ -69,7 +69,9 @@ class _JsonLines(logging.Formatter):
 class _TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
-        line = f"{_time(record)} {_level(record):<5} {record.getMessage()}{fields}"
+        # What follows on further lines is seen to belong to the first.
+        message = record.getMessage().replace("\n", "\n  ")
+        line = f"{_time(record)} {_level(record):<5} {message}{fields}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
