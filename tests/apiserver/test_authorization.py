@@ -230,6 +230,144 @@ def test_a_cluster_enforces_its_roles_as_they_change() -> None:
     _rbac_scenario(scenario)
 
 
+ROLES = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"]}
+GRANTED = (
+    pods("get", "list"),
+    {"apiGroups": ["apps"], "resources": ["*/scale"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["get"]},
+    {"nonResourceURLs": ["/logs/*"], "verbs": ["get"]},
+    {**ROLES, "verbs": ["create", "update", "get", "patch"]},
+)
+
+
+def _escalation(*lines: str) -> str:
+    return (
+        'clusterroles.rbac.authorization.k8s.io "more" is forbidden: user "joe" '
+        '(groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently '
+        "held:\n" + "\n".join(lines)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "missing"),
+    [
+        ([pods("get")], ()),
+        ([pods("list", "get"), pods("get", resourceNames=["a"])], ()),
+        ([{"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get"]}], ()),
+        ([{"nonResourceURLs": ["/logs/kubelet"], "verbs": ["get"]}], ()),
+        (
+            [pods("get", "watch", "delete")],
+            ('{APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]}',),
+        ),
+        (
+            [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
+            ('{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}',),
+        ),
+        (
+            [
+                {"nonResourceURLs": ["/", "/logs"], "verbs": ["get", "post"]},
+                pods("*", resourceNames=["a", "b"]),
+            ],
+            (
+                '{APIGroups:[""], Resources:["pods"], ResourceNames:["a"], Verbs:["*"]}',
+                '{APIGroups:[""], Resources:["pods"], ResourceNames:["b"], Verbs:["*"]}',
+                '{NonResourceURLs:["/"], Verbs:["get"]}',
+                '{NonResourceURLs:["/"], Verbs:["post"]}',
+                '{NonResourceURLs:["/logs"], Verbs:["get"]}',
+                '{NonResourceURLs:["/logs"], Verbs:["post"]}',
+            ),
+        ),
+    ],
+)
+def test_nobody_grants_what_he_does_not_have(rules: list[Raw], missing: tuple[str, ...]) -> None:
+    """A role is refused with what its writer lacks, in the real server's words."""
+
+    async def scenario(cluster: Rbac) -> None:
+        await _grant_everywhere(cluster, "writer", *GRANTED)
+        body = {"metadata": {"name": "more"}, "rules": rules}
+        answer = await cluster.ask("POST", f"{RBAC}/clusterroles", body, user=JOE)
+        if missing:
+            assert (answer["code"], answer["message"]) == (403, _escalation(*missing))
+        else:
+            assert answer["code"] == 201, answer
+
+    _rbac_scenario(scenario)
+
+
+async def _grant_everywhere(cluster: Rbac, name: str, *rules: Raw) -> None:
+    role = {"metadata": {"name": name}, "rules": rules}
+    made = await cluster.ask("POST", f"{RBAC}/clusterroles", role, user=ADMIN)
+    assert made["code"] == 201, made
+    body = {
+        "metadata": {"name": name},
+        "roleRef": {"kind": "ClusterRole", "name": name},
+        "subjects": [USER_JOE],
+    }
+    made = await cluster.ask("POST", f"{RBAC}/clusterrolebindings", body, user=ADMIN)
+    assert made["code"] == 201, made
+
+
+def test_nobody_binds_what_he_does_not_have() -> None:
+    """Unless he may bind that role, or is one of the masters; a role that is not there is told."""
+
+    async def scenario(cluster: Rbac) -> None:
+        await _grant_everywhere(cluster, "writer", *GRANTED)
+        where = f"{RBAC}/namespaces/default/rolebindings"
+
+        async def bound(role: str, user: User = JOE) -> Raw:
+            body = {
+                "metadata": {"name": f"{role}-{user.name.replace(':', '-')}"},
+                "roleRef": {"kind": "ClusterRole", "name": role},
+                "subjects": [USER_JOE],
+            }
+            return await cluster.ask("POST", where, body, user=user)
+
+        assert (await bound("writer"))["code"] == 201
+        refused = await bound("view")
+        assert refused["code"] == 403
+        assert "is attempting to grant RBAC permissions not currently held:" in refused["message"]
+        gone = await bound("none")
+        assert (gone["code"], gone["message"]) == (
+            404,
+            'rolebindings.rbac.authorization.k8s.io "none" not found',
+        )
+        assert (await bound("view", ADMIN))["code"] == 201
+        await _grant_everywhere(
+            cluster, "binder", {**ROLES, "resourceNames": ["edit"], "verbs": ["bind"]}
+        )
+        assert (await bound("edit"))["code"] == 201
+        assert (await bound("cluster-admin"))["code"] == 403
+
+    _rbac_scenario(scenario)
+
+
+def test_escalation_is_a_right_of_its_own() -> None:
+    """With the verb a role may get anything; aggregation needs all there is."""
+
+    async def scenario(cluster: Rbac) -> None:
+        await _grant_everywhere(cluster, "writer", *GRANTED)
+        where = f"{RBAC}/clusterroles"
+        mine = {"metadata": {"name": "mine"}, "rules": [pods("get")]}
+        assert (await cluster.ask("POST", where, mine, user=JOE))["code"] == 201
+        more = {**mine, "rules": [pods("*")]}
+        assert (await cluster.ask("PUT", f"{where}/mine", more, user=JOE))["code"] == 403
+        selector = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+        gathering = {"metadata": {"name": "all"}, "aggregationRule": selector}
+        refused = await cluster.ask("POST", where, gathering, user=JOE)
+        assert (refused["code"], refused["message"]) == (
+            403,
+            (
+                'clusterroles.rbac.authorization.k8s.io "all" is forbidden: must have '
+                "cluster-admin privileges to use the aggregationRule"
+            ),
+        )
+        await _grant_everywhere(cluster, "escalator", {**ROLES, "verbs": ["escalate"]})
+        assert (await cluster.ask("PUT", f"{where}/mine", more, user=JOE))["code"] == 200
+        assert (await cluster.ask("POST", where, gathering, user=JOE))["code"] == 201
+
+    _rbac_scenario(scenario)
+
+
 def test_a_list_of_one_name_is_allowed_by_that_name() -> None:
     """A field selector that leaves one name makes a list or a watch one of that object."""
 

@@ -247,6 +247,27 @@ def test_a_log_is_for_a_container_that_runs() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("pods/p/exec", "no process to exec to"),
+        ("pods/p/attach", "no process to attach to"),
+        ("pods/p/portforward", "no port of them is open to forward to"),
+        ("pods/p/proxy/index.html", "nobody behind the proxy to answer"),
+        ("services/s/proxy", "nobody behind the proxy to answer"),
+    ],
+)
+def test_what_needs_a_running_program_is_refused_with_the_reason(path: str, said: str) -> None:
+    """Nothing runs here, and nobody shall think that it does."""
+
+    async def scenario(client: Client) -> None:
+        with pytest.raises(ApiError, match=said) as refused:
+            await client.get_path(f"/api/v1/namespaces/default/{path}")
+        assert refused.value.code == 501
+
+    run(scenario)
+
+
 def test_a_namespace_stays_until_it_is_finalized() -> None:
     """A deletion marks it, nothing new gets in, and the last finalizer lets it go."""
 

@@ -108,8 +108,9 @@ def coverage() -> str:
             *(line for name in sorted(known) if known[name] for line in _known(name, known[name])),
             "## Not there",
             "",
-            "Protobuf, `exec`, `attach` and `port-forward`, admission webhooks, aggregated API",
-            "servers, and kinds that are not in the table.",
+            "Answers in protobuf (it is read, and OpenAPI v2 is served in it); `exec`, `attach`,",
+            "`port-forward`, proxies and the like, which are refused with the reason; admission",
+            "webhooks, aggregated API servers, and kinds that are not in the table.",
             "",
         ]
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _CREATE = ("create",)
 _CONNECT = ("create", "get")
+_PROXY = ("create", "delete", "get", "patch", "update")
 
 
 class Depth(Enum):
@@ -110,7 +111,7 @@ _CORE = (
         plural="nodes",
         namespaced=False,
         short_names=("no",),
-        parts=(_STATUS,),
+        parts=(Part("proxy", _PROXY, "NodeProxyOptions"), _STATUS),
     ),
     Builtin(
         group="",
@@ -127,6 +128,8 @@ _CORE = (
             Part("eviction", _CREATE, "Eviction", "policy", "v1"),
             Part("exec", _CONNECT, "PodExecOptions"),
             Part("log", ("get",)),
+            Part("portforward", _CONNECT, "PodPortForwardOptions"),
+            Part("proxy", _PROXY, "PodProxyOptions"),
             Part("resize"),
             _STATUS,
         ),
@@ -300,14 +303,29 @@ def _stored(path: str, kind: str, *short: str, namespaced: bool = True) -> Built
         namespaced=namespaced,
         short_names=short,
         categories=_ALL if kind in _IN_ALL else (),
-        parts=((_SCALE,) if kind == "ReplicationController" else ()) + ((_STATUS,) if rest else ()),
+        parts=_MORE_PARTS.get(kind, ()) + ((_STATUS,) if rest else ()),
         depth=Depth.STORED,
     )
 
 
+_MORE_PARTS = {
+    "ReplicationController": (_SCALE,),
+    "Service": (Part("proxy", _PROXY, "ServiceProxyOptions"),),
+}
 _IN_ALL = ("CronJob", "HorizontalPodAutoscaler", "ReplicationController", "Service")
 
 _STORED = (
+    Builtin(
+        group="",
+        version="v1",
+        kind="ComponentStatus",
+        plural="componentstatuses",
+        namespaced=False,
+        short_names=("cs",),
+        # There are none: all components are one process, and it answers.
+        verbs=("get", "list"),
+        depth=Depth.STORED,
+    ),
     _stored("/v1/endpoints", "Endpoints", "ep"),
     _stored("/v1/limitranges", "LimitRange", "limits"),
     _stored("/v1/persistentvolumeclaims/", "PersistentVolumeClaim", "pvc"),
@@ -405,6 +423,8 @@ _DEPRECATED = {"v1beta1": ("1.35", "1.38"), "v1beta2": ("1.36", "1.39")}
 
 
 def _deprecation(kind: Builtin) -> str:
+    if kind.kind == "ComponentStatus":
+        return "v1 ComponentStatus is deprecated in v1.19+"
     if kind.group != "resource.k8s.io" or kind.version not in _DEPRECATED:
         return ""
     if kind.kind == "DeviceTaintRule":

@@ -82,7 +82,7 @@ def _check(target: Target) -> None:
     if target.subresource and target.subresource not in resource.subresources:
         is_custom = resource.is_custom
         raise not_found(resource.as_resource, target.name) if is_custom else page_not_found()
-    if target.rest:
+    if target.rest and target.subresource != "proxy":
         raise page_not_found()
 
 

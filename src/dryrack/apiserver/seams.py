@@ -12,8 +12,15 @@ from typing import Any, Protocol
 from dryrack.apiserver.calls import Authorizer, Page
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.status import not_implemented
+from dryrack.apiserver.strategy import Write
 
 Raw = dict[str, Any]
+
+
+class Admission(Protocol):
+    """Looks at an object before its strategy does, and raises a `StatusError` to refuse it."""
+
+    def __call__(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,3 +188,4 @@ class Seams:
     tables: Tables = field(default_factory=NameTables)
     pages: Sequence[Page] = ()
     authorizer: Authorizer | None = None
+    admission: Admission | None = None

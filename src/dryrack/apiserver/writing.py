@@ -129,8 +129,13 @@ class Writer:
         if resource.namespaced:
             name = new["metadata"].get("name") or ""
             lifecycle.check_namespace(self._store, resource, order.namespace, name)
-        new = strategy.admit(new, None, write)
+        new = self._admitted(resource, new, old=None, write=write)
         return self._insert(order, new, write)
+
+    def _admitted(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw:
+        if self._seams.admission is not None:
+            self._seams.admission(resource, new, old=old, write=write)
+        return resource.strategy.admit(new, old, write)
 
     def _insert(self, order: Order, admitted: Raw, write: Write) -> Written:
         resource, prefix = order.resource, admitted["metadata"].get("generateName") or ""
@@ -225,7 +230,7 @@ class Writer:
         if not proposal.is_managed:
             manager = self._manager(order, write)
             new = self._seams.management.record(resource, new, old, manager)
-        new = strategy.admit(new, old, write)
+        new = self._admitted(resource, new, old=old, write=write)
         new = strategy.prepare_update(metadata.with_generation(new, old), old, write)
         new = metadata.restored(new, old)
         problems = strategy.validate_update(new, old, write)

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver import builtin, pages
 from dryrack.apiserver.authentication import reviews as user_reviews
 from dryrack.apiserver.authentication.tokens import Tokens
-from dryrack.apiserver.authorization import AlwaysAllow, Authorization, Rbac, authorizer
+from dryrack.apiserver.authorization import (
+    RBAC_GROUP,
+    AlwaysAllow,
+    Authorization,
+    Rbac,
+    authorizer,
+)
 from dryrack.apiserver.authorization import reviews as access_reviews
 from dryrack.apiserver.authorization.paths import PathGuard
 from dryrack.apiserver.custom.kinds import CustomKinds
@@ -41,9 +47,10 @@ if TYPE_CHECKING:
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.openapi import OpenApiPages
     from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
-    from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.registry import Handler, Resource
+    from dryrack.apiserver.seams import Admission
     from dryrack.apiserver.strategies.pods.logs import Logs
-    from dryrack.apiserver.strategy import Strategy
+    from dryrack.apiserver.strategy import Strategy, Write
     from dryrack.apiserver.strictness import GoShapes
     from dryrack.base.ports import Chance
     from dryrack.client.timekeeping import Timekeeper
@@ -156,7 +163,20 @@ def _seams(
             pages.NoSuchPage(registry),
         ),
         authorizer=authorizer(authorization),
+        admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
     )
+
+
+def _guard(authorization: Rbac) -> Admission:
+    """Holds those who write roles and bindings to what they may do themselves."""
+
+    def confirm(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None:
+        if resource.group == RBAC_GROUP:
+            from dryrack.apiserver.authorization import escalation
+
+            escalation.confirm(authorization, resource, new, old=old, write=write)
+
+    return confirm
 
 
 def _shapes() -> GoShapes:

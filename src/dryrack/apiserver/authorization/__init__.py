@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AlwaysAllow", "Attributes", "Authorization", "Rbac", "authorizer", "denial"]
 
-_GROUP = "rbac.authorization.k8s.io"
+RBAC_GROUP = "rbac.authorization.k8s.io"
 _RESOURCES = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 
 
@@ -60,7 +60,7 @@ class Rbac:
         self._store = store
         self._policy: Policy | None = None
         for plural in _RESOURCES:
-            store.subscribe(f"{plural}.{_GROUP}", self._changed)
+            store.subscribe(f"{plural}.{RBAC_GROUP}", self._changed)
 
     def _changed(self, event: Event) -> None:
         self._policy = None
@@ -74,7 +74,7 @@ class Rbac:
         return self._policy
 
     def _objects(self, plural: str) -> list[dict[str, object]]:
-        return [each.object for each in self._store.list(f"{plural}.{_GROUP}", None)[0]]
+        return [each.object for each in self._store.list(f"{plural}.{RBAC_GROUP}", None)[0]]
 
     def allows(self, asked: Attributes) -> bool:
         return self.policy.allows(asked)

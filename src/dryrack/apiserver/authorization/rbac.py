@@ -43,7 +43,7 @@ class Rule:
         if not _has(self.verbs, asked.verb):
             return False
         if asked.is_path:
-            return any(_covers(path, asked.path) for path in self.paths)
+            return any(covers_path(path, asked.path) for path in self.paths)
         return (
             _has(self.groups, asked.group)
             and self._has_resource(asked)
@@ -61,7 +61,8 @@ def _has(allowed: Sequence[str], wanted: str) -> bool:
     return wanted in allowed or _ALL in allowed
 
 
-def _covers(pattern: str, path: str) -> bool:
+def covers_path(pattern: str, path: str) -> bool:
+    """Whether a path of a rule, which may end in a star, is that path or leads to it."""
     if pattern.endswith(_ALL):
         return path.startswith(pattern.rstrip(_ALL))
     return pattern == path

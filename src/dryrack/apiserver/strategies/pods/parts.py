@@ -28,6 +28,7 @@ def handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
         return await LogReader(logs).read(call)
 
     refused = {"create": _no_process, "get": _no_process}
+    proxied = dict.fromkeys(("create", "delete", "get", "patch", "update"), _no_proxy)
     return {
         ("bindings", ""): {"create": _bind},
         ("pods", "binding"): {"create": _bind},
@@ -35,6 +36,8 @@ def handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
         ("pods", "log"): {"get": read},
         ("pods", "attach"): refused,
         ("pods", "exec"): refused,
+        ("pods", "portforward"): {"create": _no_port, "get": _no_port},
+        **{(kind, "proxy"): proxied for kind in ("nodes", "pods", "services")},
         ("pods", "resize"): {"update": _no_resize, "patch": _no_resize},
         ("pods", "ephemeralcontainers"): {"update": _no_ephemeral, "patch": _no_ephemeral},
     }
@@ -55,6 +58,14 @@ async def _evict(call: Call) -> Answer:
 async def _no_process(call: Call) -> Answer:
     part = call.target.subresource
     raise not_implemented(f"pods do not run here, so there is no process to {part} to")
+
+
+async def _no_port(call: Call) -> Answer:
+    raise not_implemented("pods do not run here, so no port of them is open to forward to")
+
+
+async def _no_proxy(call: Call) -> Answer:
+    raise not_implemented("nothing runs here, so there is nobody behind the proxy to answer")
 
 
 async def _no_resize(call: Call) -> Answer:
