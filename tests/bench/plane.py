@@ -14,8 +14,10 @@ import asyncio
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -27,9 +29,14 @@ from tests.realcluster.controlplane import Options
 
 from dryrack.cluster.embedded import embedded
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 SMALL = load.Sizes(creates=1000, gets=1000, events=100, nodes=200, slices=200, pods=1000)
 FRESH_SECONDS_MAX = 0.025
 FRESH_RUNS = 20
+# What else the machine does only adds to a start, so the best counts, on both sides.
+START_RUNS = 3
 
 
 @dataclass(slots=True)
@@ -40,8 +47,11 @@ class Measured:
 
 
 # Task → how much better ours has to be; None where there is no goal.
+STARTED = "start to first kubectl get nodes"
+IN_FOREGROUND = "the same, in the foreground"
 GOALS = {
-    "start to first kubectl get nodes": 8.0,
+    STARTED: 8.0,
+    IN_FOREGROUND: 8.0,
     "creates, 64 connections": 1.0,
     "gets, 64 connections": None,
     "list of all slices": None,
@@ -84,14 +94,14 @@ def _shown(task: str, value: float) -> str:
 
 def _ours(sizes: load.Sizes) -> Measured:
     measured = Measured()
-    with tempfile.TemporaryDirectory() as scratch:
-        plane = ServedPlane(Path(scratch), name="bench")
-        began = time.perf_counter()
-        with plane:
-            plane.must("get", "nodes")
-            measured.values["start to first kubectl get nodes"] = time.perf_counter() - began
-            asyncio.run(_work(plane.kubeconfig, sizes, measured))
-            measured.values["memory at rest"] = _memory([plane.process()])
+    measured.values[STARTED] = min(_start() for _ in range(START_RUNS))
+    measured.values[IN_FOREGROUND] = min(_start_in_foreground() for _ in range(START_RUNS))
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        ServedPlane(Path(scratch), name="bench") as plane,
+    ):
+        asyncio.run(_work(plane.kubeconfig, sizes, measured))
+        measured.values["memory at rest"] = _memory([plane.process()])
     with tempfile.TemporaryDirectory() as scratch:
         options = ("--data-dir", f"{scratch}/data")
         with ServedPlane(Path(scratch), options, name="bench") as plane:
@@ -99,24 +109,51 @@ def _ours(sizes: load.Sizes) -> Measured:
     return measured
 
 
+def _start() -> float:
+    with tempfile.TemporaryDirectory() as scratch:
+        plane = ServedPlane(Path(scratch), name="bench")
+        began = time.perf_counter()
+        with plane:
+            plane.must("get", "nodes")
+            return time.perf_counter() - began
+
+
+def _start_in_foreground() -> float:
+    with tempfile.TemporaryDirectory() as scratch:
+        plane = ServedPlane(Path(scratch), name="bench")
+        began = time.perf_counter()
+        with plane.in_foreground():
+            plane.must("get", "nodes")
+            return time.perf_counter() - began
+
+
 def _theirs(sizes: load.Sizes) -> Measured:
     measured = Measured()
-    began = time.perf_counter()
-    bed = cluster.start(Path(tempfile.mkdtemp(prefix="dryrack-")), Options())
-    try:
-        assert bed.plane.kubectl("get", "nodes").returncode == 0
-        measured.values["start to first kubectl get nodes"] = time.perf_counter() - began
+    started = min(_start_theirs() for _ in range(START_RUNS))
+    measured.values[STARTED] = measured.values[IN_FOREGROUND] = started
+    with _bed(Options()) as bed:
         asyncio.run(_work(bed.plane.kubeconfig, sizes, measured))
         pids = [each.pid for each in bed.processes.running]
         measured.values["memory at rest"] = _memory(pids)
-    finally:
-        bed.stop()
-    bed = cluster.start(Path(tempfile.mkdtemp(prefix="dryrack-")), replace(Options(), durable=True))
-    try:
+    with _bed(replace(Options(), durable=True)) as bed:
         measured.values["creates, durable"] = asyncio.run(_creates(bed.plane.kubeconfig, sizes))
+    return measured
+
+
+def _start_theirs() -> float:
+    began = time.perf_counter()
+    with _bed(Options()) as bed:
+        assert bed.plane.kubectl("get", "nodes").returncode == 0
+        return time.perf_counter() - began
+
+
+@contextmanager
+def _bed(options: Options) -> Iterator[cluster.Cluster]:
+    bed = cluster.start(Path(tempfile.mkdtemp(prefix="dryrack-")), options)
+    try:
+        yield bed
     finally:
         bed.stop()
-    return measured
 
 
 async def _work(kubeconfig: Path, sizes: load.Sizes, measured: Measured) -> None:

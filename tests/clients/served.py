@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from tests.realcluster import programs
 from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _SECONDS_MAX = 120
@@ -40,6 +42,23 @@ class ServedPlane:
         done = self._dryrack("down")
         assert done.returncode == 0, done.stderr
 
+    @contextmanager
+    def in_foreground(self) -> Iterator[None]:
+        """`dryrack up` as it is, from the word that it serves to Ctrl-C."""
+        command = self._command("up", *self.options, "--kubeconfig", str(self.kubeconfig))
+        environment = {**os.environ, **self._environment}
+        with subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            assert any("kubectl get nodes" in line for line in process.stderr)
+            try:
+                yield
+            finally:
+                process.send_signal(signal.SIGINT)
+                process.stderr.read()
+        assert process.returncode == 0
+
     def process(self) -> int:
         """The number of the process that serves."""
         (listed,) = json.loads(self._dryrack("status", "-o", "json").stdout)
@@ -58,8 +77,14 @@ class ServedPlane:
         return done.stdout
 
     def _dryrack(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "dryrack", verb, "--name", self.name, *arguments]
-        return self._run(command, environment={"XDG_STATE_HOME": str(self.directory / "state")})
+        return self._run(self._command(verb, *arguments), environment=self._environment)
+
+    def _command(self, verb: str, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "dryrack", verb, "--name", self.name, *arguments]
+
+    @property
+    def _environment(self) -> Mapping[str, str]:
+        return {"XDG_STATE_HOME": str(self.directory / "state")}
 
     def _run(
         self, command: Sequence[str], *, environment: Mapping[str, str], stdin: str = ""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.certificates import Keys
     from dryrack.cluster.journal import SqliteJournal
     from dryrack.cluster.launching import Launch
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
 # every 700 new ones costs more than the requests that make them.
 _GARBAGE_THRESHOLDS = (50_000, 20, 50)
 
-# From the word that a cluster serves to the end of the first `kubectl get`, on a quiet machine.
-_FIRST_QUESTION_SECONDS = 0.15
+# How long nobody has to ask anything before the engines are loaded, once somebody has; and how
+# long the engines wait at most. A busy machine may take half a second to start `kubectl`.
+_QUIET_SECONDS = 0.15
+_QUESTION_SECONDS_MAX = 1.0
+_LOOK_SECONDS = 0.02
 
 
 async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[str], None]) -> None:
@@ -57,12 +61,13 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
             stack.push_async_callback(journal.close)
         plane = build(_plane_options(launch, keys, journal))
-        url = await stack.enter_async_context(served(plane, listening, keys))
+        door = _Door(plane.transport)
+        url = await stack.enter_async_context(served(plane, listening, keys, door=door))
         tell(f"API server at {url}")
         await _inhabit(launch, plane, tell)
         _hand_out(launch, url, keys)
         tell("")
-        await _let_them_ask(stopping)
+        await _let_them_ask(door, stopping)
         chosen = wanted(launch.without, families(with_catalogue if launch.has_catalogue else None))
         await stack.enter_async_context(running(chosen, plane.around))
         gc.freeze()
@@ -70,10 +75,30 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         await stopping.wait()
 
 
-async def _let_them_ask(stopping: asyncio.Event) -> None:
+class _Door:
+    """Notes when somebody last came or left."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.used_at: float | None = None
+
+    async def send(self, request: Request) -> Response:
+        loop = asyncio.get_running_loop()
+        self.used_at = loop.time()
+        try:
+            return await self._inner.send(request)
+        finally:
+            self.used_at = loop.time()
+
+
+async def _let_them_ask(door: _Door, stopping: asyncio.Event) -> None:
     """Engines take a while to load, and who waited for the word that it serves asks at once."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(stopping.wait(), _FIRST_QUESTION_SECONDS)
+    loop = asyncio.get_running_loop()
+    latest = loop.time() + _QUESTION_SECONDS_MAX
+    while not stopping.is_set() and loop.time() < latest:
+        if door.used_at is not None and loop.time() - door.used_at > _QUIET_SECONDS:
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _listen(launch: Launch) -> socket.socket:

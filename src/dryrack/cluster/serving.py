@@ -18,6 +18,7 @@ from dryrack.base.errors import DryrackError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from dryrack.client.transport import Transport
     from dryrack.cluster.certificates import Keys
     from dryrack.cluster.plane import Plane
 
@@ -62,14 +63,20 @@ def url_of(listening: socket.socket) -> str:
 
 
 @asynccontextmanager
-async def served(plane: Plane, listening: socket.socket, keys: Keys) -> AsyncIterator[str]:
-    """Serves for the length of a block; the address is what clients connect to."""
+async def served(
+    plane: Plane, listening: socket.socket, keys: Keys, *, door: Transport | None = None
+) -> AsyncIterator[str]:
+    """
+    Serves for the length of a block; the address is what clients connect to.
+
+    `door` is what they come through, if it is not the plane's own.
+    """
     from dryrack.apiserver.authentication import Authentication
     from dryrack.apiserver.flow import Flow
     from dryrack.apiserver.http import HttpServer
 
     authentication = Authentication(plane.tokens, plane.authorization.allows)
-    http = HttpServer(plane.transport, authentication, Flow())
+    http = HttpServer(door or plane.transport, authentication, Flow())
     await http.start(listening, tls_context(keys))
     try:
         yield url_of(listening)
