@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.controllers import scenes
 
-from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NODES, PODS, SLICES, TEMPLATES, Endpoint
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CONFIG_MAPS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    SLICES,
+    TEMPLATES,
+    Endpoint,
+)
 from dryrack.client.informer import Name
 from dryrack.cluster.embedded import embedded
 
@@ -120,6 +129,27 @@ def test_a_tainted_device_loses_its_pod() -> None:
         await client.update(SLICES, tainted)
         await scenes.settled_one(client, PODS, name, lambda it: it is None)
         await scenes.settled(client, CLAIMS, lambda every: not every)
+
+    play(scene)
+
+
+def test_a_group_stays_while_it_has_pods() -> None:
+    """Deleted before its pods it waits for them; without any it goes at once."""
+
+    async def scene(client: Client) -> None:
+        policy: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
+        for name in ("busy", "idle"):
+            metadata = {"name": name, "namespace": "play"}
+            await client.create(POD_GROUPS, {"metadata": metadata, "spec": policy})
+        member = {"schedulingGroup": {"podGroupName": "busy"}, **scenes.POD_SPEC}
+        await client.create(PODS, {"metadata": {"name": "p", "namespace": "play"}, "spec": member})
+        for name in ("busy", "idle"):
+            await client.delete(POD_GROUPS, name, namespace="play")
+        await scenes.settled_one(client, POD_GROUPS, Name("play", "idle"), lambda it: it is None)
+        busy = await client.get(POD_GROUPS, "busy", "play")
+        assert "deletionTimestamp" in busy["metadata"]
+        await client.delete(PODS, "p", namespace="play")
+        await scenes.settled_one(client, POD_GROUPS, Name("play", "busy"), lambda it: it is None)
 
     play(scene)
 

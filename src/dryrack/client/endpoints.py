@@ -53,6 +53,7 @@ CLASSES = Endpoint("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", is_n
 TAINT_RULES = Endpoint(
     "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", is_namespaced=False
 )
+POD_GROUPS = Endpoint("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 DEFINITIONS = Endpoint(
     "apiextensions.k8s.io",
     "v1",

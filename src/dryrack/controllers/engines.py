@@ -26,6 +26,7 @@ from dryrack.controllers.namespaces.deletion import Deletion
 from dryrack.controllers.nodes.eviction import TaintEviction
 from dryrack.controllers.nodes.heartbeat import Heartbeat
 from dryrack.controllers.nodes.readiness import Readiness
+from dryrack.controllers.podgroups.protection import GroupProtection
 from dryrack.controllers.pods.collection import PodCollection
 from dryrack.controllers.pods.running import VirtualKubelet
 from dryrack.controllers.replicasets.replication import Replication
@@ -59,7 +60,7 @@ def publisher(options: "PublishOptions | None" = None) -> Engine:
 ENGINES = (
     Engine("kubelet", (Heartbeat, VirtualKubelet)),
     Engine("claims", (ClaimCreation, ClaimRelease)),
-    Engine("garbage", (Collection, PodCollection)),
+    Engine("garbage", (Collection, PodCollection, GroupProtection)),
     Engine("namespaces", (Deletion,)),
     Engine("accounts", (Defaults,)),
     Engine("nodes", (Readiness,)),

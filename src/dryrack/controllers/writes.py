@@ -113,6 +113,14 @@ class Report:
     """Reports about one object with the same word here are one event, whoever makes them."""
 
 
+def without_finalizer(endpoint: Endpoint, obj: Raw, finalizer: str) -> Patch:
+    """Lets that very object go, for one of those who keep it."""
+    metadata = obj["metadata"]
+    left = [each for each in metadata.get("finalizers") or () if each != finalizer]
+    patch = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    return Patch(endpoint, name_of(obj), {"metadata": patch | {"finalizers": left or None}})
+
+
 Write = Create | Update | Patch | Apply | Delete | DeleteAll | Report
 
 

@@ -1,15 +1,15 @@
 """
 Groups of pods that are scheduled together, and the workloads that they belong to.
 
-Both are alpha. They are kept and judged as a real server does it whose gates are on; that a group
-is protected while it has pods is left to those who run the controller for it.
+Both are alpha. They are kept and judged as a real server does it whose gates are on. Every group
+gets a finalizer, so that it stays while it has pods; a controller takes it away.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import filled, within
+from dryrack.apiserver.strategies.edits import filled, with_metadata, within
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import Condition
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 TEMPLATES_MAX = 8
+PROTECTION = "scheduling.k8s.io/podgroup-protection"
 _FIXED = "field is immutable"
 
 
@@ -37,6 +38,12 @@ class PodGroupStrategy(PlainStrategy):
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return within(obj, "spec", lambda spec: filled(spec, {"disruptionMode": "Pod"}))
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        finalizers = obj["metadata"].get("finalizers") or []
+        if old is not None or PROTECTION in finalizers:
+            return obj
+        return with_metadata(obj, "finalizers", [*finalizers, PROTECTION])
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         return list(_group(obj.get("spec") or {}))

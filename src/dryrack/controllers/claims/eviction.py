@@ -6,16 +6,12 @@ frees the claim is then the usual way of things. Rules that taint are told what 
 """
 
 import asyncio
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dryrack.allocation.identity import DeviceId
-from dryrack.client.discovery import is_served
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
-from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Name, name_of
-from dryrack.client.timekeeping import sleep
 from dryrack.controllers.claims import taint_rules
 from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
 from dryrack.controllers.claims.taint_rules import Counts, Rule, Rules
@@ -34,6 +30,7 @@ from dryrack.controllers.claims.tainting import (
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.eviction import departure
 from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
+from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, Delete, Plan, Report, Surroundings
 
 Raw = dict[str, Any]
@@ -41,9 +38,6 @@ Raw = dict[str, Any]
 REASON = "DeletionByDeviceTaintManager"
 MESSAGE = "Device Taint manager: deleting due to NoExecute taint"
 NAME = "device-taint-eviction"
-_ASK_AGAIN_SECONDS = 5.0
-
-_logger = logging.getLogger(__name__)
 
 
 def plan(pod: Raw, eviction: Eviction | None, now: float) -> Plan:
@@ -80,22 +74,10 @@ class DeviceTaintEviction:
         self._slices.listen(self._on_slice)
 
     async def run(self) -> None:
-        if await self._has_rules():
-            rules = self._around.informers.of(TAINT_RULES)
-            rules.listen(self._on_rule)
-            await rules.synced.wait()
+        await followed(self._around, TAINT_RULES, self._on_rule)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._loop.run(), name=NAME)
             group.create_task(self._reports.run(), name=f"{NAME} of rules")
-
-    async def _has_rules(self) -> bool:
-        """They are a beta kind, which a cluster need not serve."""
-        while True:
-            try:
-                return await is_served(self._around.client, TAINT_RULES)
-            except (ApiError, TransportError) as error:
-                _logger.warning("%s: discovery: %s", NAME, error)
-            await sleep(self._clock, _ASK_AGAIN_SECONDS)
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and results_of(new):

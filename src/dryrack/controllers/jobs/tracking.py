@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dryrack.client.endpoints import PODS
-from dryrack.client.informer import name_of
+from dryrack.controllers import writes
 from dryrack.controllers.objects import (
     annotations_of,
     finalizers_of,
     status_of,
     uid_of,
 )
-from dryrack.controllers.writes import Patch, Write
+from dryrack.controllers.writes import Write
 
 Raw = dict[str, Any]
 
@@ -111,10 +111,7 @@ def set_free(
 
 
 def without_finalizer(pod: Raw) -> Write:
-    metadata = pod["metadata"]
-    left = [each for each in finalizers_of(pod) if each != FINALIZER]
-    patch = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-    return Patch(PODS, name_of(pod), {"metadata": patch | {"finalizers": left or None}})
+    return writes.without_finalizer(PODS, pod, FINALIZER)
 
 
 def is_indexed(job: Raw) -> bool:

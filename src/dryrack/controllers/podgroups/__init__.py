@@ -1,0 +1,1 @@
+"""Controllers of groups of pods that are scheduled together."""
