@@ -100,10 +100,11 @@ def is_same_spec(new: Raw, old: Raw) -> bool:
         return False
 
 
-def _renewed(pairs: Iterable[tuple[Raw, Raw | None]]) -> Iterator[Write]:
-    """Those that are there first: the older generation then lacks one, before a new one comes."""
-    pairs = tuple(pairs)
-    yield from (_updated(new, old) for new, old in pairs if old is not None)
+def _renewed(pairs: Sequence[tuple[Raw, Raw | None]]) -> Iterator[Write]:
+    """Those that are there first, oldest first, so that nothing older is left when one is new."""
+    there = [(new, old) for new, old in pairs if old is not None]
+    there.sort(key=lambda pair: (_generation(pair[1]), name_of(pair[1])))
+    yield from (_updated(new, old) for new, old in there)
     yield from (Create(SLICES, new) for new, old in pairs if old is None)
 
 
