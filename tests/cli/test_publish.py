@@ -102,6 +102,13 @@ def test_every_node_is_every_node() -> None:
         (Wish(node_selector="a in"), "--node-selector 'a in'"),
         (Wish(node_selector="a", all_nodes=True), "one of the two"),
         (Wish(catalogue_files=("x.yaml",)), "only with --catalogue"),
+        (Wish(driver="Bad/Driver"), "--driver"),
+        (Wish(driver="a" * 64), "--driver"),
+        (Wish(namespace=""), "--namespace ''"),
+        (Wish(config_map="No_Name"), "--config-map 'No_Name'"),
+        (Wish(lease_namespace="a.b"), "--lease-namespace 'a.b'"),
+        (Wish(lease_name="-"), "--lease-name '-'"),
+        (Wish(key=""), "--key ''"),
     ],
 )
 def test_wishes_that_make_no_sense_are_refused(wish: Wish, words: str) -> None:

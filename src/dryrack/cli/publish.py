@@ -90,9 +90,29 @@ def print_definitions() -> None:
     sys.stdout.write(definitions())
 
 
+def check_names(wish: Wish) -> None:
+    """Names that no cluster would take are told before one is asked."""
+    from dryrack.kinds.validation.names import driver_name, label, subdomain
+
+    names = (
+        ("--namespace", wish.namespace, label),
+        ("--config-map", wish.config_map, subdomain),
+        ("--lease-namespace", wish.lease.namespace, label),
+        ("--lease-name", wish.lease_name, subdomain),
+    )
+    for option, name, complaints in names:
+        for complaint in complaints(name):
+            raise UsageError(f"{option} {name!r}: {complaint}")
+    if not wish.key:
+        raise UsageError("--key '': the key of the ConfigMap, for example config.yaml")
+    for problem in driver_name("--driver", wish.driver) if wish.driver else ():
+        raise UsageError(f"{problem}; {problem.fix}" if problem.fix else str(problem))
+
+
 def options_of(wish: Wish) -> PublishOptions:
     from dryrack.controllers.slices.options import PublishOptions
 
+    check_names(wish)
     return PublishOptions(
         namespace=wish.namespace,
         config_map=wish.config_map,
@@ -182,6 +202,7 @@ def attachment_of(wish: Wish) -> Attachment:
 def run(wish: Wish) -> bool:
     """Whether all went well."""
     if wish.prints_rights:
+        check_names(wish)
         print_rights(wish)
         return True
     if wish.prints_definitions:
