@@ -8,10 +8,12 @@ its command, so that `dryrack --help` stays quick.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import typer
+import typer.main
 
 from dryrack import __version__
 from dryrack.base.errors import DryrackError
@@ -23,12 +25,14 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
 app = typer.Typer(
     name="dryrack",
     help="Kubernetes devices that do not exist: allocate, explain and lint DRA without hardware.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_SETTINGS,
 )
 
 app.add_typer(hardware.app, name="hardware")
@@ -333,10 +337,32 @@ def version(output: Output = Format.TABLE) -> None:
         print_data({"version": __version__}, output)
 
 
+def _call(words: list[str]) -> None:
+    """
+    Does what is asked for.
+
+    typer reads the signatures of all commands to call one; so, where the first word is a command,
+    it is given that one alone. Everything else (help, completion, mistakes) is for all of them.
+    """
+    called = [each for each in app.registered_commands if words and _name(each) == words[0]]
+    if not called or "_DRYRACK_COMPLETE" in os.environ:
+        app()
+        return
+    alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+    alone.registered_commands = called
+    command = typer.main.get_command(alone)
+    command(words[1:], prog_name=f"dryrack {words[0]}", **_SETTINGS)
+
+
+def _name(command: typer.models.CommandInfo) -> str:
+    assert command.callback is not None, "every command does something"
+    return command.name or command.callback.__name__.replace("_", "-")
+
+
 def run() -> None:
     """The console script: every mistake becomes one line and an exit code."""
     try:
-        app()
+        _call(sys.argv[1:])
     except UsageError as error:
         say(f"dryrack: {error}")
         sys.exit(EXIT_USAGE)
