@@ -8,6 +8,7 @@ small, and must not grow faster than the problem does.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +27,7 @@ from tests.allocation.builders import (
     way,
 )
 
-from dryrack.allocation import Allocated
+from dryrack.allocation import Allocated, Features, Release
 from dryrack.allocation import allocator as allocator_module
 from dryrack.allocation.proof import SearchProof
 from dryrack.allocation.search import Walk
@@ -165,6 +166,41 @@ def _slices(counter_set: str, place: int, part: int) -> Any:
     return {"counterSet": counter_set, "counters": drawn}
 
 
+def too_few_runs(size: int) -> Family:
+    """Up to 1.36 a request has one device of each row of equal values, so too few of them."""
+    offered = [device(f"gpu-{n}", numa=n // 2 % 3) for n in range(2 * size)]
+    rule = {"distinctAttribute": f"{DRIVER}/numa"}
+    asked = (request(f"r{n}", size // 4) for n in range(3))
+    return pool(offered), [claim(*asked, constraints=[rule])]
+
+
+def several_that_must_differ(size: int) -> Family:
+    """Values are interleaved, so that no two devices can be exchanged; the last claim is short."""
+    offered = [device(f"gpu-{n}", numa=n % 5) for n in range(size)]
+    rule = {"distinctAttribute": f"{DRIVER}/numa"}
+    first = claim(request("a", 3), request("b", 3), constraints=[rule], name="first")
+    return pool(offered), [first, claim(request("rest", size - 5))]
+
+
+def links_in_common(size: int) -> Family:
+    """Lists that share a link with their neighbours, but not all one link."""
+    offered = [_linked(n, [f"l{n % 5}", f"l{(n + 1) % 5}"]) for n in range(size)]
+    rule = {"matchAttribute": f"{DRIVER}/links"}
+    return pool(offered), [claim(request("r", 2), request("s", size // 2), constraints=[rule])]
+
+
+def _linked(number: int, links: list[str]) -> Any:
+    return {"name": f"gpu-{number}", "attributes": {"links": {"strings": links}}}
+
+
+def a_mine_behind_the_limit(size: int) -> Family:
+    """Alternatives over the limit of results, and a selector that fails on what is never met."""
+    ways = [{"name": "many", **way(31)}, {"name": "few", **way(2)}]
+    asked = [{"name": f"r{n}", "firstAvailable": ways} for n in range(3)]
+    mine = request("mine", select=f'device.attributes["{DRIVER}"].nothing == 1')
+    return pool(devices(5)), [claim(*asked, request("last", size // 4), mine)]
+
+
 FEASIBLE = (one_combination, filled_to_the_last_part)
 FAMILIES: list[Callable[[int], Family]] = [
     more_than_there_are,
@@ -183,6 +219,10 @@ FAMILIES: list[Callable[[int], Family]] = [
     a_mine_behind_a_wall,
     a_hopeless_claim_behind_another,
     filled_to_the_last_part,
+    too_few_runs,
+    several_that_must_differ,
+    links_in_common,
+    a_mine_behind_the_limit,
 ]
 
 
@@ -201,7 +241,8 @@ def test_steps_do_not_explode(
 
     monkeypatch.setattr(Walk, "__init__", init)
     slices, claims = family(size)
-    outcome = allocator(slices).allocate(node(), claims)
+    lists = replace(Features.defaults(Release.V1_36), list_type_attributes=True)
+    outcome = allocator(slices, features=lists).allocate(node(), claims)
 
     assert isinstance(outcome, Allocated) == (family in FEASIBLE)
     assert sum(walk.dead_ends for walk in walks) <= 8 * size
@@ -218,7 +259,7 @@ def test_a_proof_that_cuts_nothing_costs_little(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Walk, "_resume", counted)
     monkeypatch.setattr(SearchProof, "refuted", lambda self: False)
-    monkeypatch.setattr(SearchProof, "hopeless", lambda self, walk, frame: False)
+    monkeypatch.setattr(SearchProof, "foreseen", lambda self, walk, frame: None)
     monkeypatch.setattr(SearchProof, "twin_key", lambda self, walk, frame, device: device)
     offered = [device(f"gpu-{n}", numa=n % 5) for n in range(10)]
     rule = {"distinctAttribute": f"{DRIVER}/numa"}

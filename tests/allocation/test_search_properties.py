@@ -7,6 +7,7 @@ is slightly too eager shows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ from tests.allocation.builders import DRIVER, allocator, claim, counters, device
 from tests.allocation.entangled import entangled
 from tests.allocation.generate import generate
 from tests.allocation.naive import Forgetful, Naive, Rule, SelectorFailsError, Thing, Wanted
+from tests.allocation.slippery import slippery
 from tests.oracle.verdicts import our_verdict
 
-from dryrack.allocation import Allocated, AllocationError, Release, Unsatisfiable
+from dryrack.allocation import Allocated, AllocationError, Features, Release, Unsatisfiable
 from dryrack.allocation import allocator as allocator_module
 from dryrack.allocation.bounds import Bounds
 from dryrack.allocation.likeness import Likeness
@@ -264,6 +266,24 @@ def test_cuts_never_change_the_answer_where_all_is_entangled(release: Release, s
     assert told[0] == told[1]
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32))
+def test_cuts_never_change_the_answer_where_what_was_tried_decides(seed: int) -> None:
+    """Lists that remember, limits that hide errors, order that matters: with proof as without."""
+    slices, claims = slippery(Random(seed))
+    lists = replace(Features.defaults(Release.V1_36), list_type_attributes=True)
+    told = []
+    for how in ("with proof", "without proof"):
+        with pytest.MonkeyPatch.context() as patch:
+            be_patient(patch, how)
+            if how == "without proof":
+                # Long enough for all but the hopeless, which a plain search would not end.
+                patch.setattr(allocator_module, "_DEAD_ENDS_MAX", 5000)
+            told.append(_told(slices, claims, features=lists))
+
+    assert told[0] == told[1]
+
+
 CONTENDED: Any = (
     [{"attributes": {"a": 1}, "draws": {}}, {"attributes": {"a": 0}, "draws": {}}],
     {"x": 0, "y": 0},
@@ -275,7 +295,7 @@ PLANTED: dict[str, list[tuple[type, str, Any]]] = {
     # Bounds would spare the search the state that it then takes for another.
     "every state has been seen": [
         (Bounds, "impossible", lambda self, walk, now, plan: False),
-        (SearchProof, "_key", lambda self, walk, frame: 0),
+        (SearchProof, "key", lambda self, walk, frame: 0),
     ],
 }
 
@@ -320,10 +340,14 @@ def test_the_order_of_slices_does_not_matter(problem: Any, chance: Random) -> No
 
 
 def _told(
-    slices: list[ResourceSlice], claims: list[ResourceClaim], release: Release = Release.V1_36
+    slices: list[ResourceSlice],
+    claims: list[ResourceClaim],
+    release: Release = Release.V1_36,
+    *,
+    features: Features | None = None,
 ) -> object:
     try:
-        outcome = allocator(slices, release=release).allocate(node(), claims)
+        outcome = allocator(slices, release=release, features=features).allocate(node(), claims)
     except AllocationError as error:
         return str(error)
     if isinstance(outcome, Allocated):

@@ -8,6 +8,7 @@ here is impossible there:
 - supply: any set of demands needs as many devices as it has together (Hall's condition);
 - matchAttribute: some one value must supply all covered demands;
 - distinctAttribute: covered demands need as many different values as they have devices;
+- runs: where a device must only differ from the one before it, one of each run of equal values;
 - no choice: a demand with just as many devices as it needs takes them and what they draw,
   which must leave enough for the others;
 - totals: the cheapest devices that would do must not draw more from all counters of one name,
@@ -23,7 +24,14 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.constraints import MISSING, ConstraintKind, LastDistinctState, MatchState
+from dryrack.allocation.constraints import (
+    MISSING,
+    ConstraintKind,
+    KeptDistinctState,
+    LastDistinctState,
+    MatchState,
+)
+from dryrack.allocation.neighbours import Neighbours
 from dryrack.allocation.problem import USABLE
 
 if TYPE_CHECKING:
@@ -51,13 +59,22 @@ class Demand:
 class Group:
     """Demands that the same devices would serve."""
 
-    demand: Demand
+    demands: tuple[Demand, ...]
     need: int
-    requests: int
-    # The latest of the demands.
-    last: Demand
     # How many devices of each sort would do, once that has been counted.
     supply: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def demand(self) -> Demand:
+        return self.demands[0]
+
+    @property
+    def last(self) -> Demand:
+        return self.demands[-1]
+
+    @property
+    def requests(self) -> int:
+        return len(self.demands)
 
 
 class Forced:
@@ -105,6 +122,7 @@ class Bounds:
             for way in ways
         }
         self._valued: dict[tuple[int, int], dict[object, list[int]]] = {}
+        self._neighbours = Neighbours(problem, self._sample)
         self._drawing = [s for s, d in self._sample.items() if problem.draws.get(d)]
         self._counter_names = self._names_of_counters()
         self._capacity_names = self._names_of_capacity()
@@ -113,17 +131,9 @@ class Bounds:
         """The demands, those together that the same devices would serve."""
         groups: dict[object, Group] = {}
         for demand in demands:
-            key = self._group_key(demand)
-            known = groups.get(key)
-            groups[key] = (
-                Group(demand, demand.need, 1, demand)
-                if known is None
-                else replace(
-                    known,
-                    need=known.need + demand.need,
-                    requests=known.requests + 1,
-                    last=demand,
-                )
+            known = groups.setdefault(self._group_key(demand), Group((), 0))
+            groups[self._group_key(demand)] = Group(
+                (*known.demands, demand), known.need + demand.need
             )
         return tuple(groups.values())
 
@@ -131,9 +141,9 @@ class Bounds:
         """Whether what is demanded now, and then, cannot be met from what the walk has left."""
         free = self._free(walk)
         groups: list[Group] = []
-        for each in (*((Group(now, now.need, 1, now),) if now else ()), *plan):
-            group = replace(each, supply=self._supply(walk, each.demand, free))
-            if self._most(group) < group.need:
+        for each in (*((Group((now,), now.need),) if now else ()), *plan):
+            group = self._supplied(walk, each, free)
+            if group is None or self._most(group) < group.need:
                 return True
             groups.append(group)
         left = self._without_choice(walk, groups)
@@ -142,6 +152,7 @@ class Bounds:
         groups = left
         return (
             self._short_of_supply(groups, free)
+            or self._neighbours.short(walk, groups)
             or self._short_of_match(walk, groups)
             or self._short_of_distinct(walk, groups)
             or self._short_of_totals(walk, groups)
@@ -175,14 +186,30 @@ class Bounds:
             for way in demand.ways
         )
 
-    def _supply(self, walk: Walk, demand: Demand, free: Mapping[int, int]) -> dict[int, int]:
-        supply: dict[int, int] = {}
-        for way in demand.ways:
-            counted = self._counted(walk, way, demand, free)
-            for sort, number in counted:
-                if number > 0 and sort not in supply and self._admitted(walk, way, sort):
-                    supply[sort] = number
-        return supply
+    def _supplied(self, walk: Walk, group: Group, free: Mapping[int, int]) -> Group | None:
+        """The group with its supply, less the ways that have too little; None if all have."""
+        supplies = [self._supply(walk, way, group.demand, free) for way in group.demand.ways]
+        if len(supplies) == 1:
+            return replace(group, supply=supplies[0])
+        most = [sum(supply.values()) for supply in supplies]
+        need, supply = 0, dict[int, int]()
+        for demand in group.demands:
+            enough = [n for n, way in enumerate(demand.ways) if 0 < way.count <= most[n]]
+            if not enough:
+                return None
+            need += min(demand.ways[n].count for n in enough)
+            for number in enough:
+                supply |= supplies[number]
+        return replace(group, need=need, supply=supply)
+
+    def _supply(
+        self, walk: Walk, way: Slate, demand: Demand, free: Mapping[int, int]
+    ) -> dict[int, int]:
+        return {
+            sort: number
+            for sort, number in self._counted(walk, way, demand, free)
+            if number > 0 and self._admitted(walk, way, sort)
+        }
 
     def _counted(
         self, walk: Walk, way: Slate, demand: Demand, free: Mapping[int, int]
@@ -241,7 +268,7 @@ class Bounds:
             if not state.count:
                 return True
             return value >= 0 and not column.members[value].isdisjoint(state.shared)
-        return column.lists or value not in state.others(way.name_of, walk.ongoing)
+        return not column.scalar or value not in state.others(way.name_of, walk.ongoing)
 
     # What is left once those who have no choice are served.
 
@@ -347,14 +374,16 @@ class Bounds:
         for constraint in self._open_constraints(walk, groups, ConstraintKind.DISTINCT):
             column = self._problem.columns[constraint.number]
             covered = [group for group in groups if _covers(constraint, group.demand)]
-            if column.lists or not covered:
+            if not column.scalar or not covered:
                 continue
             masks: Counter[int] = Counter()
             for index, group in enumerate(covered):
                 for sort in group.supply:
                     masks[column[self._sample[sort]]] |= 1 << index
             # Up to 1.36 only the last device of a request is compared with other requests'.
-            last_only = isinstance(walk.states[constraint.number], LastDistinctState)
+            last_only = isinstance(
+                walk.states[constraint.number], (LastDistinctState, KeptDistinctState)
+            )
             needs = (
                 _last_needs(constraint, covered) if last_only else [group.need for group in covered]
             )

@@ -55,6 +55,7 @@ class Column:
         self.lists = lists
         # The members of each value; a value that is not a list has one.
         self.members: list[Values] = []
+        self._longest = 0
         self._attribute = attribute
         self._devices = devices
         self._numbers: dict[Values, int] = {}
@@ -66,10 +67,15 @@ class Column:
             value = self._known[device] = self._value(device)
         return value
 
+    def complete(self) -> None:
+        """Look at all devices."""
+        for device in range(len(self._known)):
+            self[device]
+
     @property
     def scalar(self) -> bool:
         """Whether every value seen so far has one member."""
-        return all(len(members) == 1 for members in self.members)
+        return self._longest <= 1
 
     def _value(self, device: int) -> int:
         pooled = self._devices[device]
@@ -83,6 +89,7 @@ class Column:
         if number is None:
             number = self._numbers[members] = len(self.members)
             self.members.append(members)
+            self._longest = max(self._longest, len(members))
         return number
 
 
@@ -215,14 +222,69 @@ class LastDistinctState:
         return [value for other, value in self.last.items() if other not in requests]
 
 
-ConstraintState = MatchState | DistinctState | LastDistinctState
+class KeptDistinctState:
+    """
+    Less than 1.36 asks, and nothing of it depends on the order of devices or of trying.
+
+    There the last device of a request differs from all of the requests after it. So each
+    request has some value that none of the later ones has; which one is left open here.
+    """
+
+    __slots__ = ("_column", "_path", "values")
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+        # By request: the values of which one must stay its own.
+        self.values: dict[int, frozenset[int]] = {}
+        self._path: list[dict[int, frozenset[int]]] = []
+
+    def add(self, request: int, value: int) -> bool:
+        if value < 0 and self._path and (self._column.lists or self.others(request)):
+            return False
+        now = {request: self.values.get(request, frozenset()) | {value}}
+        for other, values in self.values.items():
+            if other != request:
+                now[other] = frozenset(v for v in values if _differs(self._column, value, (v,)))
+                if not now[other]:
+                    return False
+        self._path.append(self.values)
+        self.values = now
+        return True
+
+    def remove(self, request: int) -> None:
+        self.values = self._path.pop()
+
+    def key(self, request: int) -> object:
+        others = (tuple(sorted(v)) for other, v in self.values.items() if other != request)
+        return self.values.get(request), tuple(sorted(others))
+
+    def others(self, *requests: int) -> list[int]:
+        """The values that a further device must differ from, whatever these requests add."""
+        return [
+            value
+            for other, values in self.values.items()
+            if other not in requests and len(values) == 1
+            for value in values
+        ]
 
 
-def initial_state(constraint: Constraint, column: Column, release: Release) -> ConstraintState:
-    """The state before any device was chosen."""
+ConstraintState = MatchState | DistinctState | LastDistinctState | KeptDistinctState
+
+
+def initial_state(
+    constraint: Constraint, column: Column, release: Release, *, relaxed: bool = False
+) -> ConstraintState:
+    """
+    The state before any device was chosen.
+
+    Relaxed, it admits at least the devices that the release would admit, and depends on
+    what is chosen alone.
+    """
     if constraint.kind is ConstraintKind.MATCH:
-        return MatchState(column, release)
-    return LastDistinctState(column) if release is Release.V1_36 else DistinctState(column)
+        return MatchState(column, Release.V1_37 if relaxed else release)
+    if release is not Release.V1_36:
+        return DistinctState(column)
+    return KeptDistinctState(column) if relaxed else LastDistinctState(column)
 
 
 def _differs(column: Column, value: int, others: Collection[int]) -> bool:

@@ -18,12 +18,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.constraints import ConstraintKind
-from dryrack.allocation.features import Release
 from dryrack.allocation.problem import FAILED, USABLE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from dryrack.allocation.problem import Problem, Slate
     from dryrack.allocation.search import Frame, Walk
@@ -49,8 +48,12 @@ class _Numbers:
 class Likeness:
     """Sorts and groups of the devices of a problem whose table is complete."""
 
-    def __init__(self, problem: Problem, slates: Sequence[Slate]) -> None:
+    def __init__(
+        self, problem: Problem, slates: Sequence[Slate], ordered: AbstractSet[int] = frozenset()
+    ) -> None:
+        """Of the devices in `ordered` the order matters."""
         self._problem = problem
+        self._ordered = sorted(ordered)
         self.rows: list[bytes] = []
         self.row_of = self._number_rows(slates)
         rows = list(zip(*self.rows, strict=True)) or [() for _ in problem.devices]
@@ -120,9 +123,8 @@ class Likeness:
         one was tried in vain so is the other, for the first would not have let it follow.
         """
         marks = [-1] * len(looks)
-        compared = {d for slate in slates if self.compares_neighbours(slate) for d in slate.order}
         before = -1
-        for device in sorted(compared):
+        for device in self._ordered:
             follows = before >= 0 and looks[device] == looks[before] and self._is_whole(device)
             marks[device] = marks[before] if follows else device
             before = device if self._is_whole(device) else -1
@@ -134,14 +136,6 @@ class Likeness:
 
     def _is_whole(self, device: int) -> bool:
         return not self._problem.shareable(device) and not self._problem.draws.get(device)
-
-    def compares_neighbours(self, slate: Slate) -> bool:
-        """Whether devices of the ask must differ, but only from the one before."""
-        return (
-            self._problem.surroundings.release is Release.V1_36
-            and slate.count > 1
-            and any(each.kind is ConstraintKind.DISTINCT for each in slate.constraints)
-        )
 
     def _alone(self, device: int) -> int:
         return device if self._problem.shareable(device) else -1

@@ -69,11 +69,11 @@ class Frame:
 class Proof(Protocol):
     """Knows of parts of the tree that hold neither a solution nor an error."""
 
-    def hopeless(self, walk: Walk, frame: Frame) -> bool:
-        """Whether nothing can come of the frame that the walk is about to enter."""
+    def foreseen(self, walk: Walk, frame: Frame) -> Ending | None:
+        """How the frame that the walk is about to enter will end, if that is in vain."""
         ...
 
-    def failed(self, frame: Frame) -> None:
+    def ended(self, walk: Walk, frame: Frame, ending: Ending) -> None:
         """The frame was walked through and nothing came of it."""
         ...
 
@@ -86,9 +86,18 @@ class Walk:
     """The state of the walk: what is chosen, and what that leaves."""
 
     def __init__(
-        self, problem: Problem, proof: Proof | None = None, *, within: range | None = None
+        self,
+        problem: Problem,
+        proof: Proof | None = None,
+        *,
+        within: range | None = None,
+        relaxed: bool = False,
     ) -> None:
-        """`within` limits the walk to some requests that follow each other."""
+        """
+        `within` limits the walk to some requests that follow each other.
+
+        A relaxed walk comes wherever another does, and further: see `initial_state`.
+        """
         self.problem = problem
         self.stack: list[Frame] = []
         self.counts = [0] * len(problem.claims)
@@ -101,7 +110,7 @@ class Walk:
         self.shares: dict[int, int] = {}
         release = problem.surroundings.release
         self.states: list[ConstraintState] = [
-            initial_state(constraint, problem.columns[constraint.number], release)
+            initial_state(constraint, problem.columns[constraint.number], release, relaxed=relaxed)
             for constraint in problem.constraints
         ]
         self.chosen_ways: dict[int, int] = {}
@@ -113,6 +122,8 @@ class Walk:
         self._proof = proof
         self._within = within if within is not None else range(len(problem.requests))
         self._picks = 0
+        # How much of the stack is given and stays.
+        self._bottom = 0
         # What the frame on top of the stack has to be told when the walk goes on.
         self._news: Ending | None = Ending.UNDECIDED
 
@@ -126,14 +137,20 @@ class Walk:
         ending = self._news
         if ending is Ending.UNDECIDED:
             ending = self._enter(self._within.start)
-        stack, steps = self.stack, 0
-        while stack and ending is not Ending.FOUND:
+        stack, steps, bottom = self.stack, 0, self._bottom
+        while len(stack) > bottom and ending is not Ending.FOUND:
             if steps >= steps_max or self.dead_ends > dead_ends_max:
                 self._news = ending
                 return Ending.UNDECIDED
             steps += 1
             ending = self._resume(stack[-1], ending)
         return Ending.FOUND if ending is Ending.FOUND else Ending.FAILED
+
+    def explore(self, frame: Frame, steps_max: int) -> Ending:
+        """Walk through the part of the tree below a frame, from where the walk is now."""
+        self._bottom = len(self.stack)
+        self._news = self._open(frame)
+        return self.run(steps_max=steps_max)
 
     @property
     def ongoing(self) -> int:
@@ -154,10 +171,7 @@ class Walk:
         if request == self._within.stop:
             return Ending.FOUND
         frame = Frame(problem.requests[request][0], -1)
-        if self._proof is not None and self._proof.hopeless(self, frame):
-            return Ending.FAILED
-        self.stack.append(frame)
-        return None
+        return self._open(frame)
 
     def _resume(self, frame: Frame, ending: Ending | None) -> Ending | None:
         if frame.slot < 0:
@@ -165,8 +179,7 @@ class Walk:
         if ending is not None:
             self._release(frame)
             if ending is Ending.EXCEEDED:
-                self.stack.pop()
-                return ending
+                return self._close(frame, ending)
         return self._next_device(frame)
 
     def _next_way(self, frame: Frame, ending: Ending | None) -> Ending | None:
@@ -179,15 +192,12 @@ class Walk:
             frame.cursor += 1
             self.chosen_ways[slate.request] = slate.sub
             return self._begin(slate)
-        self.stack.pop()
         if not frame.exceeded:
-            if self._proof is not None:
-                self._proof.failed(frame)
-            return Ending.FAILED
+            return self._close(frame, Ending.FAILED)
         # The limit is the claim's own; what went before the claim may be chosen otherwise.
         request = frame.slate.request
         first = request and self.problem.requests[request - 1][0].claim != frame.slate.claim
-        return Ending.FAILED if first else Ending.EXCEEDED
+        return self._close(frame, Ending.FAILED if first else Ending.EXCEEDED)
 
     def _begin(self, slate: Slate) -> Ending | None:
         if slate.ask.takes_all and not slate.all_devices:
@@ -198,24 +208,32 @@ class Walk:
         if self.counts[slate.claim] + slate.count > RESULTS_MAX:
             self.limited = slate
             self.dead_ends += 1
-            return Ending.EXCEEDED
+            return self._over_the_limit(slate)
         return self._open(Frame(slate, 0))
 
+    def _over_the_limit(self, slate: Slate) -> Ending:
+        return Ending.EXCEEDED
+
     def _open(self, frame: Frame) -> Ending | None:
-        if self._proof is not None and self._proof.hopeless(self, frame):
-            return Ending.FAILED
+        if self._proof is not None:
+            ending = self._proof.foreseen(self, frame)
+            if ending is not None:
+                return ending
         self.stack.append(frame)
         return None
+
+    def _close(self, frame: Frame, ending: Ending) -> Ending:
+        self.stack.pop()
+        if self._proof is not None:
+            self._proof.ended(self, frame, ending)
+        return ending
 
     def _next_device(self, frame: Frame) -> Ending | None:
         slate = frame.slate
         found = self._choose_all(frame) if slate.ask.takes_all else self._choose(frame)
         if not found:
             self._note(slate)
-            self.stack.pop()
-            if self._proof is not None:
-                self._proof.failed(frame)
-            return Ending.FAILED
+            return self._close(frame, Ending.FAILED)
         slot = frame.slot + 1
         if slot >= slate.count:
             return self._enter(slate.request + 1)
@@ -352,6 +370,29 @@ class Walk:
             self._constrain(slate, device)
             self._take(frame, device)
             self.stack.append(frame)
+
+    def follow(self, other: Walk) -> None:
+        """Choose what another walk through the same problem has chosen; nothing else."""
+        chosen = [frame for frame in other.stack if frame.chosen >= 0]
+        same = 0
+        for mine, theirs in zip(self.stack, chosen, strict=False):
+            if mine.slate is not theirs.slate or mine.chosen != theirs.chosen:
+                break
+            same += 1
+        self.back_to(same)
+        for each in chosen[same:]:
+            frame = Frame(each.slate, each.slot)
+            admitted = self._constrain(each.slate, each.chosen)
+            assert admitted, "a walk by looser rules was refused a device"
+            self._take(frame, each.chosen)
+            self.stack.append(frame)
+
+    def back_to(self, depth: int) -> None:
+        """Take back what was chosen last."""
+        while len(self.stack) > depth:
+            frame = self.stack.pop()
+            if frame.chosen >= 0:
+                self._release(frame)
 
     def broken(self, slate: Slate, device: int) -> Constraint | None:
         """The first constraint that the device would break now."""

@@ -1,0 +1,196 @@
+"""
+What can be known about a problem before it is searched, as far as cuts depend on it.
+
+Where errors lurk, how many results a claim can come to, which constraints are still to come,
+and where the order of devices decides. `proof` says what follows from it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.constraints import ConstraintKind
+from dryrack.allocation.features import Release
+from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
+from dryrack.allocation.requests import RESULTS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from dryrack.allocation.constraints import Constraint
+    from dryrack.allocation.problem import Problem, Slate
+
+
+class Survey:
+    """Facts about one problem. Completes the problem's table."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.slates = [slate for ways in problem.requests for slate in ways]
+        for column in problem.columns:
+            column.complete()
+        for slate in self.slates:
+            _complete(problem, slate)
+        # How many of "all" devices come before the first that might break a constraint.
+        self.safe = {id(s): safe_prefix(problem, s) for s in self.slates if s.ask.takes_all}
+        self.mined = [any(map(self.has_mine, ways)) for ways in problem.requests]
+        self.horizon = self._next_mines()
+        self.least_after = self._results(min)
+        self.most_after = self._results(max)
+        self.ruled_by = self._constraints_ahead()
+        self.mined_claims = {
+            ways[0].claim for ways, mined in zip(problem.requests, self.mined, strict=True) if mined
+        }
+
+    def has_mine(self, slate: Slate) -> bool:
+        if slate.ask.takes_all:
+            return self.safe[id(slate)] < len(slate.all_devices)
+        return any(slate.status[device] == FAILED for device in slate.order)
+
+    @cached_property
+    def can_exceed(self) -> list[bool]:
+        """By claim: whether its requests, each satisfied its largest way, exceed the limit."""
+        most = [0] * len(self.problem.claims)
+        for ways, after in zip(self.problem.requests, self.most_after, strict=True):
+            most[ways[0].claim] = max(most[ways[0].claim], after)
+        return [each > RESULTS_MAX for each in most]
+
+    @cached_property
+    def delicate(self) -> list[bool]:
+        """By claim: whether it matters if it fails for want of devices or of allowed results."""
+        traced = {self.problem.constraints[number].claim for number in self.traced}
+        special = self.mined_claims | traced
+        return [each and claim in special for claim, each in enumerate(self.can_exceed)]
+
+    @cached_property
+    def traced(self) -> frozenset[int]:
+        """Constraints over lists that remember devices which were tried in vain."""
+        columns = self.problem.columns
+        if self.problem.surroundings.release is not Release.V1_36:
+            return frozenset()
+        return frozenset(
+            constraint.number
+            for constraint in self.problem.constraints
+            if constraint.kind is ConstraintKind.MATCH and not columns[constraint.number].scalar
+        )
+
+    @cached_property
+    def last_ordered(self) -> int:
+        """The last request for which the order of devices decides; -1 if there is none."""
+        return max((s.request for s in self.slates if self._is_ordered(s)), default=-1)
+
+    def _is_ordered(self, slate: Slate) -> bool:
+        traced = any(constraint.number in self.traced for constraint in slate.constraints)
+        return traced or compares_neighbours(self.problem, slate)
+
+    # Where errors are.
+
+    def _next_mines(self) -> list[int]:
+        horizon = [len(self.mined)] * len(self.mined)
+        following = len(self.mined)
+        for number in reversed(range(len(self.mined))):
+            if self.mined[number]:
+                following = number
+            horizon[number] = following
+        return horizon
+
+    # How many results.
+
+    def _results(self, of: Callable[[Iterable[int]], int]) -> list[int]:
+        """By request: how many results its claim comes to from it on, by its least or most."""
+        results = [0] * len(self.problem.requests)
+        claim, total = -1, 0
+        for number in reversed(range(len(results))):
+            ways = self.problem.requests[number]
+            if ways[0].claim != claim:
+                claim, total = ways[0].claim, 0
+            total += max(0, of(way.count for way in ways))
+            results[number] = total
+        return results
+
+    def _constraints_ahead(self) -> list[list[int]]:
+        """By request: the constraints of its claim that it or a later request is under."""
+        ahead: list[list[int]] = []
+        under: dict[int, None] = {}
+        for ways in reversed(self.problem.requests):
+            numbers = [constraint.number for way in ways for constraint in way.constraints]
+            under = {n: None for n in (*numbers, *under) if self._is_of(ways[0].claim, n)}
+            ahead.append(sorted(under))
+        return ahead[::-1]
+
+    def _is_of(self, claim: int, constraint: int) -> bool:
+        return self.problem.constraints[constraint].claim == claim
+
+    # What no cut is made for. The API allows none of it.
+
+    def repeats_names(self) -> bool:
+        """Whether one request would forget what another remembers."""
+        return any(slate.name_of != slate.request for slate in self.slates)
+
+    def odd_amounts(self) -> bool:
+        """Whether something gives back counters or capacity instead of taking it."""
+        draws = (amount for draw in self.problem.draws.values() for _, amount in draw)
+        needs = (n for slate in self.slates for need in slate.needs.values() for n in need)
+        return any(amount < 0 for amount in draws) or any(need < 0 for need in needs)
+
+
+def _complete(problem: Problem, slate: Slate) -> None:
+    """Fill the ask's row of the table, and keep only devices that the walk has to look at."""
+    devices = slate.all_devices if slate.ask.takes_all else range(len(problem.devices))
+    for device in devices:
+        if slate.status[device] == UNKNOWN:
+            problem.judge(slate, device)
+    if slate.ask.takes_all:
+        slate.order = slate.all_devices
+    else:
+        slate.order = [d for d in devices if slate.status[d] in (USABLE, FAILED)]
+
+
+def compares_neighbours(problem: Problem, slate: Slate) -> bool:
+    """Whether devices of the ask must differ, but only from the one before."""
+    return (
+        problem.surroundings.release is Release.V1_36
+        and slate.count > 1
+        and any(each.kind is ConstraintKind.DISTINCT for each in slate.constraints)
+    )
+
+
+def claims_after_the_first(requests: Sequence[tuple[Slate, ...]]) -> Iterator[range]:
+    """The requests of each claim but the first."""
+    starts = [
+        number
+        for number in range(1, len(requests))
+        if requests[number][0].claim != requests[number - 1][0].claim
+    ]
+    for start, end in pairwise([*starts, len(requests)]):
+        yield range(start, end)
+
+
+def safe_prefix(problem: Problem, slate: Slate) -> int:
+    """How many of "all" devices come before the first that might break a constraint."""
+    return min(
+        (_safe_under(problem, slate, constraint) for constraint in slate.constraints),
+        default=len(slate.all_devices),
+    )
+
+
+def _safe_under(problem: Problem, slate: Slate, constraint: Constraint) -> int:
+    column = problem.columns[constraint.number]
+    if not column.scalar:
+        return 0
+    match = constraint.kind is ConstraintKind.MATCH
+    seen = {
+        column[device]
+        for ways in problem.requests[: slate.request]
+        for way in ways
+        if constraint in way.constraints
+        for device in way.order
+    }
+    for place, device in enumerate(slate.all_devices):
+        value = column[device]
+        if value < 0 or (bool(seen - {value}) if match else value in seen):
+            return place
+        seen.add(value)
+    return len(slate.all_devices)
