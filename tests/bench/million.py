@@ -71,6 +71,7 @@ def million(what: str, piece: Piece, cases: range, *, jobs: int | None = None) -
         for done, result in enumerate(_in_order(pool, piece, cases), start=1):
             compared += result.compared
             found += result.differences
+            sys.stderr.writelines(f"{one}\n" for one in result.differences)
             reached = min(cases.start + done * PIECE_CASES, cases.stop)
             if done % PIECES_A_LINE == 0 or reached == cases.stop:
                 state = f"{what}: up to {reached} of {cases.stop}, {len(found)} differ\n"
