@@ -13,7 +13,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 from typing import cast
@@ -37,6 +36,11 @@ _IN_LINE_MAX = 8
 # How long a client that was refused in the middle of sending may take to notice.
 LINGER_SECONDS = 1.0
 _BODILESS = frozenset({204, 304})
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
 
 
 class DisconnectedError(Exception):
@@ -372,7 +376,10 @@ def _status_line(status: int) -> str:
 
 @lru_cache(maxsize=2)
 def _date(second: int) -> str:
-    return formatdate(second, usegmt=True)
+    """As HTTP has it, whatever the language of the machine."""
+    year, month, day, hour, minute, past, weekday, *_ = time.gmtime(second)
+    date = f"{_DAYS[weekday]}, {day:02} {_MONTHS[month - 1]} {year}"
+    return f"{date} {hour:02}:{minute:02}:{past:02} GMT"
 
 
 def _bare(status: int) -> bytes:

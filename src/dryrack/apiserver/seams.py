@@ -5,14 +5,19 @@ Each seam is a `Protocol` with few methods and a plain stand-in: what the server
 is there to do better. `Seams` carries them all, so that the pipeline takes one argument.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from __future__ import annotations
 
-from dryrack.apiserver.calls import Authorizer, Page
-from dryrack.apiserver.registry import Resource
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
 from dryrack.apiserver.status import not_implemented
-from dryrack.apiserver.strategy import Write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dryrack.apiserver.calls import Authorizer, Page
+    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.strategy import Write
 
 Raw = dict[str, Any]
 

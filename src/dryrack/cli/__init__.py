@@ -8,4 +8,4 @@ seldom, from the first module on.
 
 import gc
 
-gc.set_threshold(50_000, 20, 50)
+gc.set_threshold(200_000, 20, 50)
