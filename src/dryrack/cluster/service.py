@@ -13,6 +13,7 @@ import os
 import signal
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dryrack.cluster import certificates, kubeconfig
@@ -43,6 +44,11 @@ _GARBAGE_THRESHOLDS = (50_000, 20, 50)
 _QUIET_SECONDS = 0.15
 _QUESTION_SECONDS_MAX = 1.0
 _LOOK_SECONDS = 0.02
+_ENGINES = (
+    "dryrack.controllers.engines",
+    "dryrack.scheduler",
+    "dryrack.controllers.slices.publisher",
+)
 
 
 async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[str], None]) -> None:
@@ -68,11 +74,18 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         _hand_out(launch, url, keys)
         tell("")
         await _let_them_ask(door, stopping)
+        await asyncio.to_thread(_load_engines)
         chosen = wanted(launch.without, families(with_catalogue if launch.has_catalogue else None))
         await stack.enter_async_context(running(chosen, plane.around))
         gc.freeze()
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
         await stopping.wait()
+
+
+def _load_engines() -> None:
+    """In a thread of its own, so that the server goes on answering."""
+    for name in _ENGINES:
+        import_module(name)
 
 
 class _Door:
