@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from dryrack.cel import ast
@@ -100,7 +103,7 @@ def test_literals_have_the_value_that_they_spell(text: str, value: ast.Constant)
         ("a & b", "1:3: Syntax error:"),
         ("a ? b ? c : d : e", "1:7: Syntax error:"),
         ("f(1,)", "1:5: Syntax error:"),
-        ("!-a", "1:2: Syntax error:"),
+        ("!-a", "1:3: Syntax error:"),
         ("1 +\n", "2:1: Syntax error:"),
         ("", "1:0: Syntax error:"),
         ("[1, , 2]", "1:5: Syntax error:"),
@@ -109,6 +112,15 @@ def test_literals_have_the_value_that_they_spell(text: str, value: ast.Constant)
 def test_what_is_wrong_is_said_where_it_is(text: str, problem: str) -> None:
     """The error names the line and the column of what cannot be."""
     assert refusal(text).startswith(f"ERROR: <input>:{problem}")
+
+
+SYNTAX_ERRORS = json.loads((Path(__file__).parent / "syntax_errors.json").read_text())
+
+
+@pytest.mark.parametrize("row", SYNTAX_ERRORS, ids=lambda row: row["expression"])
+def test_what_would_have_been_right_is_said(row: dict[str, str]) -> None:
+    """In the words of cel-go, which wrote the file: tokens too many, missing, or just wrong."""
+    assert f"compilation failed: {refusal(row['expression'])}" == row["error"]
 
 
 @pytest.mark.parametrize("text", ["[,]", "{,}", "[1,]", "{1: 2,}", "a{,}", "[?a, b]", "{?a: b}"])

@@ -3,8 +3,9 @@ Tokens to an expression, with its macros expanded.
 
 The grammar and its limits are those of the reference implementation: how deep rules may nest,
 how deep operators and selections may chain, and that `a && b && c` becomes a balanced tree. A
-syntax error ends the parse; whatever else is wrong (a reserved word, a literal out of range, a
-bad argument of a macro) is collected, so that one look shows all of it.
+syntax error ends the parse, unless a token more or less would have made it right; whatever else
+is wrong (a reserved word, a literal out of range, a bad argument of a macro) is collected, so that
+one look shows all of it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.cel import ast, literals, macros
+from dryrack.cel.expectations import (
+    GOING_ON,
+    STARTS,
+    extraneous,
+    mismatched,
+    missing,
+    not_viable,
+)
 from dryrack.cel.lexer import EOF, Token, tokenize
 from dryrack.cel.nodes import ExpansionError, Ids, MacroNodes
 from dryrack.cel.source import Issues, Problem, report
 from dryrack.cel.trampoline import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from dryrack.cel.trampoline import Steps
 
@@ -56,6 +65,9 @@ class _Operator:
 
 
 _OR, _AND, _RELATION, _SUM, _PRODUCT = range(1, 6)
+_FIELD_NAMES = ("ident", "escaped")
+_FIELD_STARTS = frozenset((*_FIELD_NAMES, "?"))
+_ITEM_STARTS = STARTS | {"?"}
 _COMPOUND = ("ident", "(", "[", "{", ".")
 _OPERATORS = {
     "||": _Operator("_||_", _OR),
@@ -135,6 +147,10 @@ class _Parser:
         self._problems = problems
         self._index = 0
         self._ids = Ids()
+        # What may come after the constructs that are open, from the outermost to the innermost.
+        self._after: list[frozenset[str]] = [frozenset({EOF})]
+        # What an expression that begins here could be instead.
+        self._instead: tuple[int, frozenset[str]] = (-1, frozenset())
 
     def start(self) -> Steps[_Part]:
         part: _Part = yield self._expr(_Depth())
@@ -152,10 +168,50 @@ class _Parser:
         self._index += 1
         return token
 
-    def _expect(self, kind: str) -> Token:
-        if self._peek() != kind:
-            raise self._unexpected(f" expecting '{kind}'")
-        return self._take()
+    def _expect(self, kind: str, follow: frozenset[str] = frozenset()) -> Token:
+        """A token that has to be there; one too many, or this one missing, is passed over."""
+        token = self._tokens[self._index]
+        if token.kind == kind:
+            return self._take()
+        if self._peek(1) == kind:
+            self._note(token, extraneous(token, (kind,)))
+            self._index += 1
+            return self._take()
+        if token.kind in follow:
+            self._note(token, missing(token, kind))
+            return token
+        raise self._unexpected((kind,))
+
+    def _close(self, kind: str) -> None:
+        """The end of a construct."""
+        self._after.pop()
+        self._expect(kind, GOING_ON | self._after[-1])
+
+    def _close_list(self, kind: str) -> None:
+        """The end of one whose last item may have a comma behind it."""
+        self._after.pop()
+        if self._accept(","):
+            self._expect(kind, GOING_ON | self._after[-1])
+        elif self._peek() != kind:
+            self._unwanted((kind, ","))
+            self._expect(kind)
+        else:
+            self._index += 1
+
+    def _unwanted(self, wanted: Collection[str]) -> None:
+        """Passes over a token too many; raises if it is not just that."""
+        token = self._tokens[self._index]
+        if token.kind == EOF or self._peek(1) not in wanted:
+            raise self._unexpected(wanted)
+        self._note(token, extraneous(token, wanted))
+        self._index += 1
+
+    def _note(self, token: Token, message: str) -> None:
+        self._problems.append(Problem(self._place(token), message))
+
+    def _place(self, token: Token) -> int:
+        # Where there is no text there is no first column either.
+        return -1 if len(self._tokens) == 1 and token.position == 0 else token.position
 
     def _accept(self, kind: str) -> bool:
         if self._peek() != kind:
@@ -163,13 +219,13 @@ class _Parser:
         self._index += 1
         return True
 
-    def _unexpected(self, wanted: str = "") -> _SyntaxError:
+    def _unexpected(self, wanted: Collection[str]) -> _SyntaxError:
         token = self._tokens[self._index]
-        if len(self._tokens) == 1 and token.position == 0:
-            # Where there is no text there is no first column either.
-            return _SyntaxError(Problem(-1, "Syntax error: mismatched input '<EOF>'"))
-        message = f"Syntax error: mismatched input '{token.text}'{wanted}"
-        return _SyntaxError(Problem(token.position, message))
+        return _SyntaxError(Problem(self._place(token), mismatched(token, wanted)))
+
+    def _begin(self, *instead: str) -> None:
+        """Says what could be here if it is no expression."""
+        self._instead = (self._index, frozenset(instead))
 
     def _wrong(self, position: int, problem: str) -> ast.Expr:
         """Note a problem and stand in for the node that it prevents."""
@@ -186,8 +242,10 @@ class _Parser:
             return condition
         question = self._take()
         taken = self._ids.take()
+        self._after.append(frozenset(":"))
         if_true: _Part = yield self._binary(inside)
-        self._expect(":")
+        self._after.pop()
+        self._expect(":", STARTS)
         if_false: _Part = yield self._expr(inside)
         args = (condition.expr, if_true.expr, if_false.expr)
         call = ast.Call(taken, question.position, "_?_:_", args)
@@ -225,6 +283,9 @@ class _Parser:
         return left
 
     def _unary(self, depth: _Depth) -> Steps[_Part]:
+        if self._peek() not in STARTS:
+            at, instead = self._instead
+            self._unwanted(STARTS | instead if at == self._index else STARTS)
         kind = self._peek()
         if kind == "!" or (kind == "-" and self._peek(1) not in ("int", "float")):
             return self._negated(kind, depth)
@@ -235,12 +296,25 @@ class _Parser:
         count = 1
         while self._accept(kind):
             count += 1
+        self._check_negated(kind)
         taken = self._ids.take() if count % 2 else 0
         operand: _Part = yield self._member(depth)
         if not taken:
             return operand
         call = ast.Call(taken, first.position, f"{kind}_", (operand.expr,))
         return _Part(call, operand.height)
+
+    def _check_negated(self, kind: str) -> None:
+        token = self._tokens[self._index]
+        if token.kind in STARTS and (kind == "-" or token.kind not in "-!"):
+            return
+        if kind == "-":
+            self._note(token, not_viable("-", token))
+        elif token.kind == EOF:
+            raise _SyntaxError(Problem(token.position, extraneous(token, STARTS)))
+        elif token.kind == "-" and self._peek(1) not in ("int", "float"):
+            after = self._tokens[self._index + 1]
+            raise _SyntaxError(Problem(after.position, not_viable("-", after)))
 
     # Selections and calls
 
@@ -262,8 +336,11 @@ class _Parser:
     def _select(self, part: _Part, depth: _Depth) -> Steps[_Part]:
         dot = self._take()
         optional = self._accept("?")
-        if self._peek() not in ("ident", "escaped"):
-            raise self._unexpected(" expecting IDENTIFIER")
+        if self._peek() not in _FIELD_NAMES:
+            token = self._tokens[self._index]
+            if optional:
+                raise self._unexpected(_FIELD_NAMES)
+            raise _SyntaxError(Problem(token.position, not_viable(".", token)))
         name = self._take()
         if self._peek() == "(" and not optional and name.kind == "ident":
             called: _Part = yield self._member_call(part, name, depth)
@@ -287,10 +364,12 @@ class _Parser:
 
     def _index_of(self, part: _Part, depth: _Depth) -> Steps[_Part]:
         opened = self._take()
+        self._begin("?")
         function = "_[?_]" if self._accept("?") else "_[_]"
         taken = self._ids.take()
+        self._after.append(frozenset("]"))
         index: _Part = yield self._expr(depth)
-        self._expect("]")
+        self._close("]")
         call = ast.Call(taken, opened.position, function, (part.expr, index.expr))
         return _Part(call, 1 + max(part.height, index.height))
 
@@ -298,10 +377,12 @@ class _Parser:
         args: list[_Part] = []
         if self._accept(")"):
             return args
+        self._after.append(frozenset("),"))
+        self._begin(")")
         args.append((yield self._expr(depth)))
         while self._accept(","):
             args.append((yield self._expr(depth)))
-        self._expect(")")
+        self._close(")")
         return args
 
     def _expanded(self, call: ast.Call) -> ast.Expr:
@@ -332,15 +413,16 @@ class _Parser:
 
     def _nested(self, depth: _Depth) -> Steps[_Part]:
         self._take()
+        self._after.append(frozenset(")"))
         part: _Part = yield self._expr(depth)
-        self._expect(")")
+        self._close(")")
         return part
 
     def _named(self, depth: _Depth) -> Steps[_Part]:
         position = self._tokens[self._index].position
         dot = "." if self._accept(".") else ""
         if self._peek() != "ident":
-            raise self._unexpected(" expecting IDENTIFIER")
+            raise self._unexpected(("ident",))
         name = self._take()
         if self._peek() != "(":
             if name.text in _RESERVED:
@@ -369,47 +451,51 @@ class _Parser:
         taken = self._ids.take()
         fields: list[ast.StructField] = []
         height = 0
+        self._after.append(frozenset("},"))
+        self._begin("}", ",", "?")
         more = self._peek() not in ("}", ",")
         while more:
             optional = self._accept("?")
             field = self._field_name()
-            colon = self._expect(":")
+            colon = self._expect(":", STARTS)
             field_id = self._ids.take()
             value: _Part = yield self._expr(depth)
             height = max(height, value.height)
             fields.append(
                 ast.StructField(field_id, colon.position, field, value.expr, optional=optional)
             )
-            more = self._another("}")
-        self._accept(",")
-        self._expect("}")
+            more = self._another(_FIELD_STARTS)
+        self._close_list("}")
         return _Part(ast.StructLiteral(taken, opened.position, name, tuple(fields)), height)
 
     def _field_name(self) -> str:
-        if self._peek() not in ("ident", "escaped"):
-            raise self._unexpected(" expecting IDENTIFIER")
+        if self._peek() not in _FIELD_NAMES:
+            at, instead = self._instead
+            more = instead if at == self._index else frozenset()
+            raise self._unexpected({*_FIELD_NAMES, *more})
         name = self._take()
         if name.kind == "escaped":
             self._wrong(name.position, "unsupported syntax: '`'")
         return name.text
 
-    def _another(self, closing: str) -> bool:
+    def _another(self, starts: frozenset[str]) -> bool:
         """Step over a comma unless it is the last one."""
-        return self._peek() == "," and self._peek(1) != closing and self._accept(",")
+        return self._peek() == "," and self._peek(1) in starts and self._accept(",")
 
     def _list(self, depth: _Depth) -> Steps[_Part]:
         opened = self._take()
         taken = self._ids.take()
         elements: list[_Part] = []
         optionals: list[int] = []
+        self._after.append(frozenset("],"))
+        self._begin("]", ",", "?")
         more = self._peek() not in ("]", ",")
         while more:
             if self._accept("?"):
                 optionals.append(len(elements))
             elements.append((yield self._expr(depth)))
-            more = self._another("]")
-        self._accept(",")
-        self._expect("]")
+            more = self._another(_ITEM_STARTS)
+        self._close_list("]")
         literal = ast.ListLiteral(taken, opened.position, _exprs(elements), tuple(optionals))
         return _Part(literal, _height(elements))
 
@@ -418,21 +504,22 @@ class _Parser:
         taken = self._ids.take()
         entries: list[ast.MapEntry] = []
         height = 0
+        self._after.append(frozenset("},"))
+        self._begin("}", ",", "?")
         more = self._peek() not in ("}", ",")
         while more:
             entry, reach = yield self._entry(depth)
             entries.append(entry)
             height = max(height, reach)
-            more = self._another("}")
-        self._accept(",")
-        self._expect("}")
+            more = self._another(_ITEM_STARTS)
+        self._close_list("}")
         return _Part(ast.MapLiteral(taken, opened.position, tuple(entries)), height)
 
     def _entry(self, depth: _Depth) -> Steps[tuple[ast.MapEntry, int]]:
         optional = self._accept("?")
         taken = self._ids.take()
         key: _Part = yield self._expr(depth)
-        colon = self._expect(":")
+        colon = self._expect(":", STARTS)
         value: _Part = yield self._expr(depth)
         entry = ast.MapEntry(taken, colon.position, key.expr, value.expr, optional=optional)
         return entry, max(key.height, value.height)
@@ -442,7 +529,7 @@ class _Parser:
         sign = "-" if self._peek() == "-" and self._peek(1) in ("int", "float") else ""
         self._index += len(sign)
         if self._peek() not in _LITERALS:
-            raise self._unexpected()
+            raise self._unexpected(STARTS)
         token = self._take()
         try:
             value = _LITERALS[token.kind](sign + token.text)
