@@ -128,6 +128,9 @@ def unwrapped(value: Value) -> Value:
         return Err(f"unsupported conversion to ref.Val: (*resource.Quantity){value}")
     if kind in _OPAQUE_NAMES and kind is not NamedFormat:
         return Err(f"unsupported conversion to ref.Val: ({_OPAQUE_NAMES[kind]}){_shown(value)}")
+    if kind is Err:
+        # What did not come back the first time is an error inside an optional.
+        return Err(f"unsupported conversion to ref.Val: (*errors.errorString){value.message}")
     return value
 
 

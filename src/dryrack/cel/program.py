@@ -19,6 +19,7 @@ from dryrack.cel.codegen import generate
 from dryrack.cel.counting import count
 from dryrack.cel.depth import depth_of, room_for
 from dryrack.cel.estimation import estimate
+from dryrack.cel.forms import Change, change_in
 from dryrack.cel.frontend import compile_text
 from dryrack.cel.interpreter import Variables
 from dryrack.cel.planner import PlanError, Planner
@@ -60,15 +61,22 @@ Judged: TypeAlias = tuple[bool | EvaluationError, int]
 class Program:
     """A compiled selector."""
 
-    __slots__ = ("_counted", "_depth", "_lists", "_run", "_step", "max_cost")
+    __slots__ = ("_change", "_counted", "_depth", "_lists", "_run", "_step", "max_cost")
 
     def __init__(self, checked: Checked, env: Environment) -> None:
         self._lists = env.list_type_attributes
         self._depth = depth_of(checked.expr)
         self._step: Step = Planner(checked, env).plan(checked.expr)
         self.max_cost: int = estimate(checked, env).max
-        self._counted: Counted | None = count(self._step) if self.max_cost > _CHEAP else None
+        self._counted: Counted | None = None
         self._run: Callable[[View], bool] = self._slow
+        self._change = change_in(checked)
+        if self._change is not Change.ALWAYS:
+            self._generate(checked, env)
+
+    def _generate(self, checked: Checked, env: Environment) -> None:
+        if self.max_cost > _CHEAP:
+            self._counted = count(self._step)
         if self.max_cost <= COST_LIMIT:
             self._run = generate(checked, env, self._slow) or self._slow
         elif self._counted is not None:
@@ -84,14 +92,20 @@ class Program:
         view = device.lists if self._lists else device.scalars
         if view.error:
             raise EvaluationError(view.error)
-        return self._run(view)
+        return self._slow(view) if self._sees_changes(view) else self._run(view)
 
     def matches_with_cost(self, device: Device) -> Judged:
         """The verdict and what it cost."""
         view = device.lists if self._lists else device.scalars
         if view.error:
             return EvaluationError(view.error), 0
-        return self._count(view) or self._evaluate(view)
+        counted = None if self._sees_changes(view) else self._count(view)
+        return counted or self._evaluate(view)
+
+    def _sees_changes(self, view: View) -> bool:
+        return self._change is not Change.NEVER and (
+            self._change is Change.ALWAYS or view.has_large_amounts
+        )
 
     def matches_exactly(self, device: Device) -> Judged:
         """The same by the exact tier alone, which is the measure of the others."""
@@ -125,7 +139,8 @@ class Program:
     def _value(self, view: View, tracker: Tracker) -> bool | Err:
         try:
             with room_for(self._depth):
-                value = self._step.eval(Variables({"device": view.variable}), tracker)
+                variable = view.own() if self._sees_changes(view) else view.variable
+                value = self._step.eval(Variables({"device": variable}), tracker)
         except CostLimitExceededError:
             return Err(_LIMIT_EXCEEDED)
         except PanicError as panic:

@@ -20,6 +20,7 @@ from dryrack.kinds.quantity import Quantity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from ipaddress import IPv4Address, IPv6Address
+    from typing import Self
 
     from dryrack.kinds.semver import Semver
 
@@ -68,20 +69,50 @@ class Timestamp:
     offset_seconds: int = 0
 
 
-class ComputedQuantity(Quantity):
-    """What `add` or `sub` gives: upstream refuses to find it on the right of `==`."""
+class OwnQuantity(Quantity):
+    """
+    A quantity that one evaluation has to itself, because upstream changes those that it uses.
 
-    __slots__ = ()
+    One that is compared with a large number takes the form of large numbers, which is never an
+    integer. In that form it is one number with what is computed from it: what is added to the
+    one is added to the other.
+    """
 
-    @staticmethod
-    def from_quantity(plain: Quantity) -> ComputedQuantity:
-        return ComputedQuantity(
+    __slots__ = ("_one",)
+
+    _one: list[OwnQuantity]
+
+    @classmethod
+    def from_quantity(cls, plain: Quantity) -> Self:
+        own = cls(
             plain.nanos,
             plain.format,
             unscaled=plain.unscaled,
             scale=plain.scale,
             big=plain.big,
         )
+        object.__setattr__(own, "_one", [own])
+        return own
+
+    def compared_with(self, other: Quantity) -> None:
+        if other.big:
+            object.__setattr__(self, "big", True)
+
+    def computed(self, result: OwnQuantity) -> None:
+        """The result was computed from this one."""
+        if not self.big:
+            return
+        self._one.append(result)
+        object.__setattr__(result, "_one", self._one)
+        for each in self._one:
+            for part in ("nanos", "unscaled", "scale"):
+                object.__setattr__(each, part, getattr(result, part))
+
+
+class ComputedQuantity(OwnQuantity):
+    """What `add` or `sub` gives: upstream refuses to find it on the right of `==`."""
+
+    __slots__ = ()
 
 
 class Version:
@@ -294,6 +325,7 @@ _TYPE_NAMES: dict[type, str] = {
     Duration: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp",
     Quantity: "kubernetes.Quantity",
+    OwnQuantity: "kubernetes.Quantity",
     ComputedQuantity: "kubernetes.Quantity",
     Version: "kubernetes.Semver",
     IP: "net.IP",
@@ -329,6 +361,7 @@ _GO_NAMES: dict[type, str] = {
     Duration: "types.Duration",
     Timestamp: "types.Timestamp",
     Quantity: "cel.Quantity",
+    OwnQuantity: "cel.Quantity",
     ComputedQuantity: "*cel.Quantity",
     Version: "cel.Semver",
     IP: "cel.IP",

@@ -8,6 +8,7 @@ from dryrack.cel.values import (
     INT_MAX,
     ComputedQuantity,
     Err,
+    OwnQuantity,
     Value,
     Version,
 )
@@ -29,11 +30,7 @@ def _new_quantity(text: str) -> Value:
     # A new object each time, because as a key of a map a quantity is equal to itself alone,
     # and equal texts are parsed only once.
     parsed = parse_quantity(text)
-    if isinstance(parsed, Err):
-        return parsed
-    return Quantity(
-        parsed.nanos, parsed.format, unscaled=parsed.unscaled, scale=parsed.scale, big=parsed.big
-    )
+    return parsed if isinstance(parsed, Err) else OwnQuantity.from_quantity(parsed)
 
 
 def _is_quantity(text: str) -> bool:
@@ -46,11 +43,18 @@ def _as_integer(quantity: Quantity) -> Value:
 
 
 def _add(left: Quantity, right: Quantity) -> Quantity:
-    return ComputedQuantity.from_quantity(left + right)
+    return _computed(left, left + right)
 
 
 def _subtract(left: Quantity, right: Quantity) -> Quantity:
-    return ComputedQuantity.from_quantity(left - right)
+    return _computed(left, left - right)
+
+
+def _computed(left: Quantity, result: Quantity) -> Quantity:
+    own = ComputedQuantity.from_quantity(result)
+    if isinstance(left, OwnQuantity):
+        left.computed(own)
+    return own
 
 
 def _of_int(number: int) -> Quantity:
@@ -58,6 +62,8 @@ def _of_int(number: int) -> Quantity:
 
 
 def _compare_quantities(left: Quantity, right: Quantity) -> int:
+    if isinstance(left, OwnQuantity):
+        left.compared_with(right)
     return (left.nanos > right.nanos) - (left.nanos < right.nanos)
 
 
@@ -85,8 +91,8 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "string_to_quantity": _new_quantity,
     "is_quantity_string": _is_quantity,
     "quantity_sign": lambda quantity: quantity.sign,
-    "quantity_is_greater_than": lambda left, right: left.nanos > right.nanos,
-    "quantity_is_less_than": lambda left, right: left.nanos < right.nanos,
+    "quantity_is_greater_than": lambda left, right: _compare_quantities(left, right) > 0,
+    "quantity_is_less_than": lambda left, right: _compare_quantities(left, right) < 0,
     "quantity_compare_to": _compare_quantities,
     "quantity_get_float": lambda quantity: quantity.as_approximate_float(),
     "quantity_get_int": _as_integer,

@@ -25,6 +25,7 @@ from dryrack.cel.values import (
     MutableMap,
     NamedFormat,
     Optional,
+    OwnQuantity,
     StringMap,
     Timestamp,
     TypeValue,
@@ -99,7 +100,9 @@ def _timestamp(left: Timestamp, right: Value) -> bool:
 
 def _quantity(left: Quantity, right: Value) -> bool | Err:
     # The class decides, not isinstance: a computed quantity on the right is refused.
-    return left.nanos == right.nanos if type(right) is Quantity else no_such_overload(right)
+    if type(right) is Quantity or type(right) is OwnQuantity:
+        return left.nanos == right.nanos
+    return no_such_overload(right)
 
 
 def _opaque(left: Value, right: Value) -> bool | Err:
@@ -138,6 +141,7 @@ _EQUALS: dict[type, Callable[[Any, Value], bool | Err]] = {
     EmptyMessage: _same_kind,
     Timestamp: _timestamp,
     Quantity: _quantity,
+    OwnQuantity: _quantity,
     ComputedQuantity: _quantity,
     Version: _version,
     IP: _opaque,

@@ -69,19 +69,40 @@ def _offset(seconds: int, zone: str) -> int | Err:
     return (int(hours) * 60 + sign * int(minutes)) * 60
 
 
+# The longest of the directories where Go looks, and what file systems allow.
+_ZONES = "/usr/share/lib/zoneinfo/"
+_PATH_BYTES_MAX, _NAME_BYTES_MAX = 4095, 255
+_TOO_LONG = "file name too long"
+
+
 def _zone(name: str) -> ZoneInfo | Err:
     """Find a zone as Go does, to which it is a file, and its name the path of one."""
     if ".." in name or name[0] in "/\\":
         return Err("time: invalid location name")
     if "\0" in name:
         return Err("invalid argument")
-    try:
-        info = ZoneInfo(name.rstrip("/"))
-    except IsADirectoryError:
+    if len(_ZONES) + len(name.encode()) > _PATH_BYTES_MAX:
+        return Err(_TOO_LONG)
+    return _at_path(name)
+
+
+def _at_path(name: str) -> ZoneInfo | Err:
+    found: ZoneInfo | None = None
+    steps = [step for step in name.split("/") if step not in ("", ".")]
+    for number, step in enumerate(steps, start=1):
+        if found is not None:
+            return Err("not a directory")
+        if len(step.encode()) > _NAME_BYTES_MAX:
+            return Err(_TOO_LONG)
+        try:
+            found = ZoneInfo("/".join(steps[:number]))
+        except IsADirectoryError:
+            found = None
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return Err(f"unknown time zone {name}")
+    if found is None:
         return Err("is a directory")
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return Err(f"unknown time zone {name}")
-    return Err("not a directory") if name.endswith("/") else info
+    return Err("not a directory") if name.endswith(("/", "/.")) else found
 
 
 def _named_offset(seconds: int, zone: str) -> int | Err:
