@@ -12,7 +12,7 @@ import asyncio
 import random
 import sys
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from dryrack.client.kubeconfig import load
 from dryrack.cluster.ports import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from tests.realcluster.fixtures import StartCluster
@@ -161,31 +161,31 @@ def _models() -> Iterator[str]:
 
 async def _short_life(kubeconfig: Path, witness: Witness, *, writes: int) -> None:
     """A publisher that is killed after so many of its writes were seen."""
-    publisher = await _start(kubeconfig)
-    with suppress(TimeoutError):
-        for _ in range(writes):
-            witness.moved.clear()
-            await asyncio.wait_for(witness.moved.wait(), SILENCE_SECONDS_MAX)
-    publisher.kill()
-    await publisher.wait()
+    async with _publisher(kubeconfig):
+        with suppress(TimeoutError):
+            for _ in range(writes):
+                witness.moved.clear()
+                await asyncio.wait_for(witness.moved.wait(), SILENCE_SECONDS_MAX)
 
 
 async def _at_rest(kubeconfig: Path, witness: Witness, model: str) -> None:
-    publisher = await _start(kubeconfig)
-    try:
-        async with asyncio.timeout(SECONDS_MAX):
-            while not witness.is_settled(model):
-                witness.moved.clear()
-                await witness.moved.wait()
-    finally:
-        publisher.kill()
-        await publisher.wait()
+    async with _publisher(kubeconfig), asyncio.timeout(SECONDS_MAX):
+        while not witness.is_settled(model):
+            witness.moved.clear()
+            await witness.moved.wait()
 
 
-async def _start(kubeconfig: Path) -> asyncio.subprocess.Process:
+@asynccontextmanager
+async def _publisher(kubeconfig: Path) -> AsyncIterator[None]:
+    """One that dies with the block, without warning."""
     addresses = ("--metrics-address", "0", "--health-address", "0", "--no-leader-elect")
     command = (sys.executable, "-m", "dryrack", "publish", "--kubeconfig", str(kubeconfig))
     nowhere = asyncio.subprocess.DEVNULL
-    return await asyncio.create_subprocess_exec(
+    publisher = await asyncio.create_subprocess_exec(
         *command, *addresses, stdout=nowhere, stderr=nowhere
     )
+    try:
+        yield
+    finally:
+        publisher.kill()
+        await publisher.wait()
