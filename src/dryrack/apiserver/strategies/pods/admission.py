@@ -2,7 +2,7 @@
 What admission plugins do to a new pod: an account and its token, tolerations, a priority.
 
 The plugins are those that a real server runs by default and that people notice: ServiceAccount,
-DefaultTolerationSeconds, Priority.
+DefaultTolerationSeconds, Priority, RuntimeClass.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.names import generated
 from dryrack.apiserver.status import Subject, forbidden
 from dryrack.apiserver.strategies.edits import each
+from dryrack.apiserver.strategies.pods.runtime_classes import RuntimeClassError, in_class
 
 if TYPE_CHECKING:
     from dryrack.apiserver.status import StatusError
@@ -37,7 +38,7 @@ def admitted(pod: Raw, write: Write) -> Raw:
     if MIRROR not in (pod["metadata"].get("annotations") or {}):
         spec = _with_account(pod, spec, write)
     spec = _with_priority(pod, tolerating(spec), write)
-    return {**pod, "spec": spec}
+    return {**pod, "spec": _with_class(pod, spec, write)}
 
 
 def refused(pod: Raw, detail: str, subject: Subject = _PODS) -> StatusError:
@@ -148,6 +149,13 @@ def _with_priority(pod: Raw, spec: Raw, write: Write) -> Raw:
         )
     made = {**spec, "priority": value, "preemptionPolicy": policy}
     return made | {"priorityClassName": chosen["metadata"]["name"]} if chosen else made
+
+
+def _with_class(pod: Raw, spec: Raw, write: Write) -> Raw:
+    try:
+        return in_class(spec, write.lookup)
+    except RuntimeClassError as refusal:
+        raise refused(pod, str(refusal)) from refusal
 
 
 def priority_class(obj: Raw, name: str, write: Write, subject: Subject = _PODS) -> Raw:

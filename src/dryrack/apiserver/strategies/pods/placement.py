@@ -10,7 +10,13 @@ from dryrack.kinds.core import NodeSelector
 from dryrack.kinds.decode import decode
 from dryrack.kinds.validation.names import checked, label
 from dryrack.kinds.validation.parts import node_selector
-from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
+from dryrack.kinds.validation.problems import (
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,6 +77,7 @@ def _term(at: str, term: Raw) -> Iterator[FieldProblem]:
         yield from checks.selector_problems(f"{at}.{key}", term.get(key))
     for name in term.get("namespaces") or ():
         yield from checked(f"{at}.namespace", name, label)
+    yield from _label_keys(at, term)
     key = term.get("topologyKey") or ""
     if not key:
         yield required(f"{at}.topologyKey", "can not be empty")
@@ -95,9 +102,41 @@ def spread(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(name) not in (None, "Honor", "Ignore"):
                 yield not_supported(f"{path}.{name}", constraint[name], ("Honor", "Ignore"))
+        yield from _label_keys(path, constraint)
         yield from checks.selector_problems(
             f"{path}.labelSelector", constraint.get("labelSelector")
         )
+
+
+def _label_keys(at: str, term: Raw) -> Iterator[FieldProblem]:
+    """
+    Labels whose values are to be the pod's own, or not.
+
+    The selector has them already when it is judged, so a key that it names twice is one that it
+    names by itself, too.
+    """
+    selector = term.get("labelSelector")
+    alike, unlike = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
+    for name, keys in (("matchLabelKeys", alike), ("mismatchLabelKeys", unlike)):
+        if keys and selector is None:
+            detail = "must not be specified when labelSelector is not set"
+            yield forbidden(f"{at}.{name}", detail)
+            continue
+        for position, key in enumerate(keys):
+            yield from checks.qualified(f"{at}.{name}[{position}]", key)
+    last = {key: position for position, key in enumerate(alike)}
+    seen = set((selector or {}).get("matchLabels") or ())
+    for expression in (selector or {}).get("matchExpressions") or ():
+        key = expression.get("key") or ""
+        if key in last and key in seen:
+            yield invalid(
+                f"{at}[{last[key]}]", key, "exists in both matchLabelKeys and labelSelector"
+            )
+        seen.add(key)
+    for position, key in enumerate(alike):
+        if key in unlike:
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            yield invalid(f"{at}.matchLabelKeys[{position}]", key, detail)
 
 
 def _domains(at: str, given: int | None, action: str) -> Iterator[FieldProblem]:

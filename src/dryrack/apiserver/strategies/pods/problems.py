@@ -2,7 +2,7 @@
 What is wrong with the spec of a pod, or of a template.
 
 The checks are those that people run into, in the server's order and words. What only few pods use
-(windows, volumes of single vendors, security contexts) is taken as it comes.
+(windows, volumes of single vendors) is taken as it comes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
-from dryrack.apiserver.strategies.pods import placement
+from dryrack.apiserver.strategies.pods import amounts, network, placement, security
 from dryrack.apiserver.strategies.pods.containers import (
     Surroundings,
     containers,
-    identities,
     init_containers,
 )
 from dryrack.apiserver.strategies.pods.volumes import volumes
@@ -28,6 +27,7 @@ from dryrack.kinds.validation.problems import (
     Token,
     invalid,
     not_supported,
+    required,
 )
 
 if TYPE_CHECKING:
@@ -47,17 +47,15 @@ _OTHER_NAMES = (("hostname", label), ("subdomain", label))
 
 def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterator[FieldProblem]:
     """Everything about a spec under a path."""
-    found, names = volumes(f"{at}.volumes", spec.get("volumes") or ())
+    found, known = volumes(f"{at}.volumes", spec.get("volumes") or ())
     yield from found
     claims = _claims(at, spec, annotations or {})
     prefix = f"{at}.resourceClaims"
     yield from (each for each in claims if not each.field or each.field.startswith(prefix))
-    regular = spec.get("containers") or ()
-    around = Surroundings(names, _by_container(claims))
-    yield from containers(f"{at}.containers", regular, around)
-    yield from init_containers(
-        f"{at}.initContainers", spec.get("initContainers") or (), regular, around
-    )
+    around = Surroundings(spec, known, _by_container(claims))
+    yield from containers(f"{at}.containers", around)
+    yield from init_containers(f"{at}.initContainers", around)
+    yield from amounts.of_pod(f"{at}.resources", spec)
     yield from _policies(at, spec)
     yield from _placement(at, spec)
     yield from _identity(at, spec)
@@ -95,32 +93,24 @@ def _by_container(claims: Sequence[FieldProblem]) -> dict[str, list[FieldProblem
 
 
 def _policies(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    if spec.get("hostNetwork"):
-        yield from _host_network(at, spec)
+    yield from network.host_network(at, spec)
     policy = spec.get("restartPolicy") or ""
     yield from checks.one_of(f"{at}.restartPolicy", policy, _RESTART_POLICIES)
     yield from checks.one_of(f"{at}.dnsPolicy", spec.get("dnsPolicy") or "", _DNS_POLICIES)
     yield from checks.labels_of(f"{at}.nodeSelector", spec.get("nodeSelector"))
-    yield from identities(f"{at}.securityContext", spec.get("securityContext") or {})
-
-
-def _host_network(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    for index, container in enumerate(spec.get("containers") or ()):
-        for position, port in enumerate(container.get("ports") or ()):
-            host = port.get("hostPort", 0)
-            if host and host != port.get("containerPort"):
-                path = f"{at}.containers[{index}].ports[{position}].hostPort"
-                yield invalid(path, host, "must match `containerPort` when `hostNetwork` is true")
+    yield from security.of_pod(f"{at}.securityContext", spec.get("securityContext") or {}, spec)
 
 
 def _placement(at: str, spec: Raw) -> Iterator[FieldProblem]:
     yield from placement.affinity(f"{at}.affinity", spec.get("affinity") or {})
+    yield from network.dns(f"{at}.dnsConfig", spec.get("dnsConfig"), spec.get("dnsPolicy") or "")
     for position, gate in enumerate(spec.get("readinessGates") or ()):
         path = f"{at}.readinessGates[{position}].conditionType"
         yield from checks.qualified(path, gate.get("conditionType") or "")
     yield from placement.gates(f"{at}.schedulingGates", spec.get("schedulingGates") or ())
     constraints = spec.get("topologySpreadConstraints") or ()
     yield from placement.spread(f"{at}.topologySpreadConstraints", constraints)
+    yield from network.host_users(at, spec)
 
 
 def _identity(at: str, spec: Raw) -> Iterator[FieldProblem]:
@@ -134,12 +124,23 @@ def _identity(at: str, spec: Raw) -> Iterator[FieldProblem]:
         if spec.get(key):
             yield from checked(f"{at}.{key}", spec[key], checker)
     yield from tolerations(f"{at}.tolerations", spec.get("tolerations") or ())
-    if spec.get("priorityClassName"):
-        yield from checked(f"{at}.priorityClassName", spec["priorityClassName"], subdomain)
+    yield from network.aliases(f"{at}.hostAliases", spec.get("hostAliases") or ())
+    yield from _classes(at, spec)
+
+
+def _classes(at: str, spec: Raw) -> Iterator[FieldProblem]:
+    for key in ("priorityClassName", "runtimeClassName"):
+        if spec.get(key):
+            yield from checked(f"{at}.{key}", spec[key], subdomain)
     policy = spec.get("preemptionPolicy")
     if policy is not None:
         known = ("PreemptLowerPriority", "Never")
         yield from checks.one_of(f"{at}.preemptionPolicy", policy, known)
+    system = spec.get("os")
+    if system is not None and not system.get("name"):
+        yield required(f"{at}.os.name")
+    elif system is not None and system["name"] not in ("linux", "windows"):
+        yield not_supported(f"{at}.os", system["name"], ("linux", "windows"))
 
 
 def tolerations(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:

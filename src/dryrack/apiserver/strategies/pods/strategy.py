@@ -9,13 +9,14 @@ from dryrack.apiserver.strategies.pods import defaults
 from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
 from dryrack.apiserver.strategies.pods.binding import with_condition
 from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
+from dryrack.apiserver.strategies.pods.own_labels import following
 from dryrack.apiserver.strategies.pods.problems import spec_problems
 from dryrack.apiserver.strategies.pods.quality import quality
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategy import PlainStrategy, field_text, keep_status, object_meta
 from dryrack.kinds.validation.meta import metadata
 from dryrack.kinds.validation.names import label
-from dryrack.kinds.validation.problems import forbidden
+from dryrack.kinds.validation.problems import forbidden, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +70,8 @@ class PodStrategy(PlainStrategy):
         if spec.get("schedulingGates"):
             status["conditions"] = with_condition([], _GATED, write.now)
         status["qosClass"] = quality(spec)
-        return with_metadata({**obj, "status": status}, "generation", 1)
+        made = {**obj, "spec": following(spec, obj["metadata"].get("labels") or {})}
+        return with_metadata({**made, "status": status}, "generation", 1)
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         found = super().validate_create(obj, write)
@@ -85,12 +87,12 @@ class PodStrategy(PlainStrategy):
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(complaints)}]"
             )
-        for warning in warnings_of("spec", obj.get("spec") or {}):
+        for warning in warnings_of("", obj):
             write.warn(warning)
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         spec = obj.get("spec") or {}
-        return [*_spec(obj), *_only_new(spec)]
+        return [*_spec(obj), *_only_of_pods(spec), *_only_new(spec)]
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
@@ -138,6 +140,16 @@ class PodStrategy(PlainStrategy):
 def _spec(obj: Raw) -> Iterator[FieldProblem]:
     annotations = obj["metadata"].get("annotations") or {}
     return spec_problems("spec", obj.get("spec") or {}, annotations)
+
+
+def _only_of_pods(spec: Raw) -> Iterator[FieldProblem]:
+    """What templates are forgiven."""
+    for key in ("containers", "initContainers"):
+        for position, container in enumerate(spec.get(key) or ()):
+            image = container.get("image") or ""
+            if image.strip() != image:
+                detail = "must not have leading or trailing whitespace"
+                yield invalid(f"spec.{key}[{position}].image", image, detail)
 
 
 def _only_new(spec: Raw) -> Iterator[FieldProblem]:

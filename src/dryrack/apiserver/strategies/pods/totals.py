@@ -23,7 +23,7 @@ def with_pod_requests(spec: Raw) -> Raw:
         return spec
     requests = dict(resources.get("requests") or {})
     for name in _SHARED:
-        total = _total(spec, name)
+        total = requested(spec, name)
         if name not in requests and total is not None:
             requests[name] = str(total)
     for name, amount in limits.items():
@@ -32,7 +32,7 @@ def with_pod_requests(spec: Raw) -> Raw:
     return {**spec, "resources": {**resources, "requests": dict(sorted(requests.items()))}}
 
 
-def _total(spec: Raw, name: str) -> Quantity | None:
+def requested(spec: Raw, name: str) -> Quantity | None:
     """
     What containers request together; None if none does.
 

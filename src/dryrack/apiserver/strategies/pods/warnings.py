@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.strategies.pods import outdated
+from dryrack.apiserver.strategies.pods.overlaps import overlaps
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 Raw = dict[str, Any]
 
@@ -19,20 +21,62 @@ _NO_SELECTOR = "a null labelSelector results in matching no pod"
 _WHOLE_BYTES = ("memory", "ephemeral-storage")
 
 
-def warnings_of(at: str, spec: Raw) -> Iterator[str]:
-    """In the server's order; `at` is the path of the spec."""
-    for position, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        if constraint.get("labelSelector") is None:
-            yield f"{at}.topologySpreadConstraints[{position}].labelSelector: {_NO_SELECTOR}"
-    for path, container in _containers(at, spec):
-        yield from _fractions(path, container)
-        yield from _hidden(path, container)
-    yield from _same_ports(at, spec)
-    yield from _same_port_names(at, spec)
+def warnings_of(at: str, pod: Raw) -> Iterator[str]:
+    """In the server's order; `at` is the path of a template, and "" for a pod itself."""
+    prefix = f"{at}." if at else ""
+    spec, path = pod.get("spec") or {}, f"{prefix}spec"
+    told = f"{prefix}metadata.annotations"
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    yield from outdated.node_labels(path, spec)
+    yield from _spread(f"{path}.topologySpreadConstraints", spec)
+    yield from outdated.old_annotations(told, annotations)
+    yield from _volumes(f"{path}.volumes", spec)
+    yield from _repeated(path, spec)
+    yield from outdated.profile(told, annotations, spec)
+    for where, container in _containers(path, spec):
+        name = container.get("name") or ""
+        yield from outdated.profile(told, annotations, container, container=name)
+        yield from _fractions(f"{where}.resources", container.get("resources") or {}, _WHOLE_BYTES)
+        yield from _hidden(where, container)
+    yield from _same_ports(path, spec)
+    yield from _same_port_names(path, spec)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        told = "must be >= 0; negative values are invalid and will be treated as 1"
-        yield f"{at}.terminationGracePeriodSeconds: {told}"
-    yield from _affinity(f"{at}.affinity", spec.get("affinity") or {})
+        advice = "must be >= 0; negative values are invalid and will be treated as 1"
+        yield f"{path}.terminationGracePeriodSeconds: {advice}"
+    yield from _affinity(f"{path}.affinity", spec.get("affinity") or {})
+
+
+def _spread(at: str, spec: Raw) -> Iterator[str]:
+    for position, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+        key = constraint.get("topologyKey") or ""
+        yield from outdated.topology_key(f"{at}[{position}].topologyKey", key)
+        if constraint.get("labelSelector") is None:
+            yield f"{at}[{position}].labelSelector: {_NO_SELECTOR}"
+
+
+def _volumes(at: str, spec: Raw) -> Iterator[str]:
+    volumes = spec.get("volumes") or ()
+    for position, volume in enumerate(volumes):
+        yield from outdated.old_volumes(f"{at}[{position}]", volume)
+        claim = ((volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {}).get("spec") or {}
+        path = f"{at}[{position}].ephemeral.volumeClaimTemplate.spec.resources"
+        yield from _fractions(path, claim.get("resources") or {}, ("storage",))
+    for volume in volumes:
+        yield from overlaps(volume)
+
+
+def _repeated(at: str, spec: Raw) -> Iterator[str]:
+    """Entries of lists that are told apart by a name, and have the same."""
+    for key, name in (("hostAliases", "ip"), ("imagePullSecrets", "name")):
+        seen: set[str] = set()
+        for position, item in enumerate(spec.get(key) or ()):
+            value = item.get(name) or ""
+            if value in seen:
+                yield f"{at}.{key}[{position}].{name}: duplicate {name} {quoted(value)}"
+            seen.add(value)
+    for position, secret in enumerate(spec.get("imagePullSecrets") or ()):
+        if not secret.get("name"):
+            yield f'{at}.imagePullSecrets[{position}].name: invalid empty name ""'
 
 
 def _containers(at: str, spec: Raw) -> Iterator[tuple[str, Raw]]:
@@ -41,16 +85,15 @@ def _containers(at: str, spec: Raw) -> Iterator[tuple[str, Raw]]:
             yield f"{at}.{key}[{position}]", container
 
 
-def _fractions(at: str, container: Raw) -> Iterator[str]:
-    resources = container.get("resources") or {}
-    for name in _WHOLE_BYTES:
+def _fractions(at: str, resources: Raw, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
         for part in ("limits", "requests"):
             amounts = resources.get(part) or {}
             amount = Quantity.from_json(amounts[name]) if name in amounts else None
             if amount is not None and amount.milli_value() % 1000:
                 shown = quoted(str(amount))
                 told = f"fractional byte value {shown} is invalid, must be an integer"
-                yield f"{at}.resources.{part}[{name}]: {told}"
+                yield f"{at}.{part}[{name}]: {told}"
 
 
 def _hidden(at: str, container: Raw) -> Iterator[str]:

@@ -64,7 +64,7 @@ class WorkloadStrategy(WholeStrategy):
     @staticmethod
     def _warn_of_template(obj: Raw, write: Write) -> None:
         template = (obj.get("spec") or {}).get("template") or {}
-        for warning in warnings_of("spec.template.spec", template.get("spec") or {}):
+        for warning in warnings_of("spec.template", template):
             write.warn(warning)
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:

@@ -1,0 +1,127 @@
+"""What is wrong with how a pod finds others, and with what of its host it uses."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.validation.names import SUBDOMAIN_BYTES_MAX, checked, subdomain
+from dryrack.kinds.validation.problems import byte_length, forbidden, invalid, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+_NAMESERVERS_MAX = 3
+_SEARCHES_MAX = 32
+_SEARCH_CHARS_MAX = 2048
+_SEARCH_PART = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH = rf"{_SEARCH_PART}(\.{_SEARCH_PART})*"
+_SEARCH_SYNTAX = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', "
+    "'-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', "
+    f"regex used for validation is '{_SEARCH}')"
+)
+# In front of a number of an IPv4 address, also of one at the end of an IPv6 address.
+_ZEROS = re.compile(r"(?:^|(?<=[.:]))0+(?=\d+\.)|(?<=\.)0+(?=\d)")
+
+
+def host_network(at: str, spec: Raw) -> Iterator[FieldProblem]:
+    """Who has no network of its own, has no ports of its own."""
+    if not spec.get("hostNetwork"):
+        return
+    for index, container in enumerate(spec.get("containers") or ()):
+        for position, port in enumerate(container.get("ports") or ()):
+            host = port.get("hostPort", 0)
+            if host and host != port.get("containerPort"):
+                path = f"{at}.containers[{index}].ports[{position}].hostPort"
+                yield invalid(path, host, "must match `containerPort` when `hostNetwork` is true")
+
+
+def host_users(at: str, spec: Raw) -> Iterator[FieldProblem]:
+    """Who has users of its own, shares nothing else with the host."""
+    if spec.get("hostUsers") is not False:
+        return
+    # The paths are as the server says them.
+    for key, path in (
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ):
+        if spec.get(key):
+            yield forbidden(f"{at}.{path}", "when `hostUsers` is false")
+    for key in ("initContainers", "containers", "ephemeralContainers"):
+        for position, container in enumerate(spec.get(key) or ()):
+            if container.get("volumeDevices"):
+                path = f"{at}.{key}[{position}].volumeDevices"
+                yield forbidden(path, "when `hostUsers` is false")
+
+
+def dns(at: str, given: Raw | None, policy: str) -> Iterator[FieldProblem]:
+    """Whom it asks for names."""
+    servers = (given or {}).get("nameservers") or []
+    if policy == "None" and given is None:
+        yield required(at, "must provide `dnsConfig` when `dnsPolicy` is None")
+        return
+    if policy == "None" and not servers:
+        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        yield required(f"{at}.nameservers", detail)
+        return
+    if len(servers) > _NAMESERVERS_MAX:
+        detail = f"must not have more than {_NAMESERVERS_MAX} nameservers"
+        yield invalid(f"{at}.nameservers", servers, detail)
+    for position, server in enumerate(servers):
+        yield from address(f"{at}.nameservers[{position}]", server)
+    yield from _searches(f"{at}.searches", (given or {}).get("searches") or [])
+    for position, option in enumerate((given or {}).get("options") or ()):
+        if not option.get("name"):
+            yield required(f"{at}.options[{position}]", "must not be empty")
+
+
+def _searches(at: str, given: Sequence[str]) -> Iterator[FieldProblem]:
+    if len(given) > _SEARCHES_MAX:
+        yield invalid(at, given, f"must not have more than {_SEARCHES_MAX} search paths")
+    if len(" ".join(given)) > _SEARCH_CHARS_MAX:
+        bound = f"must not have more than {_SEARCH_CHARS_MAX} characters"
+        yield invalid(at, given, f"{bound} (including spaces) in the search list")
+    for position, search in enumerate(given):
+        if search != ".":
+            yield from checked(f"{at}[{position}]", search.removesuffix("."), _search)
+
+
+def _search(text: str) -> tuple[str, ...]:
+    complaints = []
+    if byte_length(text) > SUBDOMAIN_BYTES_MAX:
+        complaints.append(f"must be no more than {SUBDOMAIN_BYTES_MAX} characters")
+    if not re.fullmatch(_SEARCH, text):
+        complaints.append(_SEARCH_SYNTAX)
+    return tuple(complaints)
+
+
+def aliases(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
+    """Names that it knows without asking."""
+    for position, alias in enumerate(given):
+        yield from address(f"{at}[{position}].ip", alias.get("ip") or "")
+        for index, name in enumerate(alias.get("hostnames") or ()):
+            yield from checked(f"{at}[{position}].hostnames[{index}]", name, subdomain)
+
+
+def address(at: str, text: str) -> Iterator[FieldProblem]:
+    """An IP address, in a way of writing that everybody reads alike."""
+    # Few pods name addresses, and the parser takes its time to load.
+    import ipaddress
+
+    plain = _ZEROS.sub("", text)
+    try:
+        # The text of a zone, which is allowed there, is not allowed here.
+        found = ipaddress.ip_address(plain.replace("%", " "))
+    except ValueError:
+        yield invalid(at, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        return
+    if plain != text:
+        yield invalid(at, text, "must not have leading 0s")
+    elif isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        yield invalid(at, text, "must not be an IPv4-mapped IPv6 address")
