@@ -14,6 +14,7 @@ from tests.apiserver.over_https import answers, cluster
 from tests.apiserver.replay import (
     DIFFERENCES_OVER_HTTPS,
     SCRIPTS,
+    differences_of_the_server,
     differing,
     known_differences,
 )
@@ -36,7 +37,7 @@ def server() -> Iterator[Server]:
 def test_a_cluster_answers_as_recorded(script: Script, server: Server) -> None:
     """No step differs but those that are listed, with their reasons."""
     known = {
-        **known_differences().get(script.name, {}),
+        **differences_of_the_server().get(script.name, {}),
         **known_differences(DIFFERENCES_OVER_HTTPS).get(script.name, {}),
     }
 

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from tests.apiserver.replay import SCRIPTS, by_http, known_differences
+from tests.apiserver.replay import (
+    DIFFERENCES_OVER_HTTPS,
+    SCRIPTS,
+    by_http,
+    differences_of_the_server,
+    known_differences,
+)
 
 from dryrack.allocation.glossary import MEANINGS
 from dryrack.apiserver.builtin import BUILTINS
@@ -80,7 +86,7 @@ def _default(value: Any) -> str:
 
 
 def coverage() -> str:
-    known = known_differences()
+    known = differences_of_the_server()
     asked = {script.name: len(by_http(script).steps) for script in SCRIPTS}
     equal = sum(asked.values()) - sum(len(steps) for steps in known.values())
     return "\n".join(
@@ -105,7 +111,13 @@ def coverage() -> str:
             "",
             "## Differences",
             "",
-            *(line for name in sorted(known) if known[name] for line in _known(name, known[name])),
+            *_differences(known),
+            "## Differences of a whole cluster",
+            "",
+            "A cluster of `dryrack up` has all its controllers; where the recordings were made,",
+            "some were left out or had not come to it yet.",
+            "",
+            *_differences(known_differences(DIFFERENCES_OVER_HTTPS)),
             "## Not there",
             "",
             "Answers in protobuf (it is read, and OpenAPI v2 is served in it); `exec`, `attach`,",
@@ -120,6 +132,10 @@ def _kind(kind: Builtin) -> str:
     version = f"{kind.group}/{kind.version}" if kind.group else kind.version
     parts = ", ".join(part.name for part in kind.parts)
     return f"| {kind.kind} | {version} | {kind.depth.value} | {parts} |"
+
+
+def _differences(known: Mapping[str, Mapping[str, str]]) -> list[str]:
+    return [line for name in sorted(known) if known[name] for line in _known(name, known[name])]
 
 
 def _known(script: str, steps: Mapping[str, str]) -> list[str]:

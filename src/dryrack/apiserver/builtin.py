@@ -304,10 +304,11 @@ def _stored(path: str, kind: str, *short: str, namespaced: bool = True) -> Built
         short_names=short,
         categories=_ALL if kind in _IN_ALL else (),
         parts=_MORE_PARTS.get(kind, ()) + ((_STATUS,) if rest else ()),
-        depth=Depth.STORED,
+        depth=Depth.FULL if group == _RBAC else Depth.STORED,
     )
 
 
+_RBAC = "rbac.authorization.k8s.io"
 _MORE_PARTS = {
     "ReplicationController": (_SCALE,),
     "Service": (Part("proxy", _PROXY, "ServiceProxyOptions"),),
@@ -348,7 +349,7 @@ _STORED = (
     _stored("networking.k8s.io/v1/servicecidrs/", "ServiceCIDR", namespaced=False),
     _stored("node.k8s.io/v1/runtimeclasses", "RuntimeClass", namespaced=False),
     *(
-        _stored(f"rbac.authorization.k8s.io/v1/{kind.lower()}s", kind, namespaced=namespaced)
+        _stored(f"{_RBAC}/v1/{kind.lower()}s", kind, namespaced=namespaced)
         for kind, namespaced in (
             ("ClusterRoleBinding", False),
             ("ClusterRole", False),
