@@ -10,26 +10,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
-from dryrack.client.informer import Name, name_of
-from dryrack.controllers.loop import Loop
+from dryrack.client.informer import name_of
 from dryrack.controllers.nodes.eviction import tolerates
 from dryrack.controllers.objects import (
     annotations_of,
     is_deleted,
     is_ready,
-    is_same_but_status,
     is_terminal,
     labels_of,
     spec_of,
     status_of,
     uid_of,
 )
+from dryrack.controllers.owners import Owners
 from dryrack.controllers.revisions import HASH_LABEL, chronicle
 from dryrack.controllers.workloads import (
     Candidates,
     family_of,
     is_available,
-    owner_key,
     pace,
     pod_from,
     scaled_value,
@@ -265,49 +263,34 @@ class Coverage:
 
     def __init__(self, around: Surroundings) -> None:
         self._clock = around.clock
-        self._sets = around.informers.of(DAEMON_SETS)
         self._nodes = around.informers.of(NODES)
-        self._pods = around.informers.of(PODS)
-        self._revisions = around.informers.of(CONTROLLER_REVISIONS)
-        self._candidates = Candidates(self._pods)
-        self._history = Candidates(self._revisions)
-        self._loop: Loop[Name] = Loop(
+        revisions = around.informers.of(CONTROLLER_REVISIONS)
+        self._history = Candidates(revisions)
+        self._owners = Owners(
             around,
             "daemonset-controller",
-            self._decide,
-            reads=(self._sets, self._nodes, self._pods, self._revisions),
+            DAEMON_SETS,
+            decide=self._decide,
+            also=(self._nodes, revisions),
+            heeds_status=False,
         )
-        self._sets.listen(self._on_set)
         self._nodes.listen(self._on_node)
-        self._pods.listen(self._on_pod)
 
     async def run(self) -> None:
-        await self._loop.run()
-
-    def _on_set(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None and not is_same_but_status(old, new):
-            self._loop.queue.add(name_of(new))
+        await self._owners.run()
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if old is not None and new is not None and _placing(old) == _placing(new):
             return
-        for name in sorted(self._sets.objects):
-            self._loop.queue.add_after(name, pace(len(self._nodes.objects)))
+        for name in sorted(self._owners.every.objects):
+            self._owners.queue.add_after(name, pace(len(self._nodes.objects)))
 
-    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        for pod in (old, new):
-            if pod is not None and (key := owner_key(pod, DAEMON_SETS)):
-                self._loop.queue.add_after(key, self._candidates.pace_of(pod))
-
-    async def _decide(self, name: Name) -> Plan:
-        daemon_set = self._sets.objects.get(name)
-        if daemon_set is None:
-            return NOTHING
+    def _decide(self, daemon_set: Raw) -> Plan:
         return plan(
             Scene(
                 daemon_set,
                 self._nodes.all(),
-                self._candidates.of(daemon_set),
+                self._owners.candidates.of(daemon_set),
                 self._history.controlled(daemon_set),
                 self._clock.now(),
             )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dryrack.client.endpoints import DEPLOYMENTS, PODS, REPLICA_SETS
-from dryrack.client.informer import Name, name_of
+from dryrack.client.informer import name_of
 from dryrack.controllers.deployments.progress import progress
 from dryrack.controllers.deployments.scaling import (
     DESIRED_REPLICAS,
@@ -22,7 +22,6 @@ from dryrack.controllers.deployments.scaling import (
     replicas_of,
     shrunk,
 )
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     annotations_of,
     controller_reference,
@@ -34,9 +33,9 @@ from dryrack.controllers.objects import (
     uid_of,
     with_metadata,
 )
+from dryrack.controllers.owners import Owners
 from dryrack.controllers.workloads import Candidates, family_of, owner_key, template_hash
 from dryrack.controllers.writes import (
-    NOTHING,
     Create,
     Delete,
     Plan,
@@ -295,32 +294,21 @@ class Rollout:
 
     def __init__(self, around: Surroundings) -> None:
         self._clock = around.clock
-        self._deployments = around.informers.of(DEPLOYMENTS)
         self._sets = around.informers.of(REPLICA_SETS)
-        self._pods = around.informers.of(PODS)
-        self._candidates = Candidates(self._sets)
-        self._pods_of = Candidates(self._pods)
-        self._loop: Loop[Name] = Loop(
+        pods = around.informers.of(PODS)
+        self._pods_of = Candidates(pods)
+        self._owners = Owners(
             around,
             "deployment-controller",
-            self._decide,
-            reads=(self._deployments, self._sets, self._pods),
+            DEPLOYMENTS,
+            decide=self._decide,
+            owned=REPLICA_SETS,
+            also=(pods,),
         )
-        self._deployments.listen(self._on_deployment)
-        self._sets.listen(self._on_set)
-        self._pods.listen(self._on_pod)
+        pods.listen(self._on_pod)
 
     async def run(self) -> None:
-        await self._loop.run()
-
-    def _on_deployment(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None:
-            self._loop.queue.add(name_of(new))
-
-    def _on_set(self, old: Raw | None, new: Raw | None) -> None:
-        for each in (old, new):
-            if each is not None and (key := owner_key(each, DEPLOYMENTS)):
-                self._loop.queue.add(key)
+        await self._owners.run()
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         """The last pod of an old template lets a Recreate go on."""
@@ -329,12 +317,9 @@ class Rollout:
         key = owner_key(old, REPLICA_SETS)
         replica_set = self._sets.objects.get(key) if key else None
         if replica_set is not None and (owner := owner_key(replica_set, DEPLOYMENTS)):
-            self._loop.queue.add(owner)
+            self._owners.queue.add(owner)
 
-    async def _decide(self, name: Name) -> Plan:
-        deployment = self._deployments.objects.get(name)
-        if deployment is None:
-            return NOTHING
-        candidates = self._candidates.of(deployment)
+    def _decide(self, deployment: Raw) -> Plan:
+        candidates = self._owners.candidates.of(deployment)
         pods = {uid_of(each): self._pods_of.controlled(each) for each in candidates}
         return plan(deployment, candidates, pods, self._clock.now())

@@ -41,9 +41,9 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
+from dryrack.controllers.owners import Owners
 from dryrack.controllers.replicasets.replication import least_wanted
 from dryrack.controllers.workloads import (
-    Candidates,
     family_of,
     is_active,
     owner_key,
@@ -402,50 +402,38 @@ class Completion:
 
     def __init__(self, around: Surroundings) -> None:
         self._clock = around.clock
-        self._jobs = around.informers.of(JOBS)
         self._pods = around.informers.of(PODS)
-        self._candidates = Candidates(self._pods)
-        self._loop: Loop[Name] = Loop(
-            around, "job-controller", self._decide, reads=(self._jobs, self._pods)
-        )
+        self._owners = Owners(around, "job-controller", JOBS, decide=self._decide)
         # Pods whose job is gone still carry its finalizer.
         self._orphans: Loop[Name] = Loop(
-            around, "job-controller", self._free, reads=(self._jobs, self._pods)
+            around, "job-controller", self._free, reads=(self._owners.every, self._pods)
         )
-        self._jobs.listen(self._on_job)
+        self._owners.every.listen(self._on_job)
         self._pods.listen(self._on_pod)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._loop.run(), name="jobs")
+            group.create_task(self._owners.run(), name="jobs")
             group.create_task(self._orphans.run(), name="pods of no job")
 
     def _on_job(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None:
-            self._loop.queue.add(name_of(new))
-            return
-        for pod in self._candidates.controlled(old or {"metadata": {}}):
-            self._orphans.queue.add(name_of(pod))
+        if new is None and old is not None:
+            for pod in self._owners.candidates.controlled(old):
+                self._orphans.queue.add(name_of(pod))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        for pod in (old, new):
-            if pod is not None and (key := owner_key(pod, JOBS)):
-                self._loop.queue.add_after(key, self._candidates.pace_of(pod))
         if new is not None and FINALIZER in finalizers_of(new):
             self._orphans.queue.add(name_of(new))
 
-    async def _decide(self, name: Name) -> Plan:
-        job = self._jobs.objects.get(name)
-        if job is None:
-            return NOTHING
-        return plan(job, self._candidates.of(job), self._clock.now())
+    def _decide(self, job: Raw) -> Plan:
+        return plan(job, self._owners.candidates.of(job), self._clock.now())
 
     async def _free(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         if pod is None or FINALIZER not in finalizers_of(pod):
             return NOTHING
         key = owner_key(pod, JOBS)
-        job = self._jobs.objects.get(key) if key else None
+        job = self._owners.every.objects.get(key) if key else None
         if job is not None and is_controlled_by(pod, job):
             return NOTHING
         return Plan((without_finalizer(pod),))

@@ -8,30 +8,26 @@ from dryrack.client.endpoints import PODS, REPLICA_SETS
 from dryrack.client.errors import ApiError, ConflictError
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     annotations_of,
     condition_of,
     is_deleted,
     is_ready,
-    is_same_but_status,
     is_terminal,
     labels_of,
     spec_of,
     status_of,
     uid_of,
 )
+from dryrack.controllers.owners import Owners
 from dryrack.controllers.workloads import (
-    Candidates,
     family_of,
     is_active,
     is_available,
-    owner_key,
     pod_from,
     waits_for_availability,
 )
 from dryrack.controllers.writes import (
-    NOTHING,
     Create,
     Delete,
     Plan,
@@ -195,43 +191,32 @@ class Replication:
 
     def __init__(self, around: Surroundings) -> None:
         self._clock = around.clock
-        self._sets = around.informers.of(REPLICA_SETS)
-        self._pods = around.informers.of(PODS)
-        self._candidates = Candidates(self._pods)
-        self._loop: Loop[Name] = Loop(
+        self._failures: dict[Name, str] = {}
+        self._owners = Owners(
             around,
             "replicaset-controller",
-            self._decide,
-            reads=(self._sets, self._pods),
+            REPLICA_SETS,
+            decide=self._decide,
             witness=self,
+            heeds_status=False,
         )
-        self._failures: dict[Name, str] = {}
-        self._sets.listen(self._on_set)
-        self._pods.listen(self._on_pod)
+        self._owners.every.listen(self._on_set)
 
     async def run(self) -> None:
-        await self._loop.run()
+        await self._owners.run()
 
     def _on_set(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None and not is_same_but_status(old, new):
-            self._loop.queue.add(name_of(new))
+        if new is None and old is not None:
+            self._failures.pop(name_of(old), None)
 
-    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        for pod in (old, new):
-            if pod is not None and (key := owner_key(pod, REPLICA_SETS)):
-                self._loop.queue.add_after(key, self._candidates.pace_of(pod))
-
-    async def _decide(self, name: Name) -> Plan:
-        replica_set = self._sets.objects.get(name)
-        if replica_set is None:
-            self._failures.pop(name, None)
-            return NOTHING
-        failure = self._failures.get(name, "")
-        return plan(replica_set, self._candidates.of(replica_set), self._clock.now(), failure)
+    def _decide(self, replica_set: Raw) -> Plan:
+        failure = self._failures.get(name_of(replica_set), "")
+        candidates = self._owners.candidates.of(replica_set)
+        return plan(replica_set, candidates, self._clock.now(), failure)
 
     def done(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
         if self._failures.pop(key, None) is not None:
-            self._loop.queue.add(key)
+            self._owners.queue.add(key)
 
     def failed(self, key: Name, error: Exception) -> None:
         # A write that met another is made again, and no failure.

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS
-from dryrack.client.informer import Name, name_of
-from dryrack.controllers.loop import Loop
+from dryrack.client.informer import name_of
 from dryrack.controllers.objects import (
     is_deleted,
     is_ready,
@@ -20,6 +19,7 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
+from dryrack.controllers.owners import Owners
 from dryrack.controllers.revisions import HASH_LABEL, chronicle
 from dryrack.controllers.statefulsets.storage import (
     Known,
@@ -31,7 +31,6 @@ from dryrack.controllers.workloads import (
     Candidates,
     family_of,
     is_available,
-    owner_key,
     pod_from,
     waits_for_availability,
 )
@@ -256,48 +255,32 @@ def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
 
 
 class Ordering:
-    """Watches stateful sets, pods and revisions."""
+    """Watches stateful sets, pods, revisions and claims of storage."""
 
     def __init__(self, around: Surroundings) -> None:
         self._clock = around.clock
-        self._sets = around.informers.of(STATEFUL_SETS)
-        self._pods = around.informers.of(PODS)
-        self._revisions = around.informers.of(CONTROLLER_REVISIONS)
         self._claims = around.informers.of(VOLUME_CLAIMS)
-        self._candidates = Candidates(self._pods)
-        self._history = Candidates(self._revisions)
-        self._loop: Loop[Name] = Loop(
+        revisions = around.informers.of(CONTROLLER_REVISIONS)
+        self._history = Candidates(revisions)
+        self._owners = Owners(
             around,
             "statefulset-controller",
-            self._decide,
-            reads=(self._sets, self._pods, self._revisions, self._claims),
+            STATEFUL_SETS,
+            decide=self._decide,
+            also=(revisions, self._claims),
         )
-        self._sets.listen(self._on_set)
-        self._pods.listen(self._on_pod)
 
     async def run(self) -> None:
-        await self._loop.run()
+        await self._owners.run()
 
-    def _on_set(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None:
-            self._loop.queue.add(name_of(new))
-
-    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        for pod in (old, new):
-            if pod is not None and (key := owner_key(pod, STATEFUL_SETS)):
-                self._loop.queue.add(key)
-
-    async def _decide(self, name: Name) -> Plan:
-        found = self._sets.objects.get(name)
-        if found is None:
-            return NOTHING
-        candidates, revisions = self._candidates.of(found), self._history.controlled(found)
+    def _decide(self, stateful_set: Raw) -> Plan:
+        namespace = stateful_set["metadata"]["namespace"]
         return plan(
             Scene(
-                found,
-                candidates,
-                revisions,
+                stateful_set,
+                self._owners.candidates.of(stateful_set),
+                self._history.controlled(stateful_set),
                 self._clock.now(),
-                lambda claim: self._claims.get(name.namespace, claim),
+                lambda claim: self._claims.get(namespace, claim),
             )
         )
