@@ -56,6 +56,8 @@ real-down: setup ## Stop what real-up started
 .PHONY: bench
 bench: setup ## Ratios against Kubernetes' own code, then a million cases; CASES=0 for none (needs Go)
 	@$(BIN)/python -m tests.bench.plane
+	@$(BIN)/python -m tests.bench.publisher
+	@$(BIN)/python -m tests.bench.fleet
 	@$(BIN)/python -m tests.bench.scheduling
 	@$(BIN)/python -m tests.bench $(if $(CASES),--cases $(CASES))
 

@@ -63,7 +63,7 @@ SMALL = Sizes(singles=20, singles_seconds=30.0, nodes=60, idle_seconds=35.0)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One publisher, as a command; `{}` stands for the kubeconfig."""
+    """One publisher, as a command that finds its cluster by KUBECONFIG."""
 
     name: str
     command: tuple[str, ...]
@@ -95,11 +95,9 @@ def main() -> int:
 
 def _sides() -> tuple[Side, Side]:
     theirs = build(MODULE).path("karpenter")
-    ours = (sys.executable, "-m", "dryrack", "publish", "--kubeconfig", "{}")
-    return (
-        Side("dryrack", (*ours, "--no-leader-elect", "--metrics-address", "0")),
-        Side("karpenter", (str(theirs), "--kubeconfig", "{}")),
-    )
+    nowhere = ("--metrics-address", "0", "--health-address", "0")
+    ours = (sys.executable, "-m", "dryrack", "publish", "--no-leader-elect", *nowhere)
+    return Side("dryrack", ours), Side("karpenter", (str(theirs),))
 
 
 def _measured(side: Side, sizes: Sizes) -> Measured:
@@ -118,8 +116,8 @@ async def _work(bed: Cluster, side: Side, sizes: Sizes) -> Measured:
     bed.plane.kubectl("wait", "--for=condition=Established", f"crd/{CONFIGS.resource}")
     async with load.talking_to(bed.plane.kubeconfig) as client:
         await client.create(CONFIGS, _config("before"))
-        command = [part.replace("{}", str(bed.plane.kubeconfig)) for part in side.command]
-        bed.processes.start(side.name, command)
+        environment = {"KUBECONFIG": str(bed.plane.kubeconfig)}
+        bed.processes.start(side.name, side.command, environment=environment)
         await _one_node(client)
         _say(f"{side.name}: {sizes.singles} nodes, one by one")
         latencies = await _latencies(client, sizes)
