@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import CountingChance
+from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
@@ -32,7 +33,6 @@ Raw = dict[str, Any]
 DEVICES = 2
 # The writes of one pod with one claim: finalizer, allocation, binding, event.
 WRITES = 4
-_LOOKS_MAX = 1500
 
 
 @dataclass(slots=True)
@@ -88,18 +88,10 @@ async def scheduled(transport: Failing, cluster: EmbeddedCluster, goal: Any) -> 
     scheduler = Scheduler(client, clock=SystemClock(), chance=CountingChance())
     task = asyncio.create_task(scheduler.run(), name="scheduler")
     try:
-        return await _reached(goal, cluster.client)
+        return await is_so_at_last(cluster, lambda: goal(cluster.client))
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-async def _reached(goal: Any, client: Client) -> bool:
-    for _ in range(_LOOKS_MAX):
-        if await goal(client):
-            return True
-        await asyncio.sleep(0.01)
-    return False
 
 
 async def all_bound(client: Client) -> bool:

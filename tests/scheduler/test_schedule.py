@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.apiserver.replay import CountingChance
 from tests.scheduler.test_failures import all_bound, furnish, held
+from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, TAINT_RULES
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
 
 Raw = dict[str, Any]
-_LOOKS_MAX = 1500
 
 
 @dataclass(slots=True)
@@ -56,12 +56,8 @@ def with_scheduler(story: Callable[[EmbeddedCluster, Noting], Awaitable[None]]) 
     asyncio.run(run())
 
 
-async def eventually(look: Callable[[], Awaitable[bool]]) -> None:
-    for _ in range(_LOOKS_MAX):
-        if await look():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came to that")
+async def eventually(cluster: EmbeddedCluster, look: Callable[[], Awaitable[bool]]) -> None:
+    assert await is_so_at_last(cluster, look), "it never came to that"
 
 
 def user_of(claim: str, name: str) -> Raw:
@@ -78,7 +74,7 @@ def test_an_allocation_says_when_it_was_made() -> None:
     async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
         client = cluster.client
         await furnish(client, 1)
-        await eventually(lambda: all_bound(client))
+        await eventually(cluster, lambda: all_bound(client))
         claim = await client.get(CLAIMS, "p0", "default")
         made = claim["status"]["allocation"]["allocationTimestamp"]
         assert made.endswith("Z")
@@ -92,7 +88,7 @@ def test_nothing_is_read_again_that_is_known() -> None:
 
     async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
         await furnish(cluster.client, 2)
-        await eventually(lambda: all_bound(cluster.client))
+        await eventually(cluster, lambda: all_bound(cluster.client))
         reads = [each for each in noting.requests if each.startswith("GET /apis/resource.k8s.io")]
         assert not [each for each in reads if "/namespaces/default/" in each]
         writes = [each for each in noting.requests if each.startswith("PUT")]
@@ -120,10 +116,10 @@ def test_a_taint_rule_keeps_pods_from_devices_until_it_is_gone() -> None:
             pods = (await client.list(PODS)).items
             return sum(bool(each["status"].get("conditions")) for each in pods) > 0
 
-        await eventually(one_waits)
-        await eventually(lambda: _has(client, ["d0"]))
+        await eventually(cluster, one_waits)
+        await eventually(cluster, lambda: _has(client, ["d0"]))
         await client.delete(TAINT_RULES, "drain")
-        await eventually(lambda: all_bound(client))
+        await eventually(cluster, lambda: all_bound(client))
         assert sorted(await held(client)) == ["d0", "d1"]
 
     with_scheduler(story)
@@ -141,7 +137,7 @@ def test_pods_that_share_a_claim_go_to_one_node() -> None:
         await client.create(NODES, {"metadata": {"name": "a"}})
         await furnish(client, 1)
         await client.create(PODS, user_of("p0", "second"))
-        await eventually(lambda: all_bound(client))
+        await eventually(cluster, lambda: all_bound(client))
         claim = await client.get(CLAIMS, "p0", "default")
         assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == ["p0", "second"]
 
@@ -160,12 +156,12 @@ def test_a_pod_waits_for_its_claim_alone() -> None:
             conditions = (await client.get(PODS, "late", "default"))["status"].get("conditions")
             return bool(conditions) and conditions[0]["message"].endswith('"late" not found')
 
-        await eventually(told)
+        await eventually(cluster, told)
         requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
         metadata = {"name": "late", "namespace": "default"}
         await client.create(
             CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
         )
-        await eventually(lambda: all_bound(client))
+        await eventually(cluster, lambda: all_bound(client))
 
     with_scheduler(story)
