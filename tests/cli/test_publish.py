@@ -218,7 +218,7 @@ def test_a_mistake_is_told_with_its_line_and_nothing_is_published(
 
     assert not is_well
     assert printed == ""
-    assert "not in force: config.yaml:25: mappings[0].resourceSlice.devices[1].name" in said
+    assert "karpenter-gpu-wrong.yaml:32: mappings[0].resourceSlice.devices[1].name" in said
 
 
 def test_a_config_map_of_another_name_takes_no_part(capsys: pytest.CaptureFixture[str]) -> None:

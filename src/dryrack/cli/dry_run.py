@@ -14,8 +14,11 @@ from dryrack.cli.board import SLICE_COLUMNS, Sight, slice_rows
 from dryrack.cli.files import ContentError, read_sources
 from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
+from dryrack.controllers.slices.readers import reader_of
 from dryrack.controllers.slices.survey import SHARED, World, survey
 from dryrack.controllers.writes import Create, Delete
+from dryrack.hardware.dialects import read_config_map
+from dryrack.hardware.inventory import Source, SourceKind
 from dryrack.kinds.documents import read
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.options import PublishOptions
     from dryrack.controllers.slices.survey import Change, Survey
     from dryrack.controllers.writes import Write
+    from dryrack.hardware.dialects import Reading
     from dryrack.kinds.documents import Document
 
 Raw = dict[str, Any]
@@ -34,6 +38,7 @@ _SYSTEM = ("uid", "resourceVersion", "generation", "creationTimestamp", "managed
 def world_of(names: Sequence[str], options: PublishOptions) -> World:
     """What files say; kinds that publishing does not depend on are passed over with a word."""
     found: dict[str, list[Raw]] = {kind: [] for kind in _KINDS}
+    readings: dict[Source, Reading] = {}
     for source in read_sources(names):
         reading = read(source.content, source.name)
         if reading.problems:
@@ -44,15 +49,30 @@ def world_of(names: Sequence[str], options: PublishOptions) -> World:
                 say(f"{document.file}:{document.line}: {what} takes no part; ignored")
             else:
                 found[document.kind].append(_identified(document.raw))
+                readings.update(_read(document, source.content, options))
     return World(
         nodes=found[NODES.kind],
         config_maps=found[CONFIG_MAPS.kind],
         overlays=found[NODE_OVERLAYS.kind],
         configs=found[DRA_CONFIGS.kind],
+        readings=readings,
     )
 
 
 _KINDS = {each.kind: each for each in (NODES, CONFIG_MAPS, NODE_OVERLAYS, DRA_CONFIGS)}
+
+
+def _read(document: Document, content: bytes, options: PublishOptions) -> dict[Source, Reading]:
+    """What a source says, with the lines of its file; nodes say nothing of this kind."""
+    if document.kind == NODES.kind:
+        return {}
+    kind = SourceKind(document.kind)
+    source = Source(kind, document.name)
+    if kind is not SourceKind.CONFIG_MAP:
+        return {source: reader_of(kind, options)(document)}
+    text = content.decode(errors="replace")
+    reading = read_config_map(document, key=options.key, driver=options.driver, content=text)
+    return {source: reading}
 
 
 def _takes_part(document: Document, options: PublishOptions) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.kinds.documents import Document
 
 Raw = dict[str, Any]
 
@@ -26,7 +27,7 @@ def is_about_devices(kind: SourceKind, obj: Raw) -> bool:
     return kind is not SourceKind.OVERLAY or bool(spec_of(obj).get("resourceSlices"))
 
 
-def reader_of(kind: SourceKind, options: PublishOptions) -> Callable[[Raw], Reading]:
+def reader_of(kind: SourceKind, options: PublishOptions) -> Callable[[Raw | Document], Reading]:
     match kind:
         case SourceKind.CONFIG_MAP:
             return partial(read_config_map, key=options.key, driver=options.driver)

@@ -7,7 +7,7 @@ and what would have to be written for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.informer import name_of
@@ -44,6 +44,8 @@ class World:
     overlays: Sequence[Raw] = ()
     configs: Sequence[Raw] = ()
     slices: Sequence[Raw] = ()
+    readings: Mapping[Source, Reading] = field(default_factory=dict)
+    """Sources that were read where their lines are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ def _readings(
         read = reader_of(kind, options)
         for obj in objects:
             if is_about_devices(kind, obj):
-                yield source_of(kind, obj), (read(obj), obj)
+                source = source_of(kind, obj)
+                yield source, (world.readings.get(source) or read(obj), obj)
 
 
 def _wanted(wanting: Wanting, nodes: Sequence[Raw]) -> Iterator[tuple[str, Wanted]]:
