@@ -16,6 +16,7 @@ import datetime
 import ipaddress
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Pair:
 
     certificate: Path
     key: Path
+    lasts: bool = True
 
     def exist(self) -> bool:
         return self.certificate.exists() and self.key.exists()
@@ -59,6 +61,8 @@ class Keys:
     """All keys of a cluster, by their files."""
 
     directory: Path
+    lasts: bool = True
+    """Whether they outlive the process, and so have to be on the disk before anybody uses them."""
 
     @property
     def authority(self) -> Pair:
@@ -77,13 +81,14 @@ class Keys:
         return self.directory / "accounts.key"
 
     def _pair(self, name: str) -> Pair:
-        return Pair(self.directory / f"{name}.crt", self.directory / f"{name}.key")
+        crt, key = self.directory / f"{name}.crt", self.directory / f"{name}.key"
+        return Pair(crt, key, self.lasts)
 
 
-def ensure(directory: Path, addresses: Sequence[str], now: float) -> Keys:
+def ensure(directory: Path, addresses: Sequence[str], now: float, *, lasts: bool = True) -> Keys:
     """The keys in `directory`, made if they are not there or do not fit the addresses."""
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
-    keys = Keys(directory)
+    keys = Keys(directory, lasts)
     if not _are_there(keys, addresses):
         _make(keys, addresses, datetime.datetime.fromtimestamp(now, datetime.UTC))
         (directory / _ADDRESSES).write_text(_listed(addresses))
@@ -97,8 +102,10 @@ class Meanwhile:
     Should that process fail, they are made here, and whatever is wrong is told here.
     """
 
-    def __init__(self, directory: Path, addresses: Sequence[str], now: float) -> None:
-        self._wanted = (directory, addresses, now)
+    def __init__(
+        self, directory: Path, addresses: Sequence[str], now: float, *, lasts: bool = True
+    ) -> None:
+        self._ensure = partial(ensure, directory, addresses, now, lasts=lasts)
         self._child = 0
         if not _are_there(Keys(directory), addresses):
             self._child = os.fork()
@@ -107,7 +114,7 @@ class Meanwhile:
 
     def _make(self) -> None:
         try:
-            ensure(*self._wanted)
+            self._ensure()
         finally:
             # Nothing of the parent may run a second time here.
             os._exit(0)
@@ -115,7 +122,7 @@ class Meanwhile:
     def keys(self) -> Keys:
         """Waits for them."""
         self.close()
-        return ensure(*self._wanted)
+        return self._ensure()
 
     def close(self) -> None:
         """Nobody writes any more."""
@@ -145,7 +152,7 @@ def _make(keys: Keys, addresses: Sequence[str], now: datetime.datetime) -> None:
     if not keys.admin.exist():
         authority.issue(keys.admin, _subject(ADMIN, ADMIN_GROUP))
     if not keys.accounts.exists():
-        write_private(keys.accounts, _pem(_new_key()))
+        write_private(keys.accounts, _pem(_new_key()), lasts=keys.lasts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +286,9 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 def _write_pair(pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
     from cryptography.hazmat.primitives import serialization
 
-    write_private(pair.key, _pem(key))
-    write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+    encoded = certificate.public_bytes(serialization.Encoding.PEM)
+    write_private(pair.key, _pem(key), lasts=pair.lasts)
+    write_private(pair.certificate, encoded, lasts=pair.lasts)
 
 
 def write_private(path: Path, content: bytes, *, lasts: bool = True) -> None:

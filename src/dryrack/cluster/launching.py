@@ -90,7 +90,12 @@ def run(launch: Launch, tell: Callable[[str], None]) -> None:
 
     try:
         addresses = sorted({LOOPBACK, "::1", launch.address.host})
-        made = Meanwhile(launch.keys_directory, addresses, SystemClock().now())
+        made = Meanwhile(
+            launch.keys_directory,
+            addresses,
+            SystemClock().now(),
+            lasts=launch.data_directory is not None,
+        )
         with contextlib.closing(made):
             _serve(launch, made, told)
         is_over = True
