@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from tests.realcluster import readiness
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.realcluster.cluster import Cluster
+    from tests.realcluster.processes import Identity
+
+SECONDS_MAX = 60.0
+ALONE = "--no-leader-elect"
 
 
-def start_publisher(cluster: Cluster, *options: str) -> None:
+def start_publisher(cluster: Cluster, *options: str, name: str = "publisher") -> Identity:
     """Starts it, and waits until it is ready; it ends with the cluster."""
     port = readiness.free_port()
     addresses = ("--metrics-address", "0", "--health-address", f"127.0.0.1:{port}")
-    command = (sys.executable, "-m", "dryrack", "publish", *addresses, "--no-leader-elect")
+    command = (sys.executable, "-m", "dryrack", "publish", *addresses)
     kubeconfig = ("--kubeconfig", str(cluster.plane.kubeconfig))
-    cluster.processes.start("publisher", (*command, *kubeconfig, *options))
-    readiness.wait("publisher", lambda: readiness.answers_http(port, "/readyz"), cluster.processes)
+    started = cluster.processes.start(name, (*command, *kubeconfig, *options))
+    readiness.wait(name, lambda: readiness.answers_http(port, "/readyz"), cluster.processes)
+    return started
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Waits until something is so; a real cluster tells nobody when."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < deadline, f"not so after {SECONDS_MAX} s"
+        time.sleep(0.1)

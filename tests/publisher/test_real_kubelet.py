@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.publisher.real_publisher import start_publisher
+from tests.publisher.real_publisher import ALONE, start_publisher, until
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartCluster
     from tests.realcluster.node import Node
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-SECONDS_MAX = 60.0
 CONFIG = """\
 apiVersion: v1
 kind: ConfigMap
@@ -52,15 +48,15 @@ def test_a_real_node_is_left_alone_unless_asked(start_cluster: StartCluster) -> 
     assert cluster.plane.kubectl("create", "namespace", "karpenter").returncode == 0
     for manifest in (CONFIG, KWOK_NODE):
         assert cluster.plane.kubectl("apply", "-f", "-", stdin=manifest).returncode == 0
-    start_publisher(cluster, "--all-nodes")
-    _until(lambda: _slices(cluster, "kwok-1") != {})
+    start_publisher(cluster, ALONE, "--all-nodes")
+    until(lambda: _slices(cluster, "kwok-1") != {})
     assert _slices(cluster, cluster.node.name) == {}
 
-    start_publisher(cluster, "--all-nodes", "--real-nodes")
-    _until(lambda: _slices(cluster, _real(cluster).name) != {})
+    start_publisher(cluster, ALONE, "--all-nodes", "--real-nodes")
+    until(lambda: _slices(cluster, _real(cluster).name) != {})
     before = _slices(cluster, cluster.node.name)
     _restart_kubelet(cluster.node)
-    _until(lambda: _is_back(before, _slices(cluster, _real(cluster).name)))
+    until(lambda: _is_back(before, _slices(cluster, _real(cluster).name)))
 
 
 def _is_back(before: dict[str, str], now: dict[str, str]) -> bool:
@@ -87,10 +83,3 @@ def _restart_kubelet(node: Node) -> None:
     command = Path(f"/proc/{kubelet.pid}/cmdline").read_text().split("\0")[:-1]
     node.processes.stop(kubelet)
     node.processes.start("kubelet", command)
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < deadline, f"not so after {SECONDS_MAX} s"
-        time.sleep(0.1)

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.publisher.real_publisher import start_publisher
+from tests.publisher.real_publisher import ALONE, start_publisher
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 
@@ -36,7 +36,7 @@ def test_a_scene_goes_the_same_way_on_a_real_cluster(
 ) -> None:
     """What the embedded plane shows, Kubernetes, its scheduler and KWOK show too."""
     cluster = start_cluster(Options(), Parts(kwok=True))
-    start_publisher(cluster, *SCENES[name].up)
+    start_publisher(cluster, ALONE, *SCENES[name].up)
     assert asyncio.run(_played(cluster.plane.kubeconfig, SCENES[name])) == []
 
 

@@ -108,6 +108,13 @@ class Processes:
         if child is not None:
             child.wait()
 
+    def kill(self, identity: Identity) -> None:
+        """Without warning, as a machine that loses its power."""
+        if identity.alive():
+            os.kill(identity.pid, signal.SIGKILL)
+        self.stop(identity)
+        self.running.remove(identity)
+
     def release(self) -> None:
         """Lets the processes outlive this one."""
         for child in self._children.values():

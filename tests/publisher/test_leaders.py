@@ -1,0 +1,78 @@
+"""Two publishers, one lease: who leads is killed without warning, and the other goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.publisher.real_publisher import start_publisher, until
+from tests.realcluster.controlplane import Options
+
+if TYPE_CHECKING:
+    from tests.realcluster.cluster import Cluster
+    from tests.realcluster.fixtures import StartCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+CONFIG = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: karpenter}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: dra-kwok-configmap, namespace: karpenter}
+data:
+  config.yaml: |
+    driver: gpu.example.com
+    mappings:
+    - name: every-node
+      nodeSelectorTerms:
+      - matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]
+      resourceSlice:
+        devices: [{name: gpu-0}]
+"""
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata:
+  name: NAME
+  annotations: {kwok.x-k8s.io/node: fake}
+  labels: {kubernetes.io/hostname: NAME}
+"""
+
+
+def test_the_second_publisher_goes_on_when_the_first_is_killed(
+    start_cluster: StartCluster,
+) -> None:
+    """Only one publishes at a time; the lease that nobody renews goes to the other."""
+    cluster = start_cluster(Options(with_scheduler=False))
+    _apply(cluster, CONFIG)
+    first = start_publisher(cluster, name="first")
+    until(lambda: _holder(cluster) != "")
+    leader = _holder(cluster)
+    start_publisher(cluster, name="second")
+    _apply(cluster, NODE.replace("NAME", "node-1"))
+    until(lambda: "node-1" in _published(cluster))
+    assert _holder(cluster) == leader
+
+    cluster.processes.kill(first)
+    _apply(cluster, NODE.replace("NAME", "node-2"))
+    until(lambda: "node-2" in _published(cluster))
+    assert _holder(cluster) not in ("", leader)
+    assert sorted(_published(cluster)) == ["node-1", "node-2"]
+
+
+def _holder(cluster: Cluster) -> str:
+    path = "jsonpath={.items[*].spec.holderIdentity}"
+    return cluster.plane.kubectl("get", "leases", "-n", "karpenter", "-o", path).stdout
+
+
+def _published(cluster: Cluster) -> list[str]:
+    path = "jsonpath={.items[*].spec.nodeName}"
+    return cluster.plane.kubectl("get", "resourceslices", "-o", path).stdout.split()
+
+
+def _apply(cluster: Cluster, manifest: str) -> None:
+    done = cluster.plane.kubectl("apply", "-f", "-", stdin=manifest)
+    assert done.returncode == 0, done.stderr
