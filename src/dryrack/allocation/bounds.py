@@ -376,17 +376,18 @@ class Bounds:
             covered = [group for group in groups if _covers(constraint, group.demand)]
             if not column.scalar or not covered:
                 continue
+            state = walk.states[constraint.number]
             masks: Counter[int] = Counter()
             for index, group in enumerate(covered):
                 for sort in group.supply:
                     masks[column[self._sample[sort]]] |= 1 << index
+            needs = [group.need for group in covered]
             # Up to 1.36 only the last device of a request is compared with other requests'.
-            last_only = isinstance(
-                walk.states[constraint.number], (LastDistinctState, KeptDistinctState)
-            )
-            needs = (
-                _last_needs(constraint, covered) if last_only else [group.need for group in covered]
-            )
+            if isinstance(state, LastDistinctState | KeptDistinctState):
+                needs = _last_needs(constraint, covered)
+                for index, group in enumerate(covered):
+                    for value in state.own(group.demand.ways[0].name_of):
+                        masks[value] |= 1 << index
             if _hall_violated(needs, Counter(masks.values())):
                 return True
         return False

@@ -218,6 +218,10 @@ class LastDistinctState:
         # The request's own can be forgotten, the others stand; whose they are is no matter.
         return self.last.get(request), tuple(sorted(self.others(request)))
 
+    def own(self, request: int) -> frozenset[int]:
+        """None: what is compared is the last device, and that is still to come."""
+        return frozenset()
+
     def others(self, *requests: int) -> list[int]:
         return [value for other, value in self.last.items() if other not in requests]
 
@@ -257,6 +261,10 @@ class KeptDistinctState:
     def key(self, request: int) -> object:
         others = (tuple(sorted(v)) for other, v in self.values.items() if other != request)
         return self.values.get(request), tuple(sorted(others))
+
+    def own(self, request: int) -> frozenset[int]:
+        """The values that the request has already, of which one may stay its own."""
+        return self.values.get(request, frozenset())
 
     def others(self, *requests: int) -> list[int]:
         """The values that a further device must differ from, whatever these requests add."""

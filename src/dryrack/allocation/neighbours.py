@@ -100,6 +100,7 @@ class Neighbours:
                 yield _View(walk, constraint, demand, group.supply, taken, earlier, among)
             earlier += 1
             among |= {column[self._sample[sort]] for sort in group.supply}
+            among |= state.own(demand.ways[0].name_of)
 
     def _short_of_way(self, view: _View, way: Slate) -> bool:
         places = self._places(view, way)
