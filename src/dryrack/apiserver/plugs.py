@@ -28,6 +28,7 @@ from dryrack.apiserver.patching import (
 from dryrack.apiserver.patching.refusals import invalid_patch, shown_object, shown_patch
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.schemas import Schema
+from dryrack.apiserver.schemas.shape import as_written
 from dryrack.apiserver.seams import Manager, Patch, Patched
 from dryrack.apiserver.status import Status, StatusError, bad_request, conflict
 from dryrack.apiserver.strictness import conversion_problem
@@ -146,7 +147,7 @@ class AllPatches:
         if patch.media_type == JSON_PATCH and bodies.is_too_deep(made.object):
             # By adding and copying into what is there an object could grow without end.
             raise bad_request("exceeded max depth")
-        shown = _shown(made.object, current, patch)
+        shown = _shown(made.object, current, patch, schema)
         if not isinstance(made.object, dict):
             raise invalid_patch(shown(), bodies.no_object(made.object))
         problem = bodies.type_meta_problem(made.object)
@@ -178,10 +179,10 @@ class AllPatches:
                 return Patched(made, again)
 
 
-def _shown(made: Any, current: Raw, patch: Patch) -> Callable[[], str]:
+def _shown(made: Any, current: Raw, patch: Patch, schema: Schema | None) -> Callable[[], str]:
     if patch.media_type == STRATEGIC_MERGE_PATCH:
         return lambda: shown_patch(bodies.read_json(patch.body))
-    return lambda: shown_object(made, current)
+    return lambda: shown_object(made, as_written(schema, current))
 
 
 def _configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:

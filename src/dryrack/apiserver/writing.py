@@ -169,7 +169,7 @@ class Writer:
         key = Key(resource.storage, order.namespace, new["metadata"]["name"])
         if order.options.dry_run:
             taken = self._store.get(key) is not None
-            return None if taken else Written(new, None, is_new=True)
+            return None if taken else Written(_as_if_stored(resource, new), None, is_new=True)
         kept = _measured(_ordered(resource.strategy.to_storage(new)), order.size)
         stored = self._store.put(key, kept, expected=0)
         if isinstance(stored, Conflict):
@@ -247,7 +247,7 @@ class Writer:
                 self._store.delete(stored.key, expected=stored.revision)
             return Written(new, None)
         if order.options.dry_run:
-            return Written(new, None)
+            return Written(_as_if_stored(order.resource, new), None)
         kept = _ordered(strategy.to_storage(new))
         if kept == stored.object:
             return Written(stored.object, stored)
@@ -263,6 +263,11 @@ class Writer:
 def served(resource: Resource, stored: Stored) -> Raw:
     """A stored object in the version of a resource."""
     return resource.read(stored)
+
+
+def _as_if_stored(resource: Resource, new: Raw) -> Raw:
+    """What a dry run would have stored, as it would be read."""
+    return resource.strategy.from_storage(resource.strategy.to_storage(new))
 
 
 def _ends(new: Raw, old: Raw) -> bool:

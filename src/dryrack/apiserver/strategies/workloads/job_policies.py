@@ -208,6 +208,25 @@ def counted(indexes: str, completions: int) -> int:
     return total
 
 
+def overlap(one: str, other: str, completions: int) -> int | None:
+    """The first index that two lists have in common; what is no interval is passed over."""
+    first, second = (list(_intervals(text, completions)) for text in (one, other))
+    while first and second:
+        (low, high), (start, end) = first[0], second[0]
+        if low <= end and start <= high:
+            return max(low, start)
+        (first if low <= start else second).pop(0)
+    return None
+
+
+def _intervals(indexes: str, completions: int) -> Iterator[tuple[int, int]]:
+    for interval in indexes.split(","):
+        try:
+            yield _interval(interval, completions)
+        except IndexesError:
+            continue
+
+
 def _interval(text: str, completions: int) -> tuple[int, int]:
     parts = text.split("-")
     if len(parts) > 2:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import INT32_MAX, non_negative, selector_problems
 from dryrack.apiserver.strategies.edits import filled, with_value
 from dryrack.apiserver.strategies.workloads import job_policies
+from dryrack.apiserver.strategies.workloads.job_status import status_problems
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
 from dryrack.apiserver.strategies.workloads.templates import (
     TEMPLATE,
@@ -18,7 +20,8 @@ from dryrack.apiserver.strategies.workloads.templates import (
 )
 from dryrack.apiserver.strategy import object_meta
 from dryrack.kinds.validation.meta import metadata, metadata_change
-from dryrack.kinds.validation.problems import Token, invalid, not_supported, required
+from dryrack.kinds.validation.names import checked, label, subdomain
+from dryrack.kinds.validation.problems import Token, invalid, not_supported, required, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +49,9 @@ _PARALLELISM_MAX = 100_000
 _FAILED_MAX = 100_000
 _MANY, _OF_MANY_MAX = 100_000, 10_000
 _BACKOFF_LIMIT = 6
+_MANAGED_BY_BYTES_MAX = 63
+_PATH_SYNTAX = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
+_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
 
 
 class JobStrategy(WorkloadStrategy):
@@ -84,15 +90,20 @@ class JobStrategy(WorkloadStrategy):
         made = super().prepare_create(obj, write)
         if made["spec"].get("manualSelector"):
             return made
-        is_borrowed = obj["metadata"].get("labels") in (None, labels_of(obj["spec"]))
+        labels = obj["metadata"].get("labels")
         made = {**made, "spec": _selecting(made)}
-        if not is_borrowed:
+        if not labels or labels != labels_of(obj["spec"]):
             return made
         meta = {**made["metadata"], "labels": labels_of(made["spec"])}
         return {**made, "metadata": meta}
 
+    def to_storage(self, obj: Raw) -> Raw:
+        """Labels that the server itself gives to pods count for the job, but are not judged."""
+        return _labelled(obj)
+
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        return [*_own_pods(obj), *self.spec_problems(obj.get("spec") or {})]
+        spec = obj.get("spec") or {}
+        return [*_own_pods(obj), *self.spec_problems(spec), *_host_names(obj, spec)]
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from _numbers(spec)
@@ -112,7 +123,7 @@ class JobStrategy(WorkloadStrategy):
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
-            return ()
+            return list(status_problems(obj, old))
         meta = object_meta(obj)
         return [
             *metadata(meta, self.naming, namespaced=True),
@@ -180,11 +191,37 @@ def _own_pods(job: Raw) -> Iterator[FieldProblem]:
         yield invalid("spec.selector", selector, "`selector` not auto-generated")
 
 
+def _host_names(job: Raw, spec: Raw) -> Iterator[FieldProblem]:
+    """Pods with an index are called after it, to the last."""
+    name, completions = job["metadata"].get("name") or "", spec.get("completions") or 0
+    last = f"{name}-{completions - 1}"
+    if spec.get("completionMode") == "Indexed" and completions > 0 and label(last):
+        detail = f"will not able to create pod with invalid DNS label: {last}"
+        yield invalid("metadata.name", name, detail)
+
+
+def _managed_by(at: str, name: str) -> Iterator[FieldProblem]:
+    """The controller of a job, if it is not the usual one."""
+    host, slash, path = name.partition("/")
+    if not name:
+        yield required(at)
+    elif not slash or not host or not path:
+        yield invalid(at, name, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        yield from checked(at, host, subdomain)
+        if not _PATH(path):
+            yield invalid(at, path, _PATH_SYNTAX)
+    if len(name) > _MANAGED_BY_BYTES_MAX:
+        yield too_long(at, _MANAGED_BY_BYTES_MAX)
+
+
 def _numbers(spec: Raw) -> Iterator[FieldProblem]:
     for key in _COUNTS:
         yield from non_negative(f"spec.{key}", spec.get(key))
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         yield required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    if spec.get("managedBy") is not None:
+        yield from _managed_by("spec.managedBy", spec["managedBy"])
     mode = spec.get("completionMode") or ""
     if mode not in _MODES:
         yield not_supported("spec.completionMode", mode, _MODES)

@@ -9,6 +9,11 @@ from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage
 from dryrack.apiserver.strategies.edits import each, filled, with_value
 from dryrack.apiserver.strategies.namespaces import LABEL
 from dryrack.apiserver.strategies.volume_claims import claim_problems
+from dryrack.apiserver.strategies.workloads.statuses import (
+    at_most_replicas,
+    counted,
+    only_more_collisions,
+)
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy
 from dryrack.apiserver.strategies.workloads.templates import (
     endless,
@@ -36,6 +41,18 @@ Raw = dict[str, Any]
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _ROLLING = "RollingUpdate"
+_REPLICAS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+_DAEMONS = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+)
 _MAY_CHANGE = (
     "replicas",
     "ordinals",
@@ -104,6 +121,13 @@ class StatefulSetStrategy(WorkloadStrategy):
             )
             yield forbidden("spec", detail)
 
+    def status_changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+        status = obj.get("status") or {}
+        others = ("observedGeneration", "collisionCount")
+        yield from counted(status, ("replicas", *_REPLICAS, *others))
+        yield from at_most_replicas(status, _REPLICAS, ready="status.readyReplicas")
+        yield from only_more_collisions(status, old.get("status") or {})
+
 
 def _stateful_strategy(given: Raw) -> Raw:
     if not given.get("type"):
@@ -143,15 +167,18 @@ def _stateful_policies(spec: Raw) -> Iterator[FieldProblem]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind == "OnDelete" and rolling is not None:
         detail = f"only allowed for updateStrategy '{_ROLLING}'"
-        yield invalid("spec.updateStrategy.rollingUpdate", rolling, detail)
+        yield invalid("spec.updateStrategy.rollingUpdate", _rolling_struct(rolling), detail)
     elif kind == _ROLLING:
         at = "spec.updateStrategy.rollingUpdate.partition"
         yield from non_negative(at, (rolling or {}).get("partition"))
     elif kind != "OnDelete":
-        names = {"Partition": "partition", "MaxUnavailable": "maxUnavailable"}
-        parts = rolling and {name: rolling.get(key) for name, key in names.items()}
-        shown = {"Type": kind, "RollingUpdate": parts}
+        shown = {"Type": kind, "RollingUpdate": rolling and _rolling_struct(rolling)}
         yield invalid("spec.updateStrategy", shown, f"must be '{_ROLLING}' or 'OnDelete'")
+
+
+def _rolling_struct(given: Raw) -> Raw:
+    partition = given.get("partition", 0)
+    return {"Partition": partition, "MaxUnavailable": given.get("maxUnavailable")}
 
 
 class DaemonSetStrategy(WorkloadStrategy):
@@ -189,6 +216,11 @@ class DaemonSetStrategy(WorkloadStrategy):
         yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         yield from _daemon_problems(spec.get("updateStrategy") or {})
         yield from non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+    def status_changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+        status = obj.get("status") or {}
+        yield from counted(status, _DAEMONS)
+        yield from only_more_collisions(status, old.get("status") or {})
 
 
 def _generation(obj: Raw) -> int:
