@@ -187,16 +187,11 @@ def test_a_scene_that_does_not_go_as_it_must_fails(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
-def test_every_scene_goes_as_it_must_on_a_real_cluster(
-    real_plane: ControlPlane, scene: Scene
-) -> None:
-    """With kube-scheduler and Kubernetes' own controllers; and nothing of it is left."""
+def test_a_scene_goes_as_it_must_where_nobody_runs_pods(real_plane: ControlPlane) -> None:
+    """With Kubernetes' own scheduler and controllers, and pods that our virtual kubelet runs."""
     connection = load([real_plane.kubeconfig], SystemClock())
 
-    assert play_on(connection, scene, ENGINES) == []
-    left = real_plane.kubectl("get", "nodes,resourceslices,deviceclasses", "-o", "name").stdout
-    assert left == ""
+    assert play_on(connection, SCENES["karpenter-gpu"], ENGINES) == []
 
 
 @pytest.mark.real

@@ -1,45 +1,40 @@
 """
-The scenes of the demo on a real cluster: KWOK makes the nodes live and runs the pods, the real
-kube-scheduler binds them, and `dryrack publish` makes the slices.
+The scenes of the demo where nothing but the publisher is ours: KWOK makes the nodes live and runs
+the pods, the real kube-scheduler binds them.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.publisher.real_publisher import ALONE, start_publisher
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 
-from dryrack.cli.scenes import Scene, load_scenes
-from dryrack.cli.stage import Stage
-from dryrack.client.client import Client
-from dryrack.client.https import connected
+from dryrack.cli.scenes import load_scenes
+from dryrack.cli.visit import play_on
 from dryrack.client.kubeconfig import load
 from dryrack.cluster.ports import SystemClock
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.realcluster.fixtures import StartCluster
+    from tests.realcluster.controlplane import ControlPlane
+    from tests.realcluster.fixtures import StartModuleCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-SCENES = {scene.name: scene for scene in load_scenes() if scene.name != "h100"}
+SCENES = {scene.name: scene for scene in load_scenes()}
+
+
+@pytest.fixture(scope="module")
+def kwok_plane(start_module_cluster: StartModuleCluster) -> ControlPlane:
+    """A control plane whose nodes and pods are KWOK's."""
+    return start_module_cluster(Options(), Parts(kwok=True)).plane
 
 
 @pytest.mark.parametrize("name", sorted(SCENES))
-def test_a_scene_goes_the_same_way_on_a_real_cluster(
-    name: str, start_cluster: StartCluster
-) -> None:
-    """What the embedded plane shows, Kubernetes, its scheduler and KWOK show too."""
-    cluster = start_cluster(Options(), Parts(kwok=True))
-    start_publisher(cluster, ALONE, *SCENES[name].up)
-    assert asyncio.run(_played(cluster.plane.kubeconfig, SCENES[name])) == []
-
-
-async def _played(kubeconfig: Path, scene: Scene) -> list[str]:
-    async with connected(load([kubeconfig], SystemClock())) as transport:
-        return await Stage(Client(transport, agent="dryrack-test")).play(scene)
+def test_a_scene_goes_the_same_way_with_kwok(name: str, kwok_plane: ControlPlane) -> None:
+    """KWOK makes the nodes, we make the slices, kube-scheduler binds, KWOK runs the pods."""
+    connection = load([kwok_plane.kubeconfig], SystemClock())
+    assert play_on(connection, SCENES[name], ("slices",)) == []
+    left = kwok_plane.kubectl("get", "nodes,resourceslices,deviceclasses", "-o", "name").stdout
+    assert left == ""
