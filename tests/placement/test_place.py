@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryrack.allocation import Allocator
+from dryrack.allocation import Allocated, Allocator
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import Cluster, Fleet, Placed, Room, Unplaced, place
 from dryrack.placement.demand import ONE, demand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.allocation import Outcome
 
 GI = 2**30 * ONE
 
@@ -116,6 +121,25 @@ def test_a_selector_keeps_a_pod_off_other_nodes() -> None:
     assert "didn't match Pod's node affinity/selector" in outcome.message
     assert isinstance(elsewhere, Unplaced)
     assert "didn't match the requested node name" in elsewhere.message
+
+
+def test_a_pod_of_a_daemon_set_asks_its_node_alone() -> None:
+    """It is tied to the node by name, so no other is asked, however many there are."""
+    name = {"key": "metadata.name", "operator": "In", "values": ["c"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [name]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    asked: list[str] = []
+
+    class Asking:
+        def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
+            asked.append(node.metadata.name)
+            return Allocated(())
+
+    there = fleet(room("a"), room("b"), room("c"))
+    outcome = place(pod(affinity=affinity), (claim(1),), (), Cluster(there, Asking()))
+
+    assert isinstance(outcome, Placed)
+    assert (outcome.node, asked) == ("c", ["c"])
 
 
 def test_no_nodes_are_told_as_such() -> None:

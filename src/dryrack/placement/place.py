@@ -86,8 +86,13 @@ class _Attempt:
     cluster: Cluster
 
     def on_the_only_node(self) -> Placed | None:
-        """Where a claim is tied to one node no other can do; whether that one does."""
-        names = [name for _, reach in self.reaches if (name := _only_node(reach))]
+        """
+        Where the pod or a claim is tied to one node no other can do; whether that one does.
+
+        Pods of daemon sets are: each is a kind of its own, and not worth remembering.
+        """
+        ties = [*(reach for _, reach in self.reaches), self.wishes.affinity]
+        names = [name for tie in ties if tie is not None and (name := _only_node(tie))]
         room = self.cluster.fleet.get(names[0]) if names else None
         tried = "" if room is None else self._tried(room)
         return None if isinstance(tried, str) else tried
