@@ -233,7 +233,7 @@ class _Applying:
     def _place(self, value: Object) -> str:
         metadata = value.get("metadata")
         named = metadata if isinstance(metadata, dict) else {}
-        place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
+        place = f"{_text(named, 'namespace')}/{_text(named, 'name')}"
         return f"{place}; {_spelled(self.tracked.api_version, self.tracked.kind)}"
 
     def _before_first_apply(self, live: Object) -> Managed:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
 from dryrack.apiserver.strategies.edits import with_value
+from dryrack.apiserver.strategies.pods import internal
 from dryrack.apiserver.strategies.pods.problems import tolerations
 from dryrack.kinds.validation.names import checked, subdomain
 from dryrack.kinds.validation.problems import duplicate, forbidden, invalid, required
@@ -47,9 +48,8 @@ def spec_changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield from _narrowed(spec.get("nodeSelector") or {}, old.get("nodeSelector") or {})
     left = _forgiven(spec, old)
     if left != old:
-        changed = [key for key in sorted({*left, *old}) if left.get(key) != old.get(key)]
-        shown = ", ".join(f"spec.{key}" for key in changed)
-        detail = f"pod updates may not change fields other than {_MAY_CHANGE}\nchanged: {shown}\n"
+        shown = internal.difference(old, left)
+        detail = f"pod updates may not change fields other than {_MAY_CHANGE}\n{shown}"
         yield forbidden("spec", detail)
 
 
