@@ -1,8 +1,8 @@
 """
-Namespaces begin and end.
+What begins and what may not end.
 
-Nothing is created in a namespace that is not there or that is on its way out, and the namespaces
-that the system stands on cannot be deleted.
+Nothing is created in a namespace that is not there or that is on its way out. The namespaces and
+the priorities that the system stands on cannot be deleted.
 """
 
 from dryrack.apiserver.registry import Resource
@@ -10,6 +10,8 @@ from dryrack.apiserver.status import Cause, Status, StatusError, Subject, forbid
 from dryrack.store import Key, Store
 
 IMMORTAL = ("default", "kube-system", "kube-public")
+_PRIORITIES = "priorityclasses.scheduling.k8s.io"
+_SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 _NAMESPACES = Subject("", "namespaces")
 
 
@@ -35,3 +37,6 @@ def _terminating(resource: Resource, namespace: str, name: str) -> StatusError:
 def check_deletion(resource: Resource, name: str) -> None:
     if resource.storage == "namespaces" and name in IMMORTAL:
         raise forbidden(_NAMESPACES, name, "this namespace may not be deleted")
+    if resource.storage == _PRIORITIES and name in _SYSTEM_PRIORITIES:
+        detail = "this is a system priority class and cannot be deleted"
+        raise forbidden(resource.as_resource, name, detail)

@@ -41,6 +41,15 @@ class MismatchError(ValueError):
     """A value of the wrong type; the text is the decoder's."""
 
 
+class ForeignTypeError(MismatchError):
+    """A value that a type which reads itself cannot be made of; it does not know its place."""
+
+    def __init__(self, shown: str, wanted: str) -> None:
+        super().__init__(f"json: cannot unmarshal {shown} into Go value of type {wanted}")
+        self.shown = shown
+        self.wanted = wanted
+
+
 def fits(value: Any, kind: str, number_format: str) -> bool:
     """Whether a value is of a simple type of OpenAPI."""
     match kind:
@@ -85,14 +94,13 @@ def _int_or_string(value: Any) -> int | str:
     shown = type_name(value)
     if shown == "number":
         shown += f" {value}"
-    raise MismatchError(f"json: cannot unmarshal {shown} into Go value of type int32")
+    raise ForeignTypeError(shown, "int32")
 
 
 def time(value: Any, *, micro: bool = False) -> str:
     """A time in UTC: to the second, or to the microsecond."""
     if not isinstance(value, str):
-        what = f"json: cannot unmarshal {type_name(value)} into Go value of type string"
-        raise MismatchError(what)
+        raise ForeignTypeError(type_name(value), "string")
     moment = _moment(value, _MICRO_LAYOUT if micro else _LAYOUT)
     text = moment.strftime("%m-%dT%H:%M:%S")
     fraction = f".{moment.microsecond:06d}" if micro else ""

@@ -106,12 +106,19 @@ class _Reading:
 
     def _value(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
         if go_type in UNSET:
-            return scalars.special(go_type, value)
+            return self._special(go_type, value)
         if schema.type == "array":
             return self._list(schema, value, path, go_type)
         if schema.type == "object":
             return self._object(schema, value, path, go_type)
         return self._scalar(schema, value, go_type)
+
+    def _special(self, go_type: str, value: Any) -> Any:
+        try:
+            return scalars.special(go_type, value)
+        except scalars.ForeignTypeError as error:
+            what = f"json: cannot unmarshal {error.shown} into {self._place(error.wanted)}"
+            raise scalars.MismatchError(what) from error
 
     def _scalar(self, schema: Schema, value: Any, go_type: str) -> Any:
         if go_type == "[]uint8":
@@ -163,6 +170,9 @@ class _Reading:
 
 class _Converting(_Reading):
     """Reads maps that were never text; complains as the converter of maps does."""
+
+    def _special(self, go_type: str, value: Any) -> Any:
+        return scalars.special(go_type, value)
 
     def _mismatch(self, value: Any, schema: Schema, go_type: str) -> scalars.MismatchError:
         kind = gotext.kind_name(value)

@@ -81,7 +81,10 @@ def _aggregation(rule: Raw | None) -> Iterator[FieldProblem]:
         detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         yield required(at, detail)
     for position, selector in enumerate(selectors):
-        yield from selector_problems(f"{at}[{position}]", selector)
+        found = list(selector_problems(f"{at}[{position}]", selector))
+        yield from found
+        if found:
+            yield invalid(f"{at}[{position}]", None, "invalid label selector.")
 
 
 def _of_resources(at: str, rule: Raw) -> Iterator[FieldProblem]:

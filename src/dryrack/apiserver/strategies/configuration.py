@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.gojson import syntax_error
 from dryrack.apiserver.strategies.checks import config_key
 from dryrack.apiserver.strategies.edits import filled, without
 from dryrack.apiserver.strategies.whole import WholeStrategy
@@ -130,10 +129,9 @@ def _json(key: str, data: Raw) -> Iterator[FieldProblem]:
     if key not in data:
         yield required(f"data[{key}]")
         return
-    try:
-        json.loads(base64.b64decode(data[key]))
-    except (ValueError, binascii.Error) as error:
-        yield invalid(f"data[{key}]", "<secret contents redacted>", str(error))
+    problem = syntax_error(base64.b64decode(data[key]))
+    if problem:
+        yield invalid(f"data[{key}]", "<secret contents redacted>", problem)
 
 
 def _decoded_length(encoded: str) -> int:

@@ -113,8 +113,15 @@ def _range_problems(node: Raw) -> Iterator[FieldProblem]:
         if not _is_range(text):
             detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
             yield invalid(f"spec.podCIDRs[{position}]", text, detail)
+    if len(ranges) < 2:
+        return
+    wrong = [position for position, text in enumerate(ranges) if not _is_range(text)]
+    for position in wrong[:1]:
+        told = f"invalid CIDR[{position}]: <nil> (invalid CIDR address: {ranges[position]})"
+        detail = f"invalid PodCIDRs. failed to check with dual stack with error:{told}"
+        yield FieldProblem(Reason.INTERNAL, "spec.podCIDRs", ranges, detail)
     families = [":" in text for text in ranges]
-    if len(families) > len(set(families)):
+    if wrong or len(families) > len(set(families)):
         detail = "may specify no more than one CIDR for each IP family"
         yield invalid("spec.podCIDRs", ranges, detail)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -111,9 +112,6 @@ def aliases(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
 
 def address(at: str, text: str) -> Iterator[FieldProblem]:
     """An IP address, in a way of writing that everybody reads alike."""
-    # Few pods name addresses, and the parser takes its time to load.
-    import ipaddress
-
     plain = _ZEROS.sub("", text)
     try:
         # The text of a zone, which is allowed there, is not allowed here.
