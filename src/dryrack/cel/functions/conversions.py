@@ -14,6 +14,7 @@ from dryrack.cel.functions.arithmetic import (
     checked_uint,
 )
 from dryrack.cel.values import (
+    NONE,
     Duration,
     EmptyMessage,
     Err,
@@ -187,7 +188,8 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "string_to_uint64": _string_to_uint,
     "optional_of": Optional,
     "optional_ofNonZeroValue": lambda value: Optional() if is_zero(value) else Optional(value),
-    "optional_none": Optional,
+    # One and the same each time: as a key of a map it is found again.
+    "optional_none": lambda: NONE,
     "optional_value": _optional_value,
     "optional_hasValue": lambda value: value.present,
 }  # fmt: skip

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dryrack.cel.ast import Uint
+from dryrack.cel.functions import gotext
 from dryrack.cel.functions.conversions import duration_text, timestamp_text, to_text
 from dryrack.cel.values import (
+    CIDR,
+    IP,
     Duration,
     Err,
+    Optional,
     Timestamp,
     TypeValue,
     Value,
@@ -248,7 +252,18 @@ def go_text(value: Value) -> str:
     if isinstance(value, dict):
         pairs = (f"{go_text(decode_key(key))}: {go_text(item)}" for key, item in value.items())
         return "{" + ", ".join(pairs) + "}"
-    if type(value) is Err:
-        return value.message
+    if type(value) in _PRINTED:
+        return _PRINTED[type(value)](value)
     text = to_text(value)
     return str(value) if text is None else text
+
+
+_PRINTED: dict[type, Callable[[Any], str]] = {
+    type(None): lambda _: "0",
+    Err: lambda error: error.message,
+    Timestamp: lambda moment: gotext.time_text(moment.nanos, moment.offset_seconds),
+    Duration: lambda duration: gotext.duration_text(duration.nanos),
+    IP: lambda ip: str(ip.address),
+    CIDR: lambda cidr: f"{cidr.address}/{cidr.bits}",
+    Optional: lambda o: f"optional({go_text(o.value)})" if o.present else "optional.none()",
+}

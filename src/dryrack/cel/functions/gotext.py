@@ -165,6 +165,40 @@ def format_timestamp(nanos: int, offset: int) -> str:
     )
 
 
+def time_text(nanos: int, offset: int) -> str:
+    """A moment as Go prints it when nobody says how: the zone by its offset and its name."""
+    date, _, rest = format_timestamp(nanos, offset).partition("T")
+    clock = rest.rstrip("Z") if offset == 0 else rest[:-6]
+    zone = "+0000 UTC" if offset == 0 else " ".join([rest[-6:].replace(":", "")] * 2)
+    return f"{date} {clock} {zone}"
+
+
+def duration_text(nanos: int) -> str:
+    """A duration as Go prints it: `1h30m0s`, and what is shorter than a second in its unit."""
+    rest, sign = abs(nanos), "-" if nanos < 0 else ""
+    if rest == 0:
+        return "0s"
+    if rest < _SECOND:
+        unit, name = next(u for u in _SHORT_UNITS if rest >= u[0])
+        return f"{sign}{_decimal(rest, unit)}{name}"
+    minutes, seconds = divmod(rest, 60 * _SECOND)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(seconds, _SECOND)}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+_SECOND = 10**9
+_SHORT_UNITS = ((10**6, "ms"), (10**3, "µs"), (1, "ns"))
+
+
+def _decimal(number: int, unit: int) -> str:
+    whole, rest = divmod(number, unit)
+    digits = f"{rest:0{len(str(unit)) - 1}}".rstrip("0") if rest else ""
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
 def broken_down(seconds: int, offset: int) -> datetime:
     """The calendar of a moment; out of Python's range, the same day 400 years away."""
     try:
