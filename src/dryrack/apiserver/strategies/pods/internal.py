@@ -40,8 +40,18 @@ def difference(old: Raw, new: Raw) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def shown_spec(spec: Raw) -> Raw:
+    """A spec by the names and with all the fields of the server's struct."""
+    return _struct("PodSpec", _inside(spec))
+
+
+def shown_template(template: Raw) -> Raw:
+    """A template of pods; its metadata goes by the names of the API."""
+    return {**(template.get("metadata") or {}), "Spec": shown_spec(template.get("spec") or {})}
+
+
 def _lines(spec: Raw) -> list[str]:
-    text = json.dumps(_struct("PodSpec", _inside(spec)), indent=1, ensure_ascii=False)
+    text = json.dumps(shown_spec(spec), indent=1, ensure_ascii=False)
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text.split("\n")

@@ -143,7 +143,7 @@ def success_problems(spec: Raw) -> Iterator[FieldProblem]:
         return
     at, rules = "spec.successPolicy", policy.get("rules") or ()
     if spec.get("completionMode") != "Indexed":
-        yield invalid(at, _as_struct(policy), "requires indexed completion mode")
+        yield invalid(at, shown_success_policy(policy), "requires indexed completion mode")
         return
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
@@ -156,11 +156,30 @@ def success_problems(spec: Raw) -> Iterator[FieldProblem]:
             yield from _success_rule(f"{at}.rules[{position}]", rule, spec["completions"])
 
 
-def _as_struct(policy: Raw) -> Raw:
+def shown_success_policy(policy: Any) -> Raw:
+    """By the names of the server's structs, as a refusal shows it."""
+    return _shown(policy, ("succeededIndexes", "succeededCount"))
+
+
+def shown_failure_policy(policy: Any) -> Raw:
+    """By the names of the server's structs, as a refusal shows it."""
+    shown = _shown(policy, ("action", "onExitCodes", "onPodConditions"))
+    for rule in shown["Rules"] or ():
+        codes, conditions = rule["OnExitCodes"], rule["OnPodConditions"]
+        rule["OnExitCodes"] = codes and _named(codes, ("containerName", "operator", "values"))
+        rule["OnPodConditions"] = conditions and [
+            _named(each, ("type", "status")) for each in conditions
+        ]
+    return shown
+
+
+def _shown(policy: Raw, keys: Sequence[str]) -> Raw:
     rules = policy.get("rules")
-    names = {"SucceededIndexes": "succeededIndexes", "SucceededCount": "succeededCount"}
-    shown = rules and [{name: rule.get(key) for name, key in names.items()} for rule in rules]
-    return {"Rules": shown}
+    return {"Rules": rules and [_named(rule, keys) for rule in rules]}
+
+
+def _named(given: Raw, keys: Sequence[str]) -> Raw:
+    return {f"{key[0].upper()}{key[1:]}": given.get(key) for key in keys}
 
 
 def _success_rule(at: str, rule: Raw, completions: int) -> Iterator[FieldProblem]:

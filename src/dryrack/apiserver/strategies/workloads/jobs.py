@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import INT32_MAX, non_negative, selector_problems
 from dryrack.apiserver.strategies.edits import filled, with_value
+from dryrack.apiserver.strategies.pods import internal
 from dryrack.apiserver.strategies.workloads import job_policies
 from dryrack.apiserver.strategies.workloads.job_status import status_problems
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
@@ -49,6 +51,7 @@ _PARALLELISM_MAX = 100_000
 _FAILED_MAX = 100_000
 _MANY, _OF_MANY_MAX = 100_000, 10_000
 _BACKOFF_LIMIT = 6
+_FIXED = "field is immutable"
 _MANAGED_BY_BYTES_MAX = 63
 _PATH_SYNTAX = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
 _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
@@ -140,8 +143,14 @@ class JobStrategy(WorkloadStrategy):
         mode = (obj.get("spec") or {}).get("completionMode")
         if mode != (old.get("spec") or {}).get("completionMode"):
             yield invalid("spec.completionMode", Token(mode or ""), "field is immutable")
-        names = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
-        yield from fixed(obj, old, *names)
+        shown = {
+            "podFailurePolicy": job_policies.shown_failure_policy,
+            "successPolicy": job_policies.shown_success_policy,
+        }
+        for name in ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
+            for problem in fixed(obj, old, name):
+                is_shown = name in shown and problem.value is not None
+                yield replace(problem, value=shown[name](problem.value)) if is_shown else problem
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
@@ -297,9 +306,10 @@ def _template(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     template, kept = spec.get("template") or {}, before.get("template") or {}
     if not before.get("suspend") or status.get("startTime"):
         if template != kept:
-            yield invalid("spec.template", template, "field is immutable")
+            yield invalid("spec.template", internal.shown_template(template), _FIXED)
     elif _unmoved(template, kept) != (kept.get("spec") or {}):
-        yield invalid("spec.template.spec", template.get("spec"), "field is immutable")
+        spec = template.get("spec") or {}
+        yield invalid("spec.template.spec", internal.shown_spec(spec), _FIXED)
 
 
 def _unmoved(template: Raw, old: Raw) -> Raw:
