@@ -29,7 +29,7 @@ from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import Cluster, Fleet, Placed, place
 
 if TYPE_CHECKING:
-    from dryrack.client.client import Client
+    from dryrack.store import Event, Store
 
 Raw = dict[str, Any]
 
@@ -89,20 +89,29 @@ async def scheduled(nodes: int, pods: int) -> float:
             status = {**made, "status": _node(number)["status"]}
             await client.update(NODES, status, subresource="status")
             await client.create(SLICES, _slice(number))
+        bound = _Bound(cluster.plane.store, pods)
         began = time.process_time()
         for number in range(pods):
             await client.create(CLAIMS, _claim(number))
             await client.create(PODS, _pod(number, ""))
-        await _all_bound(client)
+        await bound.all.wait()
         return (time.process_time() - began) / pods
 
 
-async def _all_bound(client: Client) -> None:
-    while True:
-        listing = await client.list(PODS)
-        if all(pod["spec"].get("nodeName") for pod in listing.items):
-            return
-        await asyncio.sleep(0.2)
+class _Bound:
+    """Counts pods that have got their node; asking for all of them would cost more than they."""
+
+    def __init__(self, store: Store, count: int) -> None:
+        self.all = asyncio.Event()
+        self._left = count
+        store.subscribe("pods", self._changed)
+
+    def _changed(self, event: Event) -> None:
+        before = event.previous.object["spec"] if event.previous else {}
+        if event.stored.object["spec"].get("nodeName") and not before.get("nodeName"):
+            self._left -= 1
+            if not self._left:
+                self.all.set()
 
 
 def _class() -> Raw:
