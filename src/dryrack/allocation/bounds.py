@@ -20,7 +20,7 @@ Sorts, not devices, are counted, so the cost depends on how many devices differ.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from dryrack.allocation.constraints import (
     LastDistinctState,
     MatchState,
 )
+from dryrack.allocation.demands import Demand, Group
 from dryrack.allocation.neighbours import Neighbours
 from dryrack.allocation.problem import USABLE
 
@@ -41,40 +42,6 @@ if TYPE_CHECKING:
     from dryrack.allocation.likeness import Likeness
     from dryrack.allocation.problem import Problem, Slate
     from dryrack.allocation.search import Walk
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What one request still needs; one of several ways will do."""
-
-    request: int
-    ways: tuple[Slate, ...]
-    need: int
-    # Where in the order of its only way the devices begin that may still be chosen, and end.
-    cursor: int | None = None
-    end: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Demands that the same devices would serve."""
-
-    demands: tuple[Demand, ...]
-    need: int
-    # How many devices of each sort would do, once that has been counted.
-    supply: Mapping[int, int] = field(default_factory=dict)
-
-    @property
-    def demand(self) -> Demand:
-        return self.demands[0]
-
-    @property
-    def last(self) -> Demand:
-        return self.demands[-1]
-
-    @property
-    def requests(self) -> int:
-        return len(self.demands)
 
 
 class Forced:
@@ -194,7 +161,12 @@ class Bounds:
         most = [sum(supply.values()) for supply in supplies]
         need, supply = 0, dict[int, int]()
         for demand in group.demands:
-            enough = [n for n, way in enumerate(demand.ways) if 0 < way.count <= most[n]]
+            enough = [
+                n
+                for n, way in enumerate(demand.ways)
+                if 0 < way.count <= most[n]
+                and not self._neighbours.short_of_way(walk, way, supplies[n])
+            ]
             if not enough:
                 return None
             need += min(demand.ways[n].count for n in enough)

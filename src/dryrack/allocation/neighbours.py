@@ -26,14 +26,17 @@ from dryrack.allocation.constraints import (
     KeptDistinctState,
     LastDistinctState,
 )
+from dryrack.allocation.demands import Demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.allocation.bounds import Demand, Group
     from dryrack.allocation.constraints import Column, Constraint
+    from dryrack.allocation.demands import Group
     from dryrack.allocation.problem import Problem, Slate
     from dryrack.allocation.search import Walk
+
+_LAST_ONLY = (LastDistinctState, KeptDistinctState)
 
 # More ways to rule out values than these are not looked at.
 _CHOICES_MAX = 40
@@ -79,12 +82,26 @@ class Neighbours:
             for view in self._views(walk, constraint, groups)
         )
 
+    def short_of_way(self, walk: Walk, way: Slate, supply: Mapping[int, int]) -> bool:
+        """Whether a way to satisfy a request that has not begun cannot be gone by itself."""
+        if way.count < 2 or way.ask.takes_all:
+            return False
+        demand = Demand(way.request, (way,), way.count)
+        for constraint in self._constraints:
+            state = walk.states[constraint.number]
+            if constraint in way.constraints and isinstance(state, _LAST_ONLY):
+                taken = frozenset(state.others(way.name_of, walk.ongoing))
+                view = _View(walk, constraint, demand, supply, taken, 0, frozenset())
+                if self._short_of_way(view, way):
+                    return True
+        return False
+
     def _views(
         self, walk: Walk, constraint: Constraint, groups: Sequence[Group]
     ) -> Iterator[_View]:
         """The demands for several devices that the constraint covers, in order."""
         state = walk.states[constraint.number]
-        if not isinstance(state, LastDistinctState | KeptDistinctState):
+        if not isinstance(state, _LAST_ONLY):
             return
         column = self._problem.columns[constraint.number]
         pairs = ((demand, group) for group in groups for demand in group.demands)

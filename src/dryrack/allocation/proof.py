@@ -48,8 +48,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.bounds import Bounds, Demand
+from dryrack.allocation.bounds import Bounds
 from dryrack.allocation.constraints import MatchState
+from dryrack.allocation.demands import Demand
 from dryrack.allocation.likeness import Likeness
 from dryrack.allocation.relaxation import Relaxation, RelaxedWalk
 from dryrack.allocation.requests import RESULTS_MAX
@@ -59,8 +60,8 @@ from dryrack.allocation.survey import Survey, claims_after_the_first, compares_n
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from dryrack.allocation.bounds import Group
     from dryrack.allocation.constraints import Values
+    from dryrack.allocation.demands import Group
     from dryrack.allocation.problem import Problem, Slate
     from dryrack.allocation.search import Frame
 
