@@ -19,7 +19,7 @@ CASE = read(Path(__file__).parents[1] / "cases" / "allocator" / "two-of-a-reques
 QUESTION = {name: part for name, part in CASE.items() if name not in ("answer", "idea")}
 
 NO_CLASS = "could not retrieve device class"
-NO_SELECTOR = "failed to parse node selector"
+NO_SELECTION = "failed to perform node selection for device"
 
 
 class Scripted(Oracle[AllocatorAnswer]):
@@ -103,8 +103,12 @@ def test_what_kubernetes_did_not_decide_is_left_out_and_counted(field: str) -> N
     [
         (f"claim a: {NO_CLASS} x: y", f"claim a: {NO_CLASS} x: z", True),
         (f"claim a: {NO_CLASS} x: y", f"claim b: {NO_CLASS} x: y", False),
-        (f"slice s: {NO_SELECTOR} &N{{}}", f"slice s: {NO_SELECTOR} N()", True),
-        (f"slice s: {NO_SELECTOR} &N{{}}", f"slice t: {NO_SELECTOR} &N{{}}", False),
+        (
+            f"{NO_SELECTION} &D{{A:0x1}} in slice s: e",
+            f"{NO_SELECTION} &D{{…}} in slice s: e",
+            True,
+        ),
+        (f"{NO_SELECTION} &D{{}} in slice s: e", f"{NO_SELECTION} &D{{}} in slice t: e", False),
         ("claim a: no such key: x", "claim a: no such key: y", False),
     ],
 )

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 INCIDENTAL = (
     (re.compile(r"(could not retrieve device class \S*): .*", re.S), r"\1"),
     (re.compile(r"(failed to perform node selection for device ).*?( in slice )", re.S), r"\1…\2"),
-    (re.compile(r"(failed to parse node selector ).*", re.S), r"\1…"),
     (re.compile(r"ERROR: <input>:\d+:\d+: (Syntax error).*", re.S), r"\1"),
 )
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import DeviceId, PoolId
+from dryrack.allocation.printing import printed
 from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from dryrack.kinds.selectors import NodeMatcher, SelectorError, strict_node_selector
@@ -91,7 +92,8 @@ def _matcher(selector: NodeSelector) -> NodeMatcher:
     try:
         return strict_node_selector(selector)
     except SelectorError as error:
-        raise AllocationError(f"failed to parse node selector {selector}: {error}") from error
+        text = f"failed to parse node selector {printed(selector)}: {error}"
+        raise AllocationError(text) from error
 
 
 class Inventory:
@@ -315,7 +317,13 @@ def _matches(offered: Device | ResourceSliceSpec, node: Node, each: ResourceSlic
             selector=offered.node_selector,
         )
     except AllocationError as error:
-        what = f"device {offered} in slice" if isinstance(offered, Device) else "slice"
+        # Go prints all of the device, with the addresses of its parts.
+        named = (
+            f"device &Device{{Name:{offered.name},…}} in slice"
+            if isinstance(offered, Device)
+            else ""
+        )
+        what = named or "slice"
         raise AllocationError(
             "gather pool information: failed to perform node selection for "
             f"{what} {each.metadata.name}: {error}"
