@@ -112,6 +112,9 @@ class Renderer:
     def page(self, resource: Resource, page: Page, form: "Form") -> Response:
         meta = _list_meta(page)
         if form.wanted.is_plain:
+            if resource.is_custom:
+                # Lists of custom objects are no structs, which would leave out what is empty.
+                meta = {"continue": "", **meta}
             return json_response(form.code, _joined(resource, page, meta), form.warnings)
         objects = [resource.read(each) for each in page.items]
         raw = self._list(resource, objects, meta, form)

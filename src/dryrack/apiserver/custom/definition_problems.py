@@ -261,9 +261,13 @@ def _stored_versions(definition: Raw) -> Iterator[FieldProblem]:
         return
     versions = _of(definition, "spec", "versions") or ()
     known = {version.get("name") for version in versions}
+    left = set(stored)
     for version in versions:
-        if version.get("storage") and version.get("name") not in stored:
-            yield invalid(at, stored, f"must have the storage version {version['name']}")
+        name = version.get("name")
+        if version.get("storage") and name not in left:
+            # Also of a version that is there twice: its name is used up.
+            yield invalid(at, stored, f"must have the storage version {name}")
+        left.discard(name)
     for index, name in enumerate(stored):
         if name not in known:
             detail = f"missing from spec.versions; {name} was previously a storage version, and "

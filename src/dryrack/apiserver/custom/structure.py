@@ -295,16 +295,32 @@ def _rules(schema: Schema, path: str) -> Iterator[FieldProblem]:
 def _rules_at(schema: Schema, path: str, *, within: Within, spent: Spent) -> Iterator[FieldProblem]:
     for place, below, _ in _children(schema, path):
         yield from _rules_at(place, below, within=within.below(schema), spent=spent)
-    for index, raw in enumerate(schema.get("x-kubernetes-validations") or ()):
+    given, missing = schema.get("x-kubernetes-validations"), list(_missing_rules(schema, path))
+    yield from missing
+    if not given or missing or _lacks_rules(schema, path):
+        return
+    for index, raw in enumerate(given):
         at = f"{path}.x-kubernetes-validations[{index}]"
-        if not (raw.get("rule") or "").strip():
-            yield required(f"{at}.rule", "rule is not specified")
-            continue
         rule = compile_rule(raw, schema, is_root=within.is_root)
         if isinstance(rule, Uncompiled):
             yield invalid(f"{at}.{rule.field}", _as_go(raw), rule.problem)
         else:
             yield from spent.observe(rule, schema, within, at=f"{at}.rule")
+
+
+def _missing_rules(schema: Schema, path: str) -> Iterator[FieldProblem]:
+    for index, raw in enumerate(schema.get("x-kubernetes-validations") or ()):
+        if not (raw.get("rule") or "").strip():
+            at = f"{path}.x-kubernetes-validations[{index}].rule"
+            yield required(at, "rule is not specified")
+
+
+def _lacks_rules(schema: Schema, path: str) -> bool:
+    """Whether there is nothing to compile somewhere below: then nothing is compiled here."""
+    return any(
+        any(_missing_rules(place, below)) or _lacks_rules(place, below)
+        for place, below, _ in _children(schema, path)
+    )
 
 
 def _as_go(raw: Schema) -> dict[str, Any]:

@@ -219,7 +219,10 @@ class _Applying:
                 managed = {**managed, self.author: managed[self.author].at(self.now)}
         else:
             new = live
-        return with_managed(without_nulls(new), self._without_never_owned(managed))
+        schema = self.tracked.schema
+        # Go's structs know no null; a custom object is no struct, and keeps what it was given.
+        kept = without_nulls(new) if schema is not None and schema.struct is not None else new
+        return with_managed(kept, self._without_never_owned(managed))
 
     def _checked(self) -> Object:
         """What is applied, known to be of its type."""

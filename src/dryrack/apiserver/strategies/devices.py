@@ -82,14 +82,14 @@ class DeviceStrategy(PlainStrategy):
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         document = to_v1(obj)
         typed = self._typed(document)
-        for warning in warnings(typed):
-            write.warn(warning)
         found = validate(
             typed,
             expressions=_CHECKER,
             namespace_labels=_namespace_labels(write),
             document=document,
         )
+        for warning in () if found else warnings(typed):
+            write.warn(warning)
         return [shown_as_struct(each) for each in found]
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
