@@ -132,7 +132,7 @@ async def _checked(cluster: EmbeddedCluster, names: Sequence[str]) -> None:
             fewest, since = len(wrong), time.monotonic()
         stuck = time.monotonic() - since > STUCK_SECONDS_MIN
         assert not stuck, f"{len(wrong)} nodes stay wrong, such as {wrong[0]}"
-        await asyncio.sleep(1)
+        await asyncio.sleep(1 + len(wrong) / 100)
 
 
 async def _wrong(cluster: EmbeddedCluster, names: Sequence[str]) -> list[str]:
