@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cluster.test_thin_path import World, pod, world
+from tests.controllers import scenes
+from tests.controllers.test_kube_controller_manager import our_kubelet
+from tests.realcluster.controlplane import Options
 
-from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, TAINT_RULES
+from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, SLICES, TAINT_RULES, TEMPLATES
+from dryrack.client.informer import Name
+from dryrack.cluster.embedded import embedded
 from dryrack.controllers.claims import taint_rules
 from dryrack.controllers.claims.taint_rules import CONDITION, Counts, Rule
 from dryrack.controllers.objects import condition_of
@@ -16,6 +21,10 @@ from dryrack.controllers.writes import NOTHING, Apply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from tests.realcluster.fixtures import StartCluster
+
+    from dryrack.client.client import Client
 
 Raw = dict[str, Any]
 
@@ -229,3 +238,61 @@ def test_a_rule_that_goes_in_time_drives_nobody_out() -> None:
         assert "deletionTimestamp" not in (await here.pod("patient"))["metadata"]
 
     play(scene)
+
+
+async def _everything_said(client: Client) -> tuple[list[Raw], set[tuple[str, str]]]:
+    """What rules of every effect are told of two pods with a device each, and the events."""
+    await scenes.make_class(client)
+    await scenes.make_node(client, "node-a", devices=2)
+    await scenes.make_namespace(client, "play")
+    await client.create(TEMPLATES, scenes.template_in("play"))
+    for name in ("one", "two"):
+        where = Name("play", name)
+        await client.create(PODS, scenes.pod_with_claim(where))
+        await scenes.settled_one(client, PODS, where, lambda it: scenes.is_true(it, "Ready"))
+    (published,) = (await client.list(SLICES)).items
+    driver = published["spec"]["driver"]
+    said = [
+        await _last_word(client, _made("asking", "None", driver=driver), "NoEffect"),
+        await _last_word(client, _made("other", "NoSchedule", driver=driver), "OtherEffect"),
+        await _last_word(client, _made("nobody", "NoExecute", device="none"), "NotStarted"),
+        await _last_word(client, _made("doing", "NoExecute", driver=driver), "Completed"),
+    ]
+    events = (await client.list(EVENTS)).items
+    about = {(each["reason"], each["message"]) for each in events if "Taint" in each["reason"]}
+    return said, about
+
+
+async def _last_word(client: Client, made: Raw, reason: str) -> Raw:
+    """Makes a rule, and waits until it is told so."""
+    await client.create(TAINT_RULES, made)
+
+    def is_said(found: Raw | None) -> bool:
+        condition = condition_of(found, CONDITION) if found is not None else None
+        return condition is not None and condition["reason"] == reason
+
+    name = Name("", made["metadata"]["name"])
+    found = await scenes.settled_one(client, TAINT_RULES, name, is_said)
+    condition = condition_of(found or {}, CONDITION) or {}
+    return {key: value for key, value in condition.items() if key != "lastTransitionTime"}
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_rules_are_told_the_same_by_kube_controller_manager(start_cluster: StartCluster) -> None:
+    """Reasons, messages, counts and events, for a rule of every effect."""
+    options = Options(
+        runtime_config={"resource.k8s.io/v1beta2": True},
+        feature_gates={"DRADeviceTaintRules": True},
+    )
+    kubeconfig = start_cluster(options).plane.kubeconfig
+
+    async def real() -> tuple[list[Raw], set[tuple[str, str]]]:
+        async with our_kubelet(kubeconfig) as client:
+            return await _everything_said(client)
+
+    async def ours() -> tuple[list[Raw], set[tuple[str, str]]]:
+        async with embedded() as cluster:
+            return await _everything_said(cluster.client)
+
+    assert asyncio.run(ours()) == asyncio.run(real())
