@@ -12,6 +12,7 @@ from tests.controllers.worlds import World
 
 from dryrack.client.endpoints import JOBS, PODS
 from dryrack.client.informer import Name
+from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.jobs import completion, policies
 from dryrack.controllers.jobs.tracking import index_of, index_text, parsed_indexes
 from dryrack.controllers.objects import (
@@ -172,6 +173,21 @@ def test_a_finished_job_goes_when_its_time_is_over() -> None:
 
     assert waiting.writes == ()
     assert waiting.again_seconds == 50
+    assert [type(each).__name__ for each in over.writes] == ["Delete"]
+
+
+def test_a_job_of_another_controller_is_left_to_it() -> None:
+    """Nothing is done about it but to end it when it is finished and its time is over."""
+    play = Play(completions=1, managedBy="example.com/queue", ttlSecondsAfterFinished=100)
+    assert not play.control()
+    end = {"type": "Complete", "status": "True"}
+    play.world.put(JOBS, play.job | {"status": {"conditions": [end]}})
+    undated = completion.plan(play.job, [], play.world.now + 1000)
+    dated = end | {"lastTransitionTime": timestamp(play.world.now)}
+    play.world.put(JOBS, play.job | {"status": {"conditions": [dated]}})
+    over = completion.plan(play.job, [], play.world.now + 101)
+
+    assert undated.writes == ()
     assert [type(each).__name__ for each in over.writes] == ["Delete"]
 
 

@@ -26,9 +26,10 @@ from dryrack.controllers.objects import (
     labels_of,
     owners_of,
     spec_of,
+    status_of,
     uid_of,
 )
-from dryrack.controllers.writes import Patch, Write
+from dryrack.controllers.writes import Create, Delete, Patch, Report, Update, Write
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import matches_labels
@@ -171,6 +172,44 @@ def pod_from(template: Raw, owner: Raw, endpoint: Endpoint) -> Raw:
         if given.get(key):
             metadata[key] = given[key]
     return {"metadata": metadata, "spec": template.get("spec") or {}}
+
+
+def creation_of(pod: Raw, owner: Raw) -> Write:
+    """A new pod, and what its owner says about it."""
+    return Create(
+        PODS,
+        pod,
+        refused=Report(owner, "Warning", "FailedCreate", "Error creating: {}"),
+        accepted=Report(owner, "Normal", "SuccessfulCreate", "Created pod: {}"),
+    )
+
+
+def deletions_of(pods: Iterable[Raw], owner: Raw) -> list[Write]:
+    """The end of pods, and what their owner says about it."""
+    writes: list[Write] = []
+    for pod in pods:
+        message = f"Deleted pod: {pod['metadata']['name']}"
+        report = Report(owner, "Normal", "SuccessfulDelete", message)
+        writes += [Delete(PODS, name_of(pod), uid_of(pod)), report]
+    return writes
+
+
+def status_update(endpoint: Endpoint, owner: Raw, status: Raw) -> list[Write]:
+    """The status of an owner, unless it says so already."""
+    if status == status_of(owner):
+        return []
+    return [Update(endpoint, owner | {"status": status}, "status")]
+
+
+def replicas_of(owner: Raw) -> int:
+    """How many of its kind it wants; one, if it does not say."""
+    found = spec_of(owner).get("replicas")
+    return 1 if found is None else int(found)
+
+
+def min_ready_seconds_of(owner: Raw) -> float:
+    """How long its pods have to be ready to be available."""
+    return float(spec_of(owner).get("minReadySeconds") or 0)
 
 
 def is_active(pod: Raw) -> bool:

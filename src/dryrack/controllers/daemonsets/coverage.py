@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dryrack.client.endpoints import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from dryrack.client.endpoints import CONTROLLER_REVISIONS, DAEMON_SETS, NODES
 from dryrack.client.informer import name_of
 from dryrack.controllers.nodes.eviction import tolerates
 from dryrack.controllers.objects import (
@@ -20,27 +20,26 @@ from dryrack.controllers.objects import (
     labels_of,
     spec_of,
     status_of,
-    uid_of,
 )
 from dryrack.controllers.owners import Owners
 from dryrack.controllers.revisions import HASH_LABEL, chronicle
 from dryrack.controllers.workloads import (
     Candidates,
+    creation_of,
+    deletions_of,
     family_of,
     is_available,
+    min_ready_seconds_of,
     pace,
     pod_from,
     scaled_value,
+    status_update,
     waits_for_availability,
 )
 from dryrack.controllers.writes import (
     NOTHING,
-    Create,
-    Delete,
     Plan,
-    Report,
     Surroundings,
-    Update,
     Write,
 )
 from dryrack.kinds.core import Node, NodeSelector
@@ -90,21 +89,17 @@ def plan(scene: Scene) -> Plan:
     wanted = [node for node in scene.nodes if is_wanted(daemon_set, node)]
     writes = [
         *history.writes,
-        *_placed(daemon_set, by_node, wanted, digest=history.hash),
+        *_placed(scene, by_node, wanted, digest=history.hash),
         *_outdated(scene, by_node, wanted, digest=history.hash),
         *_status(scene, by_node, wanted, digest=history.hash),
     ]
-    wait = waits_for_availability(family.members, _min_ready(daemon_set), scene.now)
+    wait = waits_for_availability(family.members, min_ready_seconds_of(daemon_set), scene.now)
     return Plan(tuple(writes), wait)
 
 
 def _used(daemon_set: Raw, pods: Sequence[Raw]) -> list[str]:
     name = daemon_set["metadata"]["name"]
     return [f"{name}-{labels_of(pod).get(HASH_LABEL, '')}" for pod in pods]
-
-
-def _min_ready(daemon_set: Raw) -> float:
-    return float(spec_of(daemon_set).get("minReadySeconds") or 0)
 
 
 def target_of(pod: Raw) -> str:
@@ -157,21 +152,37 @@ def _tolerations(template: Raw) -> list[Raw]:
 
 
 def _placed(
-    daemon_set: Raw, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
+    scene: Scene, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
 ) -> list[Write]:
+    daemon_set = scene.daemon_set
     names = [node["metadata"]["name"] for node in wanted]
     writes: list[Write] = []
     for name in names:
         pods = [pod for pod in by_node.get(name, ()) if not is_deleted(pod)]
         failed = [pod for pod in pods if is_terminal(pod)]
-        writes += _deletions(daemon_set, failed)
         living = [pod for pod in pods if not is_terminal(pod)]
-        writes += _deletions(daemon_set, living[1:])
+        writes += deletions_of([*failed, *_surplus(scene, living, digest)], daemon_set)
         if not by_node.get(name):
             writes.append(_creation(daemon_set, name, digest))
     for name in sorted(set(by_node) - set(names)):
-        writes += _deletions(daemon_set, [pod for pod in by_node[name] if not is_deleted(pod)])
+        writes += deletions_of((p for p in by_node[name] if not is_deleted(p)), daemon_set)
     return writes
+
+
+def _surplus(scene: Scene, pods: Sequence[Raw], digest: str) -> list[Raw]:
+    """All pods of a node but the oldest; where there is a surge, the oldest old and new one."""
+    if not _surge(scene.daemon_set, 1):
+        return list(pods[1:])
+    new = [pod for pod in pods if labels_of(pod).get(HASH_LABEL) == digest]
+    old = [pod for pod in pods if pod not in new]
+    surplus = [*new[1:], *old[1:]]
+    if new and old and (not is_ready(old[0]) or _is_available(scene, new[0])):
+        surplus.append(old[0])
+    return surplus
+
+
+def _is_available(scene: Scene, pod: Raw) -> bool:
+    return is_available(pod, min_ready_seconds_of(scene.daemon_set), scene.now)
 
 
 def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
@@ -183,12 +194,7 @@ def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
         "affinity": _pinned(pod["spec"].get("affinity") or {}, node),
         "tolerations": _tolerations(pod["spec"]),
     }
-    return Create(
-        PODS,
-        {"metadata": pod["metadata"] | {"labels": labels}, "spec": spec},
-        refused=Report(daemon_set, "Warning", "FailedCreate", "Error creating: {}"),
-        accepted=Report(daemon_set, "Normal", "SuccessfulCreate", "Created pod: {}"),
-    )
+    return creation_of({"metadata": pod["metadata"] | {"labels": labels}, "spec": spec}, daemon_set)
 
 
 def _pinned(affinity: Raw, node: str) -> Raw:
@@ -197,38 +203,62 @@ def _pinned(affinity: Raw, node: str) -> Raw:
     return affinity | {"nodeAffinity": (affinity.get("nodeAffinity") or {}) | {_REQUIRED: pinned}}
 
 
-def _deletions(daemon_set: Raw, pods: Sequence[Raw]) -> list[Write]:
-    writes: list[Write] = []
-    for pod in pods:
-        message = f"Deleted pod: {pod['metadata']['name']}"
-        report = Report(daemon_set, "Normal", "SuccessfulDelete", message)
-        writes += [Delete(PODS, name_of(pod), uid_of(pod)), report]
-    return writes
+def _surge(daemon_set: Raw, nodes: int) -> int:
+    """On how many nodes an old and a new pod may be together."""
+    rolling = (spec_of(daemon_set).get("updateStrategy") or {}).get("rollingUpdate") or {}
+    return scaled_value(rolling.get("maxSurge"), nodes, default=0, rounds_up=True)
 
 
 def _outdated(
     scene: Scene, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
 ) -> list[Write]:
-    """Pods of an older template go, as many at a time as may be missing."""
+    """Pods of an older template are replaced, some at a time."""
     strategy = spec_of(scene.daemon_set).get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return []
-    rolling = strategy.get("rollingUpdate") or {}
-    allowed = scaled_value(rolling.get("maxUnavailable"), len(wanted), default=1, rounds_up=True)
+    living = {
+        name: [pod for pod in by_node.get(name, ()) if not is_terminal(pod) and not is_deleted(pod)]
+        for name in (node["metadata"]["name"] for node in wanted)
+    }
+    surge = _surge(scene.daemon_set, len(wanted))
+    if surge:
+        return _doubled(scene, living, surge, digest)
+    gap = (strategy.get("rollingUpdate") or {}).get("maxUnavailable")
+    allowed = scaled_value(gap, len(wanted), default=1, rounds_up=True)
+    return _withdrawn(scene, living, allowed, digest)
+
+
+def _withdrawn(
+    scene: Scene, living: Mapping[str, Sequence[Raw]], allowed: int, digest: str
+) -> list[Write]:
+    """Old pods go, as many at a time as may be missing; what does not work is no loss."""
     doomed: list[Raw] = []
-    for node in wanted:
-        pods = [p for p in by_node.get(node["metadata"]["name"], ()) if not is_terminal(p)]
-        living = [pod for pod in pods if not is_deleted(pod)]
-        old = [pod for pod in living if labels_of(pod).get(HASH_LABEL) != digest]
-        if living and is_available(living[0], _min_ready(scene.daemon_set), scene.now):
+    for pods in living.values():
+        old = [pod for pod in pods if labels_of(pod).get(HASH_LABEL) != digest]
+        if pods and _is_available(scene, pods[0]):
             doomed += old[:1]
-            continue
-        allowed -= 1
-        # What does not work is no loss.
-        if old:
+        elif old:
             doomed.insert(0, old[0])
-            allowed += 1
-    return _deletions(scene.daemon_set, doomed[: max(0, allowed)])
+        else:
+            allowed -= 1
+    return deletions_of(doomed[: max(0, allowed)], scene.daemon_set)
+
+
+def _doubled(
+    scene: Scene, living: Mapping[str, Sequence[Raw]], surge: int, digest: str
+) -> list[Write]:
+    """New pods come beside old ones, which go when these are available; see `_surplus`."""
+    at_once: list[str] = []
+    later: list[str] = []
+    for name, pods in living.items():
+        is_new = [labels_of(pod).get(HASH_LABEL) == digest for pod in pods]
+        if any(is_new):
+            surge -= not all(is_new) and not _is_available(scene, pods[is_new.index(True)])
+        elif pods:
+            (later if _is_available(scene, pods[0]) else at_once).append(name)
+    return [
+        _creation(scene.daemon_set, name, digest) for name in (*at_once, *later[: max(0, surge)])
+    ]
 
 
 def _status(
@@ -236,7 +266,7 @@ def _status(
 ) -> list[Write]:
     names = [node["metadata"]["name"] for node in wanted]
     firsts = [by_node[name][0] for name in names if by_node.get(name)]
-    min_ready = _min_ready(scene.daemon_set)
+    min_ready = min_ready_seconds_of(scene.daemon_set)
     available = sum(is_available(pod, min_ready, scene.now) for pod in firsts)
     every = {node["metadata"]["name"] for node in scene.nodes}
     status = {
@@ -253,9 +283,7 @@ def _status(
     }
     status |= {key: value for key, value in more.items() if value}
     kept = {k: v for k, v in status_of(scene.daemon_set).items() if k in ("conditions",)}
-    if kept | status == status_of(scene.daemon_set):
-        return []
-    return [Update(DAEMON_SETS, scene.daemon_set | {"status": kept | status}, "status")]
+    return status_update(DAEMON_SETS, scene.daemon_set, kept | status)
 
 
 class Coverage:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dryrack.client.timekeeping import seconds_of, timestamp
-from dryrack.controllers.deployments.scaling import limits_of, replicas_of
+from dryrack.controllers.deployments.scaling import limits_of
 from dryrack.controllers.objects import condition_of, spec_of, status_of
+from dryrack.controllers.workloads import replicas_of
 
 Raw = dict[str, Any]
 

@@ -19,7 +19,6 @@ from dryrack.controllers.deployments.scaling import (
     in_proportion,
     is_resized,
     limits_of,
-    replicas_of,
     shrunk,
 )
 from dryrack.controllers.objects import (
@@ -34,7 +33,14 @@ from dryrack.controllers.objects import (
     with_metadata,
 )
 from dryrack.controllers.owners import Owners
-from dryrack.controllers.workloads import Candidates, family_of, owner_key, template_hash
+from dryrack.controllers.workloads import (
+    Candidates,
+    family_of,
+    owner_key,
+    replicas_of,
+    status_update,
+    template_hash,
+)
 from dryrack.controllers.writes import (
     Create,
     Delete,
@@ -86,9 +92,7 @@ def _with_status(
     shown = with_metadata(deployment, annotations=_revised(deployment, new))
     if shown["metadata"] != deployment["metadata"]:
         writes = (*writes, Update(DEPLOYMENTS, shown))
-    if status != status_of(deployment):
-        writes = (*writes, Update(DEPLOYMENTS, shown | {"status": status}, "status"))
-    return Plan(writes, again_seconds)
+    return Plan((*writes, *status_update(DEPLOYMENTS, shown, status)), again_seconds)
 
 
 def _revised(deployment: Raw, new: Raw | None) -> Raw | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dryrack.controllers.objects import annotations_of, spec_of, status_of, uid_of
-from dryrack.controllers.workloads import scaled_value
+from dryrack.controllers.workloads import replicas_of, scaled_value
 
 Raw = dict[str, Any]
 
@@ -49,11 +49,6 @@ def limits_of(deployment: Raw) -> Limits:
         # Neither one more nor one less: nothing could ever move.
         gap = 1
     return Limits(wanted, surge, min(gap, wanted))
-
-
-def replicas_of(obj: Raw) -> int:
-    found = spec_of(obj).get("replicas")
-    return 1 if found is None else int(found)
 
 
 def available_of(replica_set: Raw) -> int:

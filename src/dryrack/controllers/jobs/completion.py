@@ -44,6 +44,7 @@ from dryrack.controllers.objects import (
 from dryrack.controllers.owners import Owners
 from dryrack.controllers.replicasets.replication import least_wanted
 from dryrack.controllers.workloads import (
+    creation_of,
     family_of,
     is_active,
     owner_key,
@@ -51,7 +52,6 @@ from dryrack.controllers.workloads import (
 )
 from dryrack.controllers.writes import (
     NOTHING,
-    Create,
     Delete,
     Plan,
     Report,
@@ -63,6 +63,7 @@ from dryrack.controllers.writes import (
 Raw = dict[str, Any]
 
 BACKOFF_LIMIT_DEFAULT = 6
+MANAGER = "kubernetes.io/job-controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,9 @@ def _view(job: Raw, pods: Sequence[Raw], *, is_ending: bool) -> _View:
 
 
 def plan(job: Raw, candidates: Sequence[Raw], now: float) -> Plan:
-    """The next step of a job."""
+    """The next step of a job; of one that another controller runs only its end."""
+    if spec_of(job).get("managedBy", MANAGER) != MANAGER:
+        return _after(job, (), now) if is_finished(job) else NOTHING
     family = family_of(job, JOBS, candidates)
     if family.writes:
         return Plan(family.writes)
@@ -154,19 +157,20 @@ def _after(job: Raw, pods: Sequence[Raw], now: float) -> Plan:
     writes: list[Write] = [
         without_finalizer(pod) for pod in pods if FINALIZER in finalizers_of(pod)
     ]
-    ttl = spec_of(job).get("ttlSecondsAfterFinished")
-    if ttl is None or is_deleted(job):
+    ttl, finished_at = spec_of(job).get("ttlSecondsAfterFinished"), _finished_at(job)
+    if ttl is None or finished_at is None or is_deleted(job):
         return Plan(tuple(writes))
-    left = _finished_at(job) + ttl - now
+    left = finished_at + ttl - now
     if left > 0:
         return Plan(tuple(writes), left)
     return Plan((*writes, Delete(JOBS, name_of(job), uid_of(job), propagation="Foreground")))
 
 
-def _finished_at(job: Raw) -> float:
-    conditions = status_of(job).get("conditions") or ()
-    final = (each for each in conditions if each["type"] in ("Complete", "Failed"))
-    return seconds_of(next(final)["lastTransitionTime"])
+def _finished_at(job: Raw) -> float | None:
+    """None if whoever runs the job did not say when."""
+    condition = condition_of(job, "Complete" if has_condition(job, "Complete") else "Failed")
+    when = (condition or {}).get("lastTransitionTime")
+    return seconds_of(when) if when else None
 
 
 _Ending = tuple[str, str, str]
@@ -308,12 +312,7 @@ def _creation(
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
     if index is not None:
         pod = _indexed(pod, job, index)
-    return Create(
-        PODS,
-        pod,
-        refused=Report(job, "Warning", "FailedCreate", "Error creating: {}"),
-        accepted=Report(job, "Normal", "SuccessfulCreate", "Created pod: {}"),
-    )
+    return creation_of(pod, job)
 
 
 def _indexed(pod: Raw, job: Raw, index: int) -> Raw:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from dryrack.client.endpoints import PODS, REPLICA_SETS
+from dryrack.client.endpoints import REPLICA_SETS
 from dryrack.client.errors import ApiError, ConflictError
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
@@ -17,25 +17,21 @@ from dryrack.controllers.objects import (
     labels_of,
     spec_of,
     status_of,
-    uid_of,
 )
 from dryrack.controllers.owners import Owners
 from dryrack.controllers.workloads import (
+    creation_of,
+    deletions_of,
     family_of,
     is_active,
     is_available,
+    min_ready_seconds_of,
     pod_from,
+    replicas_of,
+    status_update,
     waits_for_availability,
 )
-from dryrack.controllers.writes import (
-    Create,
-    Delete,
-    Plan,
-    Report,
-    Surroundings,
-    Update,
-    Write,
-)
+from dryrack.controllers.writes import Plan, Surroundings, Write
 
 Raw = dict[str, Any]
 
@@ -57,12 +53,12 @@ def plan(replica_set: Raw, candidates: Sequence[Raw], now: float, failure: str =
     family = family_of(replica_set, REPLICA_SETS, candidates)
     if family.writes:
         return Plan(family.writes)
-    told = _failures(replica_set, family.members, failure, now)
+    conditions = _failures(replica_set, family.members, failure, now)
     writes = [
-        *_status(replica_set, family.members, told, now),
+        *_status(replica_set, family.members, conditions, now),
         *_scaled(replica_set, family.members),
     ]
-    min_ready = spec_of(replica_set).get("minReadySeconds") or 0
+    min_ready = min_ready_seconds_of(replica_set)
     return Plan(tuple(writes), waits_for_availability(family.members, min_ready, now))
 
 
@@ -70,31 +66,13 @@ def _scaled(replica_set: Raw, pods: Sequence[Raw]) -> list[Write]:
     if is_deleted(replica_set):
         return []
     active = [pod for pod in pods if is_active(pod)]
-    missing = _replicas(replica_set) - len(active)
+    missing = replicas_of(replica_set) - len(active)
     if missing > 0:
-        return [_creation(replica_set) for _ in range(min(missing, BURST))]
+        pod = pod_from(spec_of(replica_set).get("template") or {}, replica_set, REPLICA_SETS)
+        return [creation_of(pod, replica_set)] * min(missing, BURST)
     if missing == 0:
         return []
-    doomed = least_wanted(active)[: min(-missing, BURST)]
-    return [write for pod in doomed for write in _deletion(replica_set, pod)]
-
-
-def _creation(replica_set: Raw) -> Write:
-    template = spec_of(replica_set).get("template") or {}
-    return Create(
-        PODS,
-        pod_from(template, replica_set, REPLICA_SETS),
-        refused=Report(replica_set, "Warning", "FailedCreate", "Error creating: {}"),
-        accepted=Report(replica_set, "Normal", "SuccessfulCreate", "Created pod: {}"),
-    )
-
-
-def _deletion(replica_set: Raw, pod: Raw) -> tuple[Write, Write]:
-    message = f"Deleted pod: {pod['metadata']['name']}"
-    return (
-        Delete(PODS, name_of(pod), uid_of(pod)),
-        Report(replica_set, "Normal", "SuccessfulDelete", message),
-    )
+    return deletions_of(least_wanted(active)[: min(-missing, BURST)], replica_set)
 
 
 def least_wanted(pods: Sequence[Raw]) -> list[Raw]:
@@ -140,11 +118,6 @@ def _restarts(pod: Raw) -> int:
     return max((each.get("restartCount", 0) for each in statuses), default=0)
 
 
-def _replicas(replica_set: Raw) -> int:
-    found = spec_of(replica_set).get("replicas")
-    return 1 if found is None else int(found)
-
-
 def _failures(replica_set: Raw, pods: Sequence[Raw], failure: str, now: float) -> list[Raw]:
     """The conditions; what was said of a failure stays as long as one lasts."""
     conditions = status_of(replica_set).get("conditions") or ()
@@ -152,15 +125,15 @@ def _failures(replica_set: Raw, pods: Sequence[Raw], failure: str, now: float) -
         return [each for each in conditions if each["type"] != FAILURE]
     if condition_of(replica_set, FAILURE) is not None:
         return list(conditions)
-    lacks = sum(is_active(pod) for pod in pods) < _replicas(replica_set)
-    told = {
+    lacks = sum(is_active(pod) for pod in pods) < replicas_of(replica_set)
+    condition = {
         "type": FAILURE,
         "status": "True",
         "lastTransitionTime": timestamp(now),
         "reason": "FailedCreate" if lacks else "FailedDelete",
         "message": failure,
     }
-    return [*conditions, told]
+    return [*conditions, condition]
 
 
 def _status(
@@ -170,7 +143,7 @@ def _status(
     active = [pod for pod in living if not is_deleted(pod)]
     template = (spec_of(replica_set).get("template") or {}).get("metadata") or {}
     labels = (template.get("labels") or {}).items()
-    min_ready = spec_of(replica_set).get("minReadySeconds") or 0
+    min_ready = min_ready_seconds_of(replica_set)
     counted = {
         "replicas": len(active),
         "fullyLabeledReplicas": sum(labels <= labels_of(pod).items() for pod in active),
@@ -180,10 +153,10 @@ def _status(
         "observedGeneration": replica_set["metadata"].get("generation"),
         "conditions": conditions,
     }
-    old = status_of(replica_set)
-    status = {key: value for key, value in (old | counted).items() if value}
+    kept = status_of(replica_set) | counted
+    status = {key: value for key, value in kept.items() if value}
     status |= {"replicas": len(active), "terminatingReplicas": counted["terminatingReplicas"]}
-    return [Update(REPLICA_SETS, replica_set | {"status": status}, "status")] * (status != old)
+    return status_update(REPLICA_SETS, replica_set, status)
 
 
 class Replication:

@@ -31,7 +31,10 @@ from dryrack.controllers.workloads import (
     Candidates,
     family_of,
     is_available,
+    min_ready_seconds_of,
     pod_from,
+    replicas_of,
+    status_update,
     waits_for_availability,
 )
 from dryrack.controllers.writes import (
@@ -41,7 +44,6 @@ from dryrack.controllers.writes import (
     Plan,
     Report,
     Surroundings,
-    Update,
     Write,
 )
 
@@ -72,8 +74,7 @@ class Scene:
 
     @property
     def replicas(self) -> int:
-        found = spec_of(self.stateful_set).get("replicas")
-        return 1 if found is None else int(found)
+        return replicas_of(self.stateful_set)
 
     @property
     def is_ordered(self) -> bool:
@@ -81,7 +82,7 @@ class Scene:
 
     @property
     def min_ready_seconds(self) -> float:
-        return float(spec_of(self.stateful_set).get("minReadySeconds") or 0)
+        return min_ready_seconds_of(self.stateful_set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
     }
     if old.get("conditions"):
         status["conditions"] = old["conditions"]
-    return [Update(STATEFUL_SETS, owner | {"status": status}, "status")] * (status != old)
+    return status_update(STATEFUL_SETS, owner, status)
 
 
 class Ordering:
