@@ -250,12 +250,13 @@ def _handed_out(value: Value) -> Value:
     return list(value) if type(value) is list else value
 
 
-class VariableAttribute:
-    __slots__ = ("name", "own_id", "qualifiers")
+class _Path:
+    """A start, and the steps that are taken from it; known by the last of them."""
 
-    def __init__(self, node_id: int, name: str) -> None:
+    __slots__ = ("own_id", "qualifiers")
+
+    def __init__(self, node_id: int) -> None:
         self.own_id = node_id
-        self.name = name
         self.qualifiers: list[Qualifier] = []
 
     @property
@@ -264,6 +265,16 @@ class VariableAttribute:
 
     def add(self, qualifier: Qualifier) -> None:
         self.qualifiers.append(qualifier)
+
+
+class VariableAttribute(_Path):
+    """A path that starts from a variable."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, node_id: int, name: str) -> None:
+        super().__init__(node_id)
+        self.name = name
 
     def resolve(self, scope: Scope, tracker: Tracker) -> Value:
         value = scope.resolve(self.name, tracker)
@@ -272,22 +283,14 @@ class VariableAttribute:
         return _apply(scope, tracker, value, qualifiers=self.qualifiers)
 
 
-class RelativeAttribute:
+class RelativeAttribute(_Path):
     """A path that starts from the result of a step."""
 
-    __slots__ = ("operand", "own_id", "qualifiers")
+    __slots__ = ("operand",)
 
     def __init__(self, node_id: int, operand: Step) -> None:
-        self.own_id = node_id
+        super().__init__(node_id)
         self.operand = operand
-        self.qualifiers: list[Qualifier] = []
-
-    @property
-    def id(self) -> int:
-        return self.qualifiers[-1].id if self.qualifiers else self.own_id
-
-    def add(self, qualifier: Qualifier) -> None:
-        self.qualifiers.append(qualifier)
 
     def resolve(self, scope: Scope, tracker: Tracker) -> Value:
         value = self.operand.eval(scope, tracker)

@@ -58,6 +58,7 @@ def depth_of(expr: ast.Expr) -> int:
 
 
 def children(expr: ast.Expr) -> tuple[ast.Expr, ...]:
+    """The nodes right below one, in the order of evaluation."""
     match expr:
         case ast.Literal() | ast.Ident():
             return ()

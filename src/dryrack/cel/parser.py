@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CODE_POINTS_MAX = 100_000
 DEPTH_MAX = 250
 
-_RESERVED = frozenset(
+RESERVED_WORDS = frozenset(
     (
         "as",
         "break",
@@ -425,11 +425,11 @@ class _Parser:
             raise self._unexpected(("ident",))
         name = self._take()
         if self._peek() != "(":
-            if name.text in _RESERVED:
+            if name.text in RESERVED_WORDS:
                 return _Part(self._wrong(position, f"reserved identifier: {name.text}"), 0)
             return _Part(ast.Ident(self._ids.take(), name.position, dot + name.text), 0)
         opened = self._take()
-        reserved = name.text in _RESERVED
+        reserved = name.text in RESERVED_WORDS
         if reserved:
             self._wrong(position, f"reserved identifier: {name.text}")
         taken = self._ids.take()

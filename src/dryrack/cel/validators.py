@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.cel import ast
+from dryrack.cel.depth import children
 from dryrack.cel.format_strings import format_problems
 from dryrack.cel.functions import conversions
 from dryrack.cel.functions.strings import compile_pattern
@@ -52,31 +53,6 @@ def _descendants(root: Expr) -> Iterator[tuple[Expr, bool]]:
         yield node, exempt
         exempt = exempt or (isinstance(node, ast.Call) and node.function == "format")
         waiting += [(child, exempt) for child in reversed(children(node))]
-
-
-def children(expr: Expr) -> Sequence[Expr]:
-    """Give the nodes right below one, in the order of evaluation."""
-    match expr:
-        case ast.Literal() | ast.Ident():
-            return ()
-        case ast.Select():
-            return (expr.operand,)
-        case ast.Call():
-            return expr.args if expr.target is None else (expr.target, *expr.args)
-        case ast.ListLiteral():
-            return expr.elements
-        case ast.MapLiteral():
-            return [part for entry in expr.entries for part in (entry.key, entry.value)]
-        case ast.StructLiteral():
-            return [field.value for field in expr.fields]
-        case ast.Comprehension():
-            return (
-                expr.iter_range,
-                expr.accu_init,
-                expr.loop_condition,
-                expr.loop_step,
-                expr.result,
-            )
 
 
 def _mixed_list(literal: ast.ListLiteral, checked: Checked) -> Iterator[Problem]:

@@ -17,35 +17,12 @@ from typing import Any
 from dryrack.cel import types as t
 from dryrack.cel.environment import Environment
 from dryrack.cel.functions.conversions import OVERLOADS
+from dryrack.cel.parser import RESERVED_WORDS
 from dryrack.cel.values import Err
 
 Schema = Mapping[str, Any]
 
-_RESERVED = frozenset(
-    (
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    )
-)
+_RESERVED = RESERVED_WORDS | {"true", "false", "null", "in"}
 _SPECIAL = re.compile(r"__|[./-]")
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
