@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,14 +13,13 @@ from urllib.parse import urlsplit
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 # What the server writes into managedFields for requests that name no manager.
 USER_AGENT = "parity"
 _ANSWER_SECONDS_MAX = 30.0
-_NOT_FOUND = 404
-_ACCOUNT_SECONDS_MAX = 30.0
+_ACCOUNT_SECONDS_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +45,21 @@ class Server:
     def send(
         self, method: str, path: str, *, headers: Mapping[str, str], content: bytes
     ) -> tuple[int, dict[str, str], bytes]:
+        with self._answer(method, path, headers, content) as answer:
+            received = {name.lower(): value for name, value in answer.getheaders()}
+            return answer.status, received, answer.read()
+
+    @contextmanager
+    def _answer(
+        self, method: str, path: str, headers: Mapping[str, str], content: bytes
+    ) -> Iterator[http.client.HTTPResponse]:
         connection = http.client.HTTPSConnection(
             self.host, self.port, timeout=_ANSWER_SECONDS_MAX, context=self.tls
         )
         try:
             sent = {"User-Agent": USER_AGENT, "Accept": "application/json", **headers}
             connection.request(method, path, body=content or None, headers=sent)
-            answer = connection.getresponse()
-            received = {name.lower(): value for name, value in answer.getheaders()}
-            return answer.status, received, answer.read()
+            yield connection.getresponse()
         finally:
             connection.close()
 
@@ -63,8 +68,7 @@ class Server:
         body = json.dumps({"metadata": {"name": name}}).encode()
         headers = {"Content-Type": "application/json"}
         self.send("POST", "/api/v1/namespaces", headers=headers, content=body)
-        path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        deadline = time.monotonic() + _ACCOUNT_SECONDS_MAX
-        while self.send("GET", path, headers={}, content=b"")[0] == _NOT_FOUND:
-            assert time.monotonic() < deadline, f"no default account in {name}"
-            time.sleep(0.05)
+        path = f"/api/v1/namespaces/{name}/serviceaccounts?watch=true"
+        selected = f"fieldSelector=metadata.name%3Ddefault&timeoutSeconds={_ACCOUNT_SECONDS_MAX}"
+        with self._answer("GET", f"{path}&{selected}", {}, b"") as events:
+            assert events.readline(), f"no default account in {name}"
