@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dryrack.allocation.survey import Survey
 
 # A question that takes longer is left open; the next one below it may be easier.
-_STEPS_MAX = 1000
+_STEPS_MAX = 500
 
 
 class RelaxedWalk(Walk):
@@ -61,11 +61,12 @@ class Relaxation:
         begin.key = key(own, begin)
         if begin.key in self._alive:
             return False
-        depth = len(own.stack)
+        depth, before = len(own.stack), own.steps
         try:
             ending = own.explore(begin, _STEPS_MAX)
         except AllocationError:
             ending = Ending.FOUND
+        walk.steps += own.steps - before
         if ending in (Ending.FOUND, Ending.UNDECIDED):
             self._alive.add(begin.key)
             self._alive.update(each.key for each in own.stack[depth:] if ending is Ending.FOUND)

@@ -114,6 +114,8 @@ class Walk:
             for constraint in problem.constraints
         ]
         self.chosen_ways: dict[int, int] = {}
+        # With what a proof walked on the walk's behalf.
+        self.steps = 0
         self.dead_ends = 0
         self.deepest: tuple[tuple[Slate, int], ...] = ()
         self.stuck: Slate | None = None
@@ -137,12 +139,12 @@ class Walk:
         ending = self._news
         if ending is Ending.UNDECIDED:
             ending = self._enter(self._within.start)
-        stack, steps, bottom = self.stack, 0, self._bottom
+        stack, bottom, end = self.stack, self._bottom, self.steps + steps_max
         while len(stack) > bottom and ending is not Ending.FOUND:
-            if steps >= steps_max or self.dead_ends > dead_ends_max:
+            if self.steps >= end or self.dead_ends > dead_ends_max:
                 self._news = ending
                 return Ending.UNDECIDED
-            steps += 1
+            self.steps += 1
             ending = self._resume(stack[-1], ending)
         return Ending.FOUND if ending is Ending.FOUND else Ending.FAILED
 
