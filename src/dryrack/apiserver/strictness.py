@@ -182,9 +182,14 @@ class _Converting(_Reading):
             return scalars.MismatchError(f"cannot restore struct from: {kind}")
         if schema.type == "object":
             return scalars.MismatchError(f"cannot restore map from {kind}")
-        if isinstance(value, dict | list | bool) or go_type == "bool":
-            return scalars.MismatchError(f"unrecognized type: {go_type}")
-        return scalars.MismatchError(f"cannot convert {kind} to {go_type}")
+        # Go would make a character of an integer, and cut a number: so it says that this it does
+        # not do. What it could not convert in any case it calls unknown.
+        if (kind == "int64" and schema.type == "string") or (
+            kind == "float64" and schema.type in ("integer", "number")
+        ):
+            return scalars.MismatchError(f"cannot convert {kind} to {go_type}")
+        plain = {"string": "string", "boolean": "bool"}.get(schema.type, go_type)
+        return scalars.MismatchError(f"unrecognized type: {plain}")
 
 
 def _joined(path: str, name: str) -> str:
