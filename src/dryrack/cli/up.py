@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,9 +61,17 @@ def run(wish: Wish) -> None:
     if wish.detaches:
         launching.detach(launch, tell)
         tell("")
+        _go()
     else:
         launching.run(launch, tell)
         say(f"Cluster {launch.state.name} is down.")
+
+
+def _go() -> None:
+    """Ends well, and at once: taking an interpreter apart is a wait for whoever asks next."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _launch(wish: Wish) -> Launch:
