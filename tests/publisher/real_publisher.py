@@ -16,6 +16,25 @@ if TYPE_CHECKING:
 
 SECONDS_MAX = 60.0
 ALONE = "--no-leader-elect"
+# Every node has a device.
+CONFIG = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: karpenter}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: dra-kwok-configmap, namespace: karpenter}
+data:
+  config.yaml: |
+    driver: gpu.example.com
+    mappings:
+    - name: every-node
+      nodeSelectorTerms:
+      - matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]
+      resourceSlice:
+        devices: [{name: gpu-0}]
+"""
 
 
 def start_publisher(cluster: Cluster, *options: str, name: str = "publisher") -> Identity:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.publisher.real_publisher import start_publisher, until
+from tests.publisher.real_publisher import CONFIG, start_publisher, until
 from tests.realcluster.controlplane import Options
 
 if TYPE_CHECKING:
@@ -14,24 +14,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-CONFIG = """\
-apiVersion: v1
-kind: Namespace
-metadata: {name: karpenter}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: dra-kwok-configmap, namespace: karpenter}
-data:
-  config.yaml: |
-    driver: gpu.example.com
-    mappings:
-    - name: every-node
-      nodeSelectorTerms:
-      - matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]
-      resourceSlice:
-        devices: [{name: gpu-0}]
-"""
 NODE = """\
 apiVersion: v1
 kind: Node

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.publisher.real_publisher import ALONE, start_publisher, until
+from tests.publisher.real_publisher import ALONE, CONFIG, start_publisher, until
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 
@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-CONFIG = """\
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: dra-kwok-configmap, namespace: karpenter}
-data:
-  config.yaml: |
-    driver: gpu.example.com
-    mappings:
-    - name: every-node
-      nodeSelectorTerms:
-      - matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]
-      resourceSlice:
-        devices: [{name: gpu-0}]
-"""
 KWOK_NODE = """\
 apiVersion: v1
 kind: Node
@@ -45,7 +31,6 @@ def test_a_real_node_is_left_alone_unless_asked(start_cluster: StartCluster) -> 
     """The kubelet deletes all slices of its node when it starts; asked for, they come back."""
     cluster = start_cluster(Options(), Parts(node=True))
     assert cluster.node is not None
-    assert cluster.plane.kubectl("create", "namespace", "karpenter").returncode == 0
     for manifest in (CONFIG, KWOK_NODE):
         assert cluster.plane.kubectl("apply", "-f", "-", stdin=manifest).returncode == 0
     start_publisher(cluster, ALONE, "--all-nodes")

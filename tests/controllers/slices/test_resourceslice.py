@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tests.hardware.dialects.examples import seed_text
+
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.client.timekeeping import VirtualClock, settle
@@ -29,32 +31,7 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 KWOK = {"kwok.x-k8s.io/node": "fake"}
 TYPE = {"node.kubernetes.io/instance-type": "c-4x-amd64-linux"}
-GPU_CONFIGURATION = """
-driver: karpenter.sh/dra-kwok-driver
-mappings:
-  - name: gpu-t4-mapping
-    nodeSelectorTerms:
-      - matchExpressions:
-          - key: node.kubernetes.io/instance-type
-            operator: In
-            values: ["c-4x-amd64-linux"]
-    resourceSlice:
-      driver: karpenter.sh/dra-kwok-driver
-      pool:
-        name: t4-gpu-pool
-        resourceSliceCount: 1
-      devices:
-        - name: nvidia-t4-0
-          attributes:
-            type:
-              String: nvidia-tesla-t4
-            memory:
-              String: 16Gi
-            compute_capability:
-              String: "7.5"
-            cuda_cores:
-              String: "2560"
-"""
+GPU_CONFIGURATION = seed_text("config-gpu.yaml")
 
 
 @dataclass(frozen=True, slots=True)

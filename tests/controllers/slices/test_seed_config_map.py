@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.controllers.slices.reading import CONFIG_MAP, NAMESPACE, Stage, config, play
 from tests.controllers.slices.whole import Cluster, played
+from tests.hardware.dialects.examples import seed_text
 
 from dryrack.client.endpoints import CONFIG_MAPS
 from dryrack.controllers.slices.options import PublishOptions
@@ -19,32 +20,7 @@ from dryrack.hardware.inventory import Inventory
 
 Raw = dict[str, Any]
 
-GPU = """\
-driver: karpenter.sh/dra-kwok-driver
-mappings:
-  - name: gpu-t4-mapping
-    nodeSelectorTerms:
-      - matchExpressions:
-          - key: node.kubernetes.io/instance-type
-            operator: In
-            values: ["c-4x-amd64-linux"]
-    resourceSlice:
-      driver: karpenter.sh/dra-kwok-driver
-      pool:
-        name: t4-gpu-pool
-        resourceSliceCount: 1
-      devices:
-        - name: nvidia-t4-0
-          attributes:
-            type:
-              String: nvidia-tesla-t4
-            memory:
-              String: 16Gi
-            compute_capability:
-              String: "7.5"
-            cuda_cores:
-              String: "2560"
-"""
+GPU = seed_text("config-gpu.yaml")
 
 
 def config_map(text: str) -> Raw:

@@ -32,6 +32,13 @@ def document(text: str, file: str = "file.yaml") -> Document:
     return found
 
 
+def seed_text(name: str) -> str:
+    """The configuration inside an example's ConfigMap."""
+    text = document((SEEDS / name).read_text(), name).raw["data"]["config.yaml"]
+    assert isinstance(text, str)
+    return text
+
+
 def seed(name: str) -> Reading:
     """An example of the documents, as it is written there."""
     content = (SEEDS / name).read_text()
