@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # A question that takes longer is left open; the next one below it may be easier.
 _STEPS_MAX = 500
 
+# As many as dead ends are remembered.
+_ALIVE_MAX = 300_000
+
 
 class RelaxedWalk(Walk):
     """Comes wherever the walk that it stands for does, and further."""
@@ -67,9 +70,11 @@ class Relaxation:
         except AllocationError:
             ending = Ending.FOUND
         walk.steps += own.steps - before
-        if ending in (Ending.FOUND, Ending.UNDECIDED):
+        if ending is Ending.FAILED:
+            return True
+        if len(self._alive) < _ALIVE_MAX:
             self._alive.add(begin.key)
+            # What was found is below all of these.
             self._alive.update(each.key for each in own.stack[depth:] if ending is Ending.FOUND)
-            own.back_to(depth)
-            return False
-        return True
+        own.back_to(depth)
+        return False
