@@ -231,3 +231,24 @@ def _names(directory: Path) -> dict[str, str]:
         return {name: str(revision) for name, revision in database.execute(query)}
     finally:
         database.close()
+
+
+def test_many_writes_at_once_end_as_one_after_the_other_would(tmp_path: Path) -> None:
+    """What was written, deleted and written again is there as it was last, however many."""
+
+    async def scenario() -> None:
+        journal = SqliteJournal(tmp_path)
+        keys = [Key("configmaps", "n", f"{number:03}") for number in range(250)]
+        revision = 1
+        for json in (b"{}", None, b'{"a":1}'):
+            for key in keys if json != b'{"a":1}' else keys[:200]:
+                revision += 1
+                journal.append(Record(key, revision, json))
+        await journal.close()
+        journal = SqliteJournal(tmp_path)
+        found = [(each.key, each.json) for each in journal.records()]
+        assert found == [(key, b'{"a":1}') for key in keys[:200]]
+        assert journal.revision() == revision
+        await journal.close()
+
+    asyncio.run(scenario())

@@ -18,6 +18,8 @@ import asyncio
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
@@ -38,11 +40,18 @@ CREATE TABLE IF NOT EXISTS objects (
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
 _FORMAT = 1
-_PUT = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)"
+# Every statement hands Python's lock over and waits for it again, while requests are worked on;
+# so many rows go into one. SQLite takes some thousand parameters.
+_ROWS_MAX = 100
 _DELETE = "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
 _SET = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
 # The log is folded into the table when it has grown to 64 MiB: rarely enough not to be felt.
 _LOG_PAGES_MAX = 16_384
+
+
+@cache
+def _put(rows: int) -> str:
+    return f"INSERT OR REPLACE INTO objects VALUES {', '.join(['(?, ?, ?, ?, ?)'] * rows)}"
 
 
 class DataDirectoryError(DryrackError):
@@ -103,12 +112,18 @@ class SqliteJournal:
     def _write(self, records: Sequence[Record]) -> None:
         """In the thread of the journal; nothing else touches the database while it serves."""
         database = self._database
+        # Of several states of an object only the last is ever read.
+        last = {record.key: record for record in records}
+        puts = [
+            (*key, each.revision, each.json) for key, each in last.items() if each.json is not None
+        ]
         database.execute("BEGIN IMMEDIATE")
-        for record in records:
+        for key, record in last.items():
             if record.json is None:
-                database.execute(_DELETE, record.key)
-            else:
-                database.execute(_PUT, (*record.key, record.revision, record.json))
+                database.execute(_DELETE, key)
+        for start in range(0, len(puts), _ROWS_MAX):
+            rows = puts[start : start + _ROWS_MAX]
+            database.execute(_put(len(rows)), [*chain.from_iterable(rows)])
         database.execute(_SET, ("revision", records[-1].revision))
         database.execute("COMMIT")
 
