@@ -222,6 +222,15 @@ def test_what_is_spoilt_was_good(path: str) -> None:
     assert made["kind"] != "Status", made
 
 
+def test_a_body_of_countless_words_is_refused() -> None:
+    """Reading YAML takes a while for each; nobody else waits for more than an object can have."""
+    body = b"metadata: {name: x}\ndata:\n" + b"".join(b" k%d: v\n" % n for n in range(130_000))
+    told = ask(f"POST /api/v1/{IN_NAMESPACE}configmaps", body, "application/yaml")
+
+    assert told["code"] == 400
+    assert "too many values" in told["message"]
+
+
 @st.composite
 def spoilt_objects(draw: st.DrawFn) -> tuple[str, Raw, Raw]:
     path = draw(st.sampled_from(sorted(OBJECTS)))

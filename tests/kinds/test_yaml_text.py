@@ -49,6 +49,17 @@ def test_the_last_of_two_keys_counts_where_that_is_asked_for() -> None:
     assert told == [("c", 2), ("a", 4), (True, 6)]
 
 
+def test_values_are_counted_where_that_is_asked_for() -> None:
+    """Keys and words; one more than allowed is a fault, with its place."""
+    text = "a: [1, 2]\nb: 3\n"
+    (whole,) = documents(text, values_max=5)
+    (cut,) = documents(text, values_max=4)
+
+    assert isinstance(whole, Parsed)
+    assert isinstance(cut, Fault)
+    assert (cut.place.line, cut.message) == (2, "too many values")
+
+
 def test_an_alias_is_a_copy() -> None:
     """Changing one place of a document never changes another."""
     value = value_of(list(documents("a: &x {b: [1]}\nc: *x\n")))

@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.gojson import YamlError
+from dryrack.base.limits import YAML_VALUES_MAX
 from dryrack.kinds import yaml_text
 from dryrack.kinds.quoting import quoted
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 def read(body: bytes) -> tuple[Any, tuple[str, ...]]:
     """The first document, and a complaint if it says keys twice; raises `YamlError`."""
     text = body.decode("utf-8", "replace")
-    for found in yaml_text.documents(text, yaml_text.Repeats.LAST_COUNTS):
+    rule = yaml_text.Repeats.LAST_COUNTS
+    for found in yaml_text.documents(text, rule, values_max=YAML_VALUES_MAX):
         if isinstance(found, yaml_text.Fault):
             raise YamlError(f"yaml: {_told(found)}")
         return found.value, _repeated(found.repeated)

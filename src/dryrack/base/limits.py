@@ -36,6 +36,10 @@ STOP_SECONDS_MAX = 5.0
 REQUEST_BODY_BYTES_MAX = 3 * 1024 * 1024
 OBJECT_BYTES_MAX = 3 * 512 * 1024
 
+# Words in a YAML body, keys too: it is read one by one, while everybody else waits. The largest
+# object that is stored has some 150,000; what has more is no object but an attempt.
+YAML_VALUES_MAX = 250_000
+
 # Events that a watch may have outstanding before its reader is cut off. A reader that is this far
 # behind lists again faster than it catches up.
 WATCH_BACKLOG_EVENTS_MAX = 10_000

@@ -23,6 +23,8 @@ from dryrack.kinds.places import Place, Places, Tree
 DEPTH_MAX = 200
 # Values that aliases may add to a document. Manifests share a few dozen; a bomb, billions.
 ALIASED_MAX = 100_000
+# Where nobody counts.
+ALL = 2**63
 # A file with more syntax errors than this is not YAML; the rest would be noise.
 ERRORS_MAX = 20
 
@@ -89,16 +91,20 @@ class _FaultError(Exception):
         self.fault = fault
 
 
-def documents(text: str, repeats: Repeats = Repeats.FAULTY) -> Iterator[Parsed | Fault]:
+def documents(
+    text: str, repeats: Repeats = Repeats.FAULTY, *, values_max: int | None = None
+) -> Iterator[Parsed | Fault]:
     """
     Every document of the text, and every fault, in order.
+
+    A document with more values than `values_max` is a fault as well, found when it is one.
 
     After a fault that ends a document reading goes on with the next `---`, so that one bad
     document does not hide the faults of the others. A document with a fault is not delivered.
     """
     start = 0
     for _ in range(ERRORS_MAX):
-        reader = _Reader(text, start, repeats)
+        reader = _Reader(text, start, _Rules(repeats, values_max))
         yield from reader.read()
         if reader.resume_at is None:
             return
@@ -107,17 +113,25 @@ def documents(text: str, repeats: Repeats = Repeats.FAULTY) -> Iterator[Parsed |
     yield Fault(Place(line, 1), f"more than {ERRORS_MAX} faults; the rest was not read")
 
 
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What is asked of a document besides its syntax."""
+
+    repeats: Repeats
+    values_max: int | None
+
+
 class _Reader:
     """Reads from one point of the text to its end, or to the first fault that ends a document."""
 
-    def __init__(self, text: str, start: int, repeats: Repeats) -> None:
+    def __init__(self, text: str, start: int, rules: _Rules) -> None:
         self.resume_at: int | None = None
         self._text = text[start:] if start else text
         self._start = start
         self._line = text.count("\n", 0, start)
         self._document_start = 0
-        self._repeats = repeats
-        self._builder = _Builder(self._line, repeats)
+        self._rules = rules
+        self._builder = _Builder(self._line, rules)
 
     def read(self) -> Iterator[Parsed | Fault]:
         parser = CParser(self._text)
@@ -134,7 +148,7 @@ class _Reader:
     def _take(self, event: yaml.Event) -> Iterator[Parsed | Fault]:
         if isinstance(event, yaml.DocumentStartEvent):
             self._document_start = _mark(event).index
-            self._builder = _Builder(self._line, self._repeats)
+            self._builder = _Builder(self._line, self._rules)
         elif isinstance(event, yaml.DocumentEndEvent):
             yield from self._builder.finished()
         else:
@@ -206,10 +220,11 @@ class _Anchored:
 class _Builder:
     """Puts one document together."""
 
-    def __init__(self, line: int, repeats: Repeats) -> None:
+    def __init__(self, line: int, rules: _Rules) -> None:
         self.faults: list[Fault] = []
         self._line = line
-        self._repeats = repeats
+        self._repeats = rules.repeats
+        self._values_left = ALL if rules.values_max is None else rules.values_max
         self._repeated: list[Repeated] = []
         self._open: list[_Open] = []
         self._anchors: dict[str, _Anchored | None] = {}
@@ -244,6 +259,9 @@ class _Builder:
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         place = self._place(event)
+        self._values_left -= 1
+        if self._values_left < 0:
+            raise _FaultError(Fault(place, "too many values"))
         parent = self._open[-1] if self._open else None
         try:
             if parent is not None and isinstance(parent.value, dict) and parent.key is None:
