@@ -98,7 +98,7 @@ class _Reading:
     def _set(self, schema: Schema, known: GoField, value: Any, *, path: str, made: Raw) -> None:
         below = schema.named(known.name)
         assert below is not None, f"{schema.name} has a field {known.name} in Go alone"
-        self.fields.append(known.name)
+        self.fields.append(f"{known.inside}{known.name}")
         read = self._value(below, value, _joined(path, known.name), known.type)
         self.fields.pop()
         if not known.is_left_out(read):

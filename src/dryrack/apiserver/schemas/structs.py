@@ -43,6 +43,8 @@ class GoField:
     is_pointer: bool
     omits_empty: bool
     omits_zero: bool
+    inside: str = ""
+    """The embedded structs that lead to it, each with a dot."""
 
     @property
     def is_struct(self) -> bool:
@@ -79,11 +81,11 @@ Struct = dict[str, GoField]
 def structs() -> dict[str, Struct]:
     """Name of the definition → its fields, in the order in which Go writes them."""
     data = resources.files("dryrack.apiserver.schemas").joinpath("structs.json.gz").read_bytes()
-    raw: dict[str, list[tuple[str, str, str]]] = msgspec.json.decode(gzip.decompress(data))
+    raw: dict[str, list[list[str]]] = msgspec.json.decode(gzip.decompress(data))
     return {name: {each[0]: _field(*each) for each in fields} for name, fields in raw.items()}
 
 
-def _field(name: str, shown: str, omits: str) -> GoField:
+def _field(name: str, shown: str, omits: str, inside: str = "") -> GoField:
     is_pointer = shown.startswith("*")
     text, _, under = shown.removeprefix("*").partition("=")
     return GoField(
@@ -93,6 +95,7 @@ def _field(name: str, shown: str, omits: str) -> GoField:
         is_pointer,
         omits_empty="e" in omits,
         omits_zero="z" in omits,
+        inside=inside,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import selector_problems
-from dryrack.apiserver.strategies.edits import each, filled, within
+from dryrack.apiserver.strategies.edits import each, filled, forgetting, within
 from dryrack.apiserver.strategies.whole import WholeStrategy
 from dryrack.kinds.validation.meta import Naming
 from dryrack.kinds.validation.names import checked, path_segment, path_segment_prefix, subdomain
@@ -47,6 +47,9 @@ class RoleStrategy(WholeStrategy):
 
     def __init__(self, *, namespaced: bool) -> None:
         super().__init__(namespaced=namespaced, naming=_NAMING)
+
+    def to_storage(self, obj: Raw) -> Raw:
+        return forgetting(obj, "rules")
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         return [

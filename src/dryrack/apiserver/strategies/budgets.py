@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.checks import one_of, selector_problems
+from dryrack.apiserver.strategies.checks import selector_problems
 from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage
 from dryrack.apiserver.strategies.whole import WholeStrategy
-from dryrack.kinds.validation.problems import invalid
+from dryrack.kinds.validation.meta import Naming
+from dryrack.kinds.validation.names import path_segment, path_segment_prefix
+from dryrack.kinds.validation.problems import invalid, not_supported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +30,9 @@ class BudgetStrategy(WholeStrategy):
     updates_unconditionally = False
 
     def __init__(self) -> None:
-        super().__init__(namespaced=True, has_status=True)
+        # Nothing is called after a budget, so that any name will do that fits into a path.
+        naming = Naming(path_segment, path_segment_prefix)
+        super().__init__(namespaced=True, has_status=True, naming=naming)
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         return list(_spec(obj.get("spec") or {}))
@@ -44,5 +48,5 @@ def _spec(spec: Raw) -> Iterator[FieldProblem]:
         yield from at_most_all(f"spec.{key}", spec[key])
     yield from selector_problems("spec.selector", spec.get("selector"))
     policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None:
-        yield from one_of("spec.unhealthyPodEvictionPolicy", policy, _POLICIES)
+    if policy is not None and policy not in _POLICIES:
+        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES)

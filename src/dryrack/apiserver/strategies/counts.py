@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Count = int | str
 
 _PERCENTAGE = re.compile("[0-9]+%").fullmatch
+_INTEGER = re.compile("[+-]?[0-9]+").fullmatch
 _SYNTAX = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "
     "'93%', regex used for validation is '[0-9]+%')"
@@ -44,4 +45,8 @@ def percentage(value: Count) -> int | None:
 
 
 def is_nothing(value: Count | None) -> bool:
-    return value in (None, 0) or (isinstance(value, str) and percentage(value) == 0)
+    """Whether it comes to nothing; text that is neither a share nor a number does."""
+    if not isinstance(value, str):
+        return not value
+    share = percentage(value)
+    return not share if share is not None else not (_INTEGER(value) and int(value))

@@ -20,6 +20,12 @@ def filled(holder: Raw, defaults: Mapping[str, Any]) -> Raw:
     return {**holder, **missing} if missing else holder
 
 
+def completed(holder: Raw, defaults: Mapping[str, Any]) -> Raw:
+    """The same where a text may be empty and wrong: only null is none."""
+    missing = {key: value for key, value in defaults.items() if holder.get(key) is None}
+    return {**holder, **missing} if missing else holder
+
+
 def within(holder: Raw, key: str, change: Callable[[Raw], Raw]) -> Raw:
     """With the object under a key changed, if there is one."""
     inner = holder.get(key)
@@ -58,6 +64,11 @@ def without(holder: Raw, *keys: str) -> Raw:
 def with_value(holder: Raw, key: str, value: Any) -> Raw:
     """With a value; None takes it away."""
     return without(holder, key) if value is None else {**holder, key: value}
+
+
+def forgetting(holder: Raw, key: str) -> Raw:
+    """With null for a list of nothing: what a real server stores does not tell them apart."""
+    return holder if holder.get(key) else {**holder, key: None}
 
 
 def with_metadata(obj: Raw, key: str, value: Any) -> Raw:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.status import Subject, forbidden
 from dryrack.apiserver.strategies.checks import one_of
-from dryrack.apiserver.strategies.edits import filled
+from dryrack.apiserver.strategies.edits import completed
 from dryrack.apiserver.strategies.pods.admission import PRIORITY_CLASSES
 from dryrack.apiserver.strategies.whole import WholeStrategy
 from dryrack.kinds.quoting import quoted
@@ -35,7 +35,7 @@ class PriorityClassStrategy(WholeStrategy):
         super().__init__(namespaced=False)
 
     def default(self, obj: Raw, write: Write) -> Raw:
-        return filled(obj, {"preemptionPolicy": "PreemptLowerPriority"})
+        return completed(obj, {"preemptionPolicy": "PreemptLowerPriority"})
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         if not obj.get("globalDefault"):

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// field is a JSON name, a Go type, and the letters of omitempty (e) and omitzero (z) if the
-// field is left out at times.
-type field [3]string
+// field is a JSON name, a Go type, the letters of omitempty (e) and omitzero (z) if the field is
+// left out at times, and, if there are any, the embedded structs that lead to it.
+type field []string
 
 // structs has the fields of each definition in the order in which Go writes them.
 type structs map[string][]field
@@ -41,11 +41,11 @@ func (s structs) visit(t reflect.Type) {
 			return
 		}
 		s[name] = nil
-		s[name] = s.fields(t)
+		s[name] = s.fields(t, "")
 	}
 }
 
-func (s structs) fields(t reflect.Type) []field {
+func (s structs) fields(t reflect.Type, inside string) []field {
 	found := []field{}
 	for i := 0; i < t.NumField(); i++ {
 		f := t.Field(i)
@@ -54,7 +54,7 @@ func (s structs) fields(t reflect.Type) []field {
 			continue
 		}
 		if name == "" && f.Anonymous {
-			found = append(found, s.fields(f.Type)...)
+			found = append(found, s.fields(f.Type, inside+f.Name+".")...)
 			continue
 		}
 		omit := ""
@@ -63,7 +63,11 @@ func (s structs) fields(t reflect.Type) []field {
 				omit += option[4:5]
 			}
 		}
-		found = append(found, field{name, shown(f.Type), omit})
+		made := field{name, shown(f.Type), omit}
+		if inside != "" {
+			made = append(made, inside)
+		}
+		found = append(found, made)
 		s.visit(f.Type)
 	}
 	return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryrack.apiserver.strategies.edits import at, each, filled, within
+from dryrack.apiserver.strategies.edits import at, each, filled, forgetting, within
 from dryrack.apiserver.strategies.pods.images import pull_policy
 from dryrack.apiserver.strategies.pods.totals import with_pod_requests
 
@@ -118,9 +118,13 @@ def _volume(given: Raw) -> Raw:
     for key in ("secret", "configMap"):
         made = within(made, key, _with_mode)
     made = within(made, "downwardAPI", lambda inner: _fields(_with_mode(inner)))
-    made = within(made, "projected", lambda inner: each(_with_mode(inner), "sources", _source))
+    made = within(made, "projected", _projected)
     made = within(made, "image", _image)
     return at(made, "ephemeral.volumeClaimTemplate.spec", _claim)
+
+
+def _projected(given: Raw) -> Raw:
+    return forgetting(each(_with_mode(given), "sources", _source), "sources")
 
 
 def _with_mode(given: Raw) -> Raw:

@@ -128,6 +128,8 @@ def _is_of_pages(name: str) -> bool:
 def _divisor(at: str, name: str, divisor: Quantity) -> Iterator[FieldProblem]:
     if not divisor.nanos:
         return
+    if name not in _AMOUNTS and not _is_of_pages(name):
+        return
     what = name.partition(".")[2]
     if what == "cpu" and str(divisor) not in _CPU_DIVISORS:
         detail = "only divisor's values 1m and 1 are supported with the cpu resource"

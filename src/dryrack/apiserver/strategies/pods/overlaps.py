@@ -22,6 +22,10 @@ def overlaps(volume: Raw) -> Iterator[str]:
         yield from _warnings(volume, told, ((path, "") for path in _paths(given)))
     files = ((path, "") for path in _paths(volume.get("downwardAPI") or {}))
     yield from _warnings(volume, "DownwardAPI", files)
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if not source:
+            name = quoted(volume.get("name") or "")
+            yield f"volume {name} (Projected) has no sources provided"
     yield from _warnings(volume, "Projected", _projected(volume.get("projected") or {}))
 
 

@@ -47,7 +47,8 @@ _OTHER_NAMES = (("hostname", label), ("subdomain", label))
 
 def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterator[FieldProblem]:
     """Everything about a spec under a path."""
-    found, known = volumes(f"{at}.volumes", spec.get("volumes") or ())
+    # Only the spec of a pod is at the top; all others are templates.
+    found, known = volumes(f"{at}.volumes", spec.get("volumes") or (), of_pod=at == "spec")
     yield from found
     claims = _claims(at, spec, annotations or {})
     prefix = f"{at}.resourceClaims"

@@ -50,7 +50,6 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "nfs": ("server", "path"),
     "configMap": ("name",),
     "persistentVolumeClaim": ("claimName",),
-    "image": ("reference",),
 }
 
 
@@ -62,12 +61,16 @@ def _rank(kind: str) -> tuple[int, str]:
     return (_FIRST.index(kind) if kind in _FIRST else len(_FIRST), kind)
 
 
-def volumes(at: str, given: Sequence[Raw]) -> tuple[list[FieldProblem], dict[str, Raw]]:
-    """The problems, and the volumes that are well, by name."""
+def volumes(
+    at: str, given: Sequence[Raw], *, of_pod: bool
+) -> tuple[list[FieldProblem], dict[str, Raw]]:
+    """The problems, and the volumes that are well, by name; templates may leave out images."""
     problems: list[FieldProblem] = []
     known: dict[str, Raw] = {}
     for position, volume in enumerate(given):
         found = list(_volume(f"{at}[{position}]", volume, known))
+        if of_pod and not (volume.get("image") or {"reference": "x"}).get("reference"):
+            found.insert(0, required(f"{at}[{position}].image.reference"))
         problems += found
         if not found:
             known[volume["name"]] = volume

@@ -118,11 +118,20 @@ def _ports(at: str, spec: Raw) -> Iterator[tuple[str, Raw]]:
 def _same_ports(at: str, spec: Raw) -> Iterator[str]:
     known: list[tuple[str, Raw]] = []
     for path, port in _ports(at, spec):
+        if port.get("hostIP") and not port.get("hostPort"):
+            yield f"{path}: hostIP set without hostPort: {_struct(port)}"
         for other, former in known:
             relation = _relation(port, former)
             if relation:
                 yield f"{path}: {relation} port definition with {other}"
         known.append((path, port))
+
+
+def _struct(port: Raw) -> str:
+    """A port as Go prints it."""
+    fields = ("name", "hostPort", "containerPort", "protocol", "hostIP")
+    shown = {"hostPort": 0, "containerPort": 0, "name": "", "protocol": "", "hostIP": "", **port}
+    return "{" + " ".join(f"{each[0].upper()}{each[1:]}:{shown[each]}" for each in fields) + "}"
 
 
 def _relation(port: Raw, other: Raw) -> str:

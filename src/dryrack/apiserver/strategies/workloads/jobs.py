@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import INT32_MAX, non_negative, selector_problems
-from dryrack.apiserver.strategies.edits import filled, with_value
+from dryrack.apiserver.strategies.edits import at, filled, forgetting, with_value
 from dryrack.apiserver.strategies.pods import internal
 from dryrack.apiserver.strategies.workloads import job_policies
 from dryrack.apiserver.strategies.workloads.job_status import status_problems
@@ -102,7 +102,8 @@ class JobStrategy(WorkloadStrategy):
 
     def to_storage(self, obj: Raw) -> Raw:
         """Labels that the server itself gives to pods count for the job, but are not judged."""
-        return _labelled(obj)
+        rules = "spec.podFailurePolicy"
+        return at(_labelled(obj), rules, lambda policy: forgetting(policy, "rules"))
 
     def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         spec = obj.get("spec") or {}
@@ -234,7 +235,10 @@ def _numbers(spec: Raw) -> Iterator[FieldProblem]:
     mode = spec.get("completionMode") or ""
     if mode not in _MODES:
         yield not_supported("spec.completionMode", mode, _MODES)
-    yield from _indexed(spec) if mode == "Indexed" else _not_indexed(spec)
+    if mode == "Indexed":
+        yield from _indexed(spec)
+    elif mode == "NonIndexed":
+        yield from _not_indexed(spec)
 
 
 def _indexed(spec: Raw) -> Iterator[FieldProblem]:

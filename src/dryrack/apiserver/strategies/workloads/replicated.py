@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import non_negative
 from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage, is_nothing
-from dryrack.apiserver.strategies.edits import filled
+from dryrack.apiserver.strategies.edits import completed, filled
 from dryrack.apiserver.strategies.workloads.statuses import (
     at_most_replicas,
     counted,
@@ -102,7 +102,8 @@ def _strategy(given: Raw) -> Raw:
     made = filled(given, {"type": _ROLLING})
     if made["type"] != _ROLLING:
         return made
-    rolling = filled(made.get("rollingUpdate") or {}, {"maxUnavailable": "25%", "maxSurge": "25%"})
+    defaults = {"maxUnavailable": "25%", "maxSurge": "25%"}
+    rolling = completed(made.get("rollingUpdate") or {}, defaults)
     return {**made, "rollingUpdate": rolling}
 
 
@@ -116,7 +117,7 @@ def _strategy_problems(given: Raw) -> Iterator[FieldProblem]:
         yield from _rolling(f"{at}.rollingUpdate", rolling or {})
     else:
         names = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
-        parts = rolling and {name: rolling.get(key) for name, key in names.items()}
+        parts = rolling and {name: rolling.get(key, 0) for name, key in names.items()}
         shown = {"Type": kind, "RollingUpdate": parts}
         known = 'supported values: "Recreate", "RollingUpdate"'
         yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import non_negative, one_of, selector_problems
 from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage, is_nothing
-from dryrack.apiserver.strategies.edits import each, filled, with_value
+from dryrack.apiserver.strategies.edits import completed, each, filled, with_value
 from dryrack.apiserver.strategies.namespaces import LABEL
 from dryrack.apiserver.strategies.volume_claims import claim_problems
 from dryrack.apiserver.strategies.workloads.statuses import (
@@ -18,6 +18,7 @@ from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy
 from dryrack.apiserver.strategies.workloads.templates import (
     endless,
     is_selector,
+    metadata_problems,
     mismatch,
     selector_needed,
     template_problems,
@@ -105,6 +106,8 @@ class StatefulSetStrategy(WorkloadStrategy):
         if is_selector(spec.get("selector")):
             yield from mismatch(spec)
             yield from template_problems(_with_claims(spec))
+            # The server says these twice.
+            yield from metadata_problems(spec)
         else:
             yield invalid("spec.selector", spec.get("selector"), "")
         yield from endless(spec, "StatefulSet")
@@ -149,9 +152,8 @@ def _with_claims(spec: Raw) -> Raw:
     """With the volumes that the controller will add, and the names that it will set."""
     template = spec.get("template") or {}
     pod = with_value(with_value(template.get("spec") or {}, "subdomain", None), "hostname", None)
-    claims = [
-        (each.get("metadata") or {}).get("name") for each in spec.get("volumeClaimTemplates") or ()
-    ]
+    templates = spec.get("volumeClaimTemplates") or ()
+    claims = dict.fromkeys((each.get("metadata") or {}).get("name") for each in templates)
     added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
     kept = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
     pod = with_value(pod, "volumes", [*added, *kept] or None)
@@ -238,7 +240,7 @@ def _daemon_strategy(given: Raw) -> Raw:
     made = filled(given, {"type": _ROLLING})
     if made["type"] != _ROLLING:
         return made
-    rolling = filled(made.get("rollingUpdate") or {}, {"maxUnavailable": 1, "maxSurge": 0})
+    rolling = completed(made.get("rollingUpdate") or {}, {"maxUnavailable": 1, "maxSurge": 0})
     return {**made, "rollingUpdate": rolling}
 
 
@@ -248,7 +250,7 @@ def _daemon_problems(given: Raw) -> Iterator[FieldProblem]:
         return
     if kind != _ROLLING:
         names = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
-        parts = rolling and {name: rolling.get(key) for name, key in names.items()}
+        parts = rolling and {name: rolling.get(key, 0) for name, key in names.items()}
         shown = {"Type": kind, "RollingUpdate": parts}
         known = 'supported values: "RollingUpdate", "OnDelete"'
         yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)

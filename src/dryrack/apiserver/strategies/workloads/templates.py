@@ -73,14 +73,19 @@ def selector_needed(spec: Raw, owner: str) -> Iterator[FieldProblem]:
 def template_problems(spec: Raw) -> Iterator[FieldProblem]:
     """What is wrong with a template of any workload."""
     template = spec.get("template") or {}
-    meta = template.get("metadata") or {}
-    yield from checks.labels_of(f"{TEMPLATE}.labels", meta.get("labels"))
-    yield from annotation_problems(f"{TEMPLATE}.annotations", meta.get("annotations") or {})
-    pod = template.get("spec") or {}
+    yield from metadata_problems(spec)
+    pod, meta = template.get("spec") or {}, template.get("metadata") or {}
     yield from spec_problems(f"{TEMPLATE}.spec", pod, meta.get("annotations"))
     if pod.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
         yield forbidden(f"{TEMPLATE}.spec.ephemeralContainers", detail)
+
+
+def metadata_problems(spec: Raw) -> Iterator[FieldProblem]:
+    """Labels and annotations that the pods of a template cannot have."""
+    meta = (spec.get("template") or {}).get("metadata") or {}
+    yield from checks.labels_of(f"{TEMPLATE}.labels", meta.get("labels"))
+    yield from annotation_problems(f"{TEMPLATE}.annotations", meta.get("annotations") or {})
 
 
 def endless(spec: Raw, kind: str) -> Iterator[FieldProblem]:
