@@ -103,6 +103,9 @@ def _bad_literals(
 
 def _converts(target: str) -> Callable[[ast.Constant], bool]:
     def holds(value: ast.Constant) -> bool:
+        if value is None:
+            # Null can stand for either as far as types go, but is only taken for a duration.
+            return target == "duration"
         source = "string" if isinstance(value, str) else "int64"
         return not isinstance(conversions.OVERLOADS[f"{source}_to_{target}"](value), Err)
 
