@@ -104,8 +104,8 @@ def _bad_literals(
 def _converts(target: str) -> Callable[[ast.Constant], bool]:
     def holds(value: ast.Constant) -> bool:
         if value is None:
-            # Null can stand for either as far as types go, but is only taken for a duration.
-            return target == "duration"
+            # As far as types go null can stand for either.
+            return False
         source = "string" if isinstance(value, str) else "int64"
         return not isinstance(conversions.OVERLOADS[f"{source}_to_{target}"](value), Err)
 
