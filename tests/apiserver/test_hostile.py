@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -229,6 +230,67 @@ def test_a_body_of_countless_words_is_refused() -> None:
 
     assert told["code"] == 400
     assert "too many values" in told["message"]
+
+
+MANY = 20_000
+BIG: dict[str, tuple[str, Any, str]] = {
+    "owners": (
+        "POST configmaps",
+        {
+            "metadata": {
+                "name": "many",
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": f"{number}"}
+                    for number in range(MANY)
+                ],
+            }
+        },
+        "application/json",
+    ),
+    "items by strategic merge": (
+        "PATCH pods/x",
+        {"spec": {"containers": [{"name": f"c{number}"} for number in range(MANY)]}},
+        "application/strategic-merge-patch+json",
+    ),
+    "words by strategic merge": (
+        "PATCH pods/x",
+        {"metadata": {"finalizers": [f"e.com/{number}" for number in range(MANY)]}},
+        "application/strategic-merge-patch+json",
+    ),
+    "deletions by strategic merge": (
+        "PATCH pods/x",
+        {
+            "spec": {
+                "tolerations": [{"key": "k"}],
+                "containers": [{"name": f"c{n}", "$patch": "delete"} for n in range(MANY)],
+            }
+        },
+        "application/strategic-merge-patch+json",
+    ),
+    "items by apply": (
+        "PATCH pods/many?fieldManager=m",
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "many"},
+            "spec": {"containers": [{"name": f"c{number}"} for number in range(MANY)]},
+        },
+        "application/apply-patch+yaml",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", sorted(BIG))
+def test_twice_as_much_takes_twice_as_long(what: str) -> None:
+    """A list that fills a body is gone through, and not once for each of its items."""
+    request, body, content_type = BIG[what]
+    method, _, path = request.partition(" ")
+    ask(f"POST /api/v1/{IN_NAMESPACE}pods", POD)
+    began = time.thread_time()
+    ask(f"{method} /api/v1/{IN_NAMESPACE}{path}", body, content_type)
+
+    # Some seconds at the most on any machine; a look at each for each would take minutes.
+    assert time.thread_time() - began < 15
 
 
 @st.composite

@@ -5,6 +5,7 @@ A client may write most of an object's metadata; identity, age and deletion are 
 create wipes what a client says about those, an update puts back what is stored.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -131,14 +132,15 @@ def without_repeated_owners(obj: Raw, warn: Callable[[str], None]) -> Raw:
 
 
 def _unique(owners: list[Raw]) -> tuple[list[Raw], list[str]]:
-    kept: list[Raw] = []
+    kept: dict[str, Raw] = {}
     repeated = []
     for each in owners:
-        if each in kept:
+        # By its text, so that a list of thousands is gone through once.
+        text = json.dumps(each, sort_keys=True)
+        if text in kept:
             repeated.append(each.get("uid") or "")
-        else:
-            kept.append(each)
-    return kept, repeated
+        kept.setdefault(text, each)
+    return list(kept.values()), repeated
 
 
 def registry_path(resource: Resource, namespace: str, name: str) -> str:

@@ -7,6 +7,7 @@ the real server.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -210,10 +211,11 @@ def _collect_list(atom: ListAtom, value: Any, path: list[str], made: FieldSet) -
         return
     items = value or []
     elements = [item_element(atom, item) for item in items]
+    times = Counter(elements)
     for element, item in zip(elements, items, strict=True):
         path.append(element)
         # Items that cannot be told apart are owned together, and not field by field.
-        if elements.count(element) == 1:
+        if times[element] == 1:
             _collect(atom.element, item, path, made)
         fieldsets.insert(made, path)
         path.pop()

@@ -7,13 +7,14 @@ have; where both orders allow it they are interleaved as they were.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver import gotext
 from dryrack.apiserver.patching.problems import PatchError, does_not_apply, failed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
 List = list[Any]
 _DIRECTIVE = "$patch"
@@ -41,19 +42,19 @@ def element_type(*lists: List) -> type:
 
 
 def without_repeated(items: Sequence[Any]) -> List:
-    """Each scalar once: where one is repeated, the last one takes its place."""
-    made = list(items)
-    at = 0
-    while at < len(made):
-        other = at + 1
-        while other < len(made):
-            if made[at] == made[other]:
-                made[other] = made[-1]
-                made.pop()
-            else:
-                other += 1
-        at += 1
-    return made
+    """Each scalar once; their order is `normalised` afterwards."""
+    kept: dict[Hashable, Any] = {}
+    for item in items:
+        kept.setdefault(token(item), item)
+    return list(kept.values())
+
+
+def token(value: Any) -> Hashable:
+    """What two equal values have in common, to find one among thousands."""
+    if isinstance(value, dict | list):
+        return type(value), json.dumps(value, sort_keys=True)
+    found: Hashable = value
+    return found
 
 
 def _key_of(item: Any, key: str) -> Any:
@@ -62,9 +63,18 @@ def _key_of(item: Any, key: str) -> Any:
     return item.get(key) if isinstance(item, dict) else None
 
 
-def _place(items: List, item: Any, key: str) -> int:
-    wanted = _key_of(item, key)
-    return next((at for at, each in enumerate(items) if _key_of(each, key) == wanted), -1)
+class _Places:
+    """Where items are in a list, by their keys; of several the first."""
+
+    def __init__(self, items: List, key: str) -> None:
+        self._key = key
+        self._found: dict[Hashable, int] = {}
+        for at, each in enumerate(items):
+            self._found.setdefault(token(_key_of(each, key)), at)
+
+    def of(self, item: Any) -> int:
+        """-1 if it is not there."""
+        return self._found.get(token(_key_of(item, self._key)), -1)
 
 
 def _check_keys(items: List, key: str) -> None:
@@ -104,20 +114,19 @@ def normalised(items: List, *, wanted: List, live: List, key: str) -> List:
     """The items: those that are wanted in the order of the wish, the others where they were."""
     for each in (items, wanted, live):
         _check_keys(each, key)
-    asked = [item for item in items if _place(wanted, item, key) >= 0]
-    others = [item for item in items if _place(wanted, item, key) < 0]
-    asked.sort(key=lambda item: _place(wanted, item, key))
-    others.sort(key=lambda item: _place(live, item, key))
-    return _interleaved(others, asked, live, key)
+    in_wish, in_live = _Places(wanted, key), _Places(live, key)
+    asked = sorted((item for item in items if in_wish.of(item) >= 0), key=in_wish.of)
+    others = sorted((item for item in items if in_wish.of(item) < 0), key=in_live.of)
+    return _interleaved(others, asked, in_live)
 
 
-def _interleaved(others: List, asked: List, live: List, key: str) -> List:
+def _interleaved(others: List, asked: List, live: _Places) -> List:
     """Puts an other item before the first wanted one that came after it in the live list."""
     made: List = []
     at = 0
     for item in asked:
-        mine = _place(live, item, key)
-        while at < len(others) and 0 <= _place(live, others[at], key) < mine:
+        mine = live.of(item)
+        while at < len(others) and 0 <= live.of(others[at]) < mine:
             made.append(others[at])
             at += 1
         made.append(item)

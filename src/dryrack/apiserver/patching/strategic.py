@@ -16,6 +16,8 @@ from dryrack.apiserver.patching.merge_patch import without_nulls
 from dryrack.apiserver.patching.problems import PatchError, bad_patch, failed
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from dryrack.apiserver.schemas import Schema
 
 _DIRECTIVE = "$patch"
@@ -155,12 +157,13 @@ def _special(live: List, patch: List, key: str) -> tuple[List, List]:
     """The live items and those of the patch, after items that are directives are obeyed."""
     left: List = []
     replaces = False
+    deleted = set()
     for item in patch:
         match item.get(_DIRECTIVE, _MISSING):
             case "delete":
                 if key not in item:
                     raise ordering.no_merge_key(item, key)
-                live = [each for each in live if each.get(key, _MISSING) != item[key]]
+                deleted.add(ordering.token(item[key]))
             case "replace":
                 replaces = True
             case "merge":
@@ -169,17 +172,22 @@ def _special(live: List, patch: List, key: str) -> tuple[List, List]:
                 raise _unknown_directive(other, item)
             case _:
                 left.append(item)
-    return (left, []) if replaces else (live, left)
+    if replaces:
+        return left, []
+    kept = [each for each in live if ordering.token(each.get(key, _MISSING)) not in deleted]
+    return kept if deleted else live, left
 
 
 def _items(live: List, patch: List, key: str, schema: Schema | None) -> List:
     made = list(live)
+    places: dict[Hashable, int] = {}
+    for at, each in enumerate(live):
+        places.setdefault(ordering.token(each.get(key, _MISSING)), at)
     for item in patch:
         if key not in item:
             raise ordering.no_merge_key(item, key)
-        places = (at for at, each in enumerate(made) if each.get(key, _MISSING) == item[key])
-        place = next(places, None)
-        if place is None:
+        place = places.setdefault(ordering.token(item[key]), len(made))
+        if place == len(made):
             made.append(item)
         else:
             made[place] = _map(made[place], item, schema)
