@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.status import bad_request
+from dryrack.apiserver.strategies.edits import at, forgetting
 from dryrack.apiserver.strategies.gostructs import shown_as_struct
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
 from dryrack.cel.admission import SelectorChecker
@@ -39,6 +40,11 @@ MODELS: Mapping[str, type[Validated]] = {
 }
 
 _CHECKER = SelectorChecker()
+# By kind: where devices are asked for.
+_DEVICES = {
+    "ResourceClaim": ("spec.devices",),
+    "ResourceClaimTemplate": ("spec.spec.devices",),
+}
 
 
 class DeviceStrategy(PlainStrategy):
@@ -61,7 +67,10 @@ class DeviceStrategy(PlainStrategy):
         return with_defaults(obj, now=write.now)
 
     def to_storage(self, obj: Raw) -> Raw:
-        return to_v1(obj) if self._is_in_v1 else obj
+        kept = to_v1(obj) if self._is_in_v1 else obj
+        for path in _DEVICES.get(kept["kind"], ()):
+            kept = at(kept, path, lambda devices: forgetting(devices, "requests"))
+        return kept
 
     def from_storage(self, obj: Raw) -> Raw:
         return self._served(obj) if self._is_in_v1 else obj
