@@ -121,9 +121,11 @@ def _workload(spec: Raw) -> Iterator[FieldProblem]:
     if len(templates) > TEMPLATES_MAX:
         yield too_many(at, len(templates), TEMPLATES_MAX)
     names = [template.get("name") or "" for template in templates]
+    seen: set[str] = set()
     for position, template in enumerate(templates):
-        if names[position] in names[:position]:
+        if names[position] in seen:
             yield duplicate(f"{at}[{position}]", template)
+        seen.add(names[position])
     for position, template in enumerate(templates):
         path = f"{at}[{position}]"
         name = names[position]

@@ -4,7 +4,7 @@ What a pod says about claims.
 Only that: whether the rest of a pod is valid is not for a device tool to say.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dryrack.kinds.core import ContainerResourceClaim, Pod, PodResourceClaim, PodSpec
 from dryrack.kinds.validation.names import checked, device_label, label, subdomain
@@ -77,32 +77,33 @@ def _container(
     field: str, claims: tuple[ContainerResourceClaim, ...], known: list[str]
 ) -> Iterator[FieldProblem]:
     # Whole claims by name, single requests of a claim as (name, request).
-    seen: set[tuple[str, str]] = set()
+    seen: dict[str, set[str]] = {}
     for position, claim in enumerate(claims):
         at = f"{field}[{position}]"
         if not claim.name:
             yield required(at)
             continue
         yield from _repeats(at, claim, seen)
-        if (claim.name, "") not in seen:
-            seen.add((claim.name, claim.request))
+        if "" not in seen.get(claim.name, ()):
+            seen.setdefault(claim.name, set()).add(claim.request)
         if claim.name not in known:
             yield _unknown(at, claim.name, known)
 
 
 def _repeats(
-    field: str, claim: ContainerResourceClaim, seen: set[tuple[str, str]]
+    field: str, claim: ContainerResourceClaim, seen: Mapping[str, set[str]]
 ) -> Iterator[FieldProblem]:
-    if (claim.name, "") in seen:
+    before = seen.get(claim.name, set())
+    if "" in before:
         yield duplicate(field, claim.name)
         return
     if claim.request:
         yield from checked(f"{field}.request", claim.request, label)
-        if (claim.name, claim.request) in seen:
+        if claim.request in before:
             yield duplicate(field, f"{claim.name}/{claim.request}")
     else:
         # Once for each request of it that was listed before.
-        yield from (duplicate(field, name) for name, _ in sorted(seen) if name == claim.name)
+        yield from (duplicate(field, claim.name) for _ in before)
 
 
 def _unknown(field: str, name: str, known: list[str]) -> FieldProblem:

@@ -72,7 +72,7 @@ def _deadline(now: int | None, before: int | None) -> Iterator[FieldProblem]:
 
 
 def _tolerations(now: Sequence[Raw], before: Sequence[Raw]) -> Iterator[FieldProblem]:
-    kept = [_whatever_the_seconds(each) for each in now]
+    kept = {_whatever_the_seconds(each) for each in now}
     if any(_whatever_the_seconds(each) not in kept for each in before):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", detail)
@@ -80,8 +80,8 @@ def _tolerations(now: Sequence[Raw], before: Sequence[Raw]) -> Iterator[FieldPro
     yield from tolerations("spec.tolerations", now)
 
 
-def _whatever_the_seconds(toleration: Raw) -> Raw:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+def _whatever_the_seconds(toleration: Raw) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(each for each in toleration.items() if each[0] != "tolerationSeconds"))
 
 
 def _gates(now: Sequence[Raw], before: Sequence[Raw]) -> Iterator[FieldProblem]:

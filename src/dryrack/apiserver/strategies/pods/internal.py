@@ -19,6 +19,8 @@ import msgspec
 Raw = dict[str, Any]
 
 _CONTEXT_LINES = 3
+# Comparing takes the square of this; a pod with all there is has some hundreds.
+_LINES_MAX = 10_000
 # The API has them in the spec, the server in its security context.
 _OF_THE_HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _ZEROES = {"string": "", "int": 0, "bool": False}
@@ -36,6 +38,8 @@ def _structs() -> dict[str, list[tuple[str, str, str]]]:
 def difference(old: Raw, new: Raw) -> str:
     """The lines that differ, with a few around them, as the server prints them."""
     before, after = (_lines(spec) for spec in (old, new))
+    if max(len(before), len(after)) > _LINES_MAX:
+        return "the specs are too long to compare line by line\n"
     _, _, *lines = difflib.unified_diff(before, after, n=_CONTEXT_LINES, lineterm="")
     return "".join(f"{line}\n" for line in lines)
 

@@ -116,15 +116,17 @@ def _ports(at: str, spec: Raw) -> Iterator[tuple[str, Raw]]:
 
 
 def _same_ports(at: str, spec: Raw) -> Iterator[str]:
-    known: list[tuple[str, Raw]] = []
+    # Only ports with the same number and protocol can be at odds.
+    known: dict[tuple[Any, Any], list[tuple[str, Raw]]] = {}
     for path, port in _ports(at, spec):
         if port.get("hostIP") and not port.get("hostPort"):
             yield f"{path}: hostIP set without hostPort: {_struct(port)}"
-        for other, former in known:
+        alike = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
+        for other, former in alike:
             relation = _relation(port, former)
             if relation:
                 yield f"{path}: {relation} port definition with {other}"
-        known.append((path, port))
+        alike.append((path, port))
 
 
 def _struct(port: Raw) -> str:

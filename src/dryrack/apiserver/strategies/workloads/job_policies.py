@@ -118,11 +118,13 @@ def _exit_codes(at: str, given: Raw, containers: Collection[str]) -> Iterator[Fi
         yield invalid(f"{at}.values", given.get("values"), "at least one value is required")
     elif len(values) > _EXIT_CODES_MAX:
         yield too_many(f"{at}.values", len(values), _EXIT_CODES_MAX)
+    seen: set[int] = set()
     for position, value in enumerate(values):
         if operator == "In" and value == 0:
             yield invalid(f"{at}.values[{position}]", 0, "must not be 0 for the In operator")
-        if value in values[:position]:
+        if value in seen:
             yield duplicate(f"{at}.values[{position}]", value)
+        seen.add(value)
     if values != sorted(values):
         yield invalid(f"{at}.values", values, "must be ordered")
 
