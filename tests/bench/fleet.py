@@ -16,7 +16,7 @@ import asyncio
 import resource
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -112,10 +112,44 @@ async def _change(cluster: EmbeddedCluster, names: Sequence[str]) -> None:
 
 async def _replace(cluster: EmbeddedCluster, replaced: Sequence[str], names: Sequence[str]) -> None:
     """Each is deleted and made anew at once, under the same name, with another identity."""
-    for name in replaced:
-        await cluster.client.delete(NODES, name)
-        await cluster.client.create(NODES, _node(name))
+    crew = _Crew(missing=set(replaced))
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(crew.watch(cluster))
+        for name in replaced:
+            await cluster.client.delete(NODES, name)
+            made = await cluster.client.create(NODES, _node(name))
+            crew.replaced(name, made["metadata"]["uid"])
+        await crew.done.wait()
+        watching.cancel()
     await _checked(cluster, names)
+
+
+@dataclass(slots=True)
+class _Crew:
+    """Nodes that still wait for a slice that is owned by who they are now."""
+
+    missing: set[str]
+    uids: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def replaced(self, name: str, uid: str) -> None:
+        self.uids[name] = uid
+        self._look(name)
+
+    async def watch(self, cluster: EmbeddedCluster) -> None:
+        async with cluster.client.watch(SLICES, revision="0") as events:
+            async for event in events:
+                if event.type in ("ADDED", "MODIFIED"):
+                    (owner,) = event.object["metadata"]["ownerReferences"]
+                    self.owners[owner["name"]] = owner["uid"]
+                    self._look(owner["name"])
+
+    def _look(self, name: str) -> None:
+        if name in self.uids and self.uids[name] == self.owners.get(name):
+            self.missing.discard(name)
+            if not self.missing:
+                self.done.set()
 
 
 async def _used(work: Awaitable[None]) -> float:
