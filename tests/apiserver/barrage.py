@@ -146,10 +146,12 @@ class Answered:
 @cache
 def _scripts() -> tuple[tuple[Step, ...], ...]:
     """All recorded requests but those that fill a page with themselves."""
-    return tuple(
+    found = (
         tuple(step for step in script.steps if step.request and len(repr(step.body)) < 20_000)
         for script in load_all([])
     )
+    # Some scripts have kubectl ask everything.
+    return tuple(steps for steps in found if steps)
 
 
 @cache
