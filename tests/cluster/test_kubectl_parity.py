@@ -39,7 +39,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {}
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with tempfile.TemporaryDirectory() as home:
         monkeypatch.setenv("DRYRACK_HOME", home)
-        up = dryrack("up", "--detach", "--authorization", "rbac", "--without", "kubelet")
+        up = dryrack("up", "--detach", "--authorization", "rbac", "--without", "kubelet,scheduler")
         assert up.returncode == 0, up.stderr
         yield Server.of(by_files(Path(home) / "default" / "kubeconfig"))
         assert dryrack("down").returncode == 0

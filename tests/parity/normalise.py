@@ -79,6 +79,9 @@ class Normaliser:
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
         is_list = "items" in value or "rows" in value
+        if _is_bare_table(value):
+            # Its revision is all that is left of an object that a controller may write meanwhile.
+            value = value | {"metadata": {"resourceVersion": "<list revision>"}}
         made = {self._string(key): self._value(key, inner) for key, inner in value.items()}
         if is_list and made.get("metadata", {}).get("resourceVersion"):
             made["metadata"]["resourceVersion"] = "<list revision>"
@@ -122,3 +125,13 @@ class Normaliser:
     def _token(self, kind: str, value: str) -> str:
         number = sum(1 for known, _ in self._tokens if known == kind) + 1
         return self._tokens.setdefault((kind, value), f"<{kind} {number}>")
+
+
+def _is_bare_table(value: dict[str, Any]) -> bool:
+    """Whether it is a table without the objects that its rows are of."""
+    rows = value.get("rows")
+    return (
+        isinstance(rows, list)
+        and bool(value.get("metadata", {}).get("resourceVersion"))
+        and not any(row.get("object") for row in rows)
+    )
