@@ -207,73 +207,93 @@ def kubeconfig(name: Name = "default") -> None:
     command.kubeconfig(name)
 
 
+# What people decide about publishing.
+PublishKubeconfig = Annotated[
+    str, typer.Option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
+]
+PublishContext = Annotated[str, typer.Option(help="Which context of the kubeconfig.")]
+ConfigNamespace = Annotated[
+    str, typer.Option("-n", "--namespace", help="The namespace of the ConfigMap.")
+]
+ConfigMapName = Annotated[
+    str, typer.Option(help="The ConfigMap that says which nodes have which devices.")
+]
+ConfigKey = Annotated[str, typer.Option(help="Its key; if there is one other key alone, that one.")]
+DriverName = Annotated[str, typer.Option(help="Publish everything as this driver's.")]
+WithCatalogue = Annotated[
+    bool,
+    typer.Option("--catalogue", help="Devices by instance type, where nothing else is said."),
+]
+CatalogueFiles = Annotated[
+    list[str] | None, typer.Option(metavar="FILE", help="More instance types; see: hardware.")
+]
+NodeSelector = Annotated[
+    str,
+    typer.Option(metavar="LABELS", help="For these nodes; else those of KWOK, by annotation."),
+]
+AllNodes = Annotated[bool, typer.Option("--all-nodes", help="For every node.")]
+RealNodes = Annotated[
+    bool, typer.Option("--real-nodes", help="Also where a kubelet runs, which removes them.")
+]
+Resync = Annotated[
+    str, typer.Option(metavar="DURATION", help="How often to look at everything again.")
+]
+LeaderElect = Annotated[
+    bool, typer.Option("--leader-elect/--no-leader-elect", help="Work if no other does.")
+]
+LeaseNamespace = Annotated[str, typer.Option(help="Where the lease is; else with the ConfigMap.")]
+LeaseName = Annotated[str, typer.Option(help="The lease's name.")]
+MetricsAddress = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.")
+]
+HealthAddress = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Where /healthz and /readyz are.")
+]
+LogFormat = Annotated[str, typer.Option(metavar="text|json", help="How log lines look.")]
+Once = Annotated[
+    bool, typer.Option("--once", help="Publish, check, end; exit 0 if all is as desired.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be published; write nothing.")
+]
+DryRunFiles = Annotated[
+    list[str] | None,
+    typer.Option("-f", "--filename", metavar="FILE", help="With --dry-run: no cluster."),
+]
+PrintRights = Annotated[
+    bool, typer.Option("--print-rbac", help="Print the rights that an account needs; end.")
+]
+PrintDefinitions = Annotated[
+    bool, typer.Option("--print-crds", help="Print NodeOverlay and DRAConfig; end.")
+]
+
+
 @app.command()
 def publish(
-    kubeconfig: Annotated[
-        str, typer.Option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
-    ] = "",
-    context: Annotated[str, typer.Option(help="Which context of the kubeconfig.")] = "",
-    namespace: Annotated[
-        str, typer.Option("-n", "--namespace", help="The namespace of the ConfigMap.")
-    ] = "karpenter",
-    config_map: Annotated[
-        str, typer.Option(help="The ConfigMap that says which nodes have which devices.")
-    ] = "dra-kwok-configmap",
-    key: Annotated[
-        str, typer.Option(help="Its key; if there is one other key alone, that one.")
-    ] = "config.yaml",
-    driver: Annotated[str, typer.Option(help="Publish everything as this driver's.")] = "",
-    catalogue: Annotated[
-        bool,
-        typer.Option("--catalogue", help="Devices by instance type, where nothing else is said."),
-    ] = False,
-    catalogue_file: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="More instance types; see: hardware.")
-    ] = None,
-    node_selector: Annotated[
-        str,
-        typer.Option(metavar="LABELS", help="For these nodes; else those of KWOK, by annotation."),
-    ] = "",
-    all_nodes: Annotated[bool, typer.Option("--all-nodes", help="For every node.")] = False,
-    real_nodes: Annotated[
-        bool, typer.Option("--real-nodes", help="Also where a kubelet runs, which removes them.")
-    ] = False,
-    resync: Annotated[
-        str, typer.Option(metavar="DURATION", help="How often to look at everything again.")
-    ] = "30s",
-    leader_elect: Annotated[
-        bool, typer.Option("--leader-elect/--no-leader-elect", help="Work if no other does.")
-    ] = True,
-    lease_namespace: Annotated[
-        str, typer.Option(help="Where the lease is; else with the ConfigMap.")
-    ] = "",
-    lease_name: Annotated[str, typer.Option(help="The lease's name.")] = "dryrack-publisher",
-    metrics_address: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.")
-    ] = "127.0.0.1:8082",
-    health_address: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where /healthz and /readyz are.")
-    ] = "127.0.0.1:8083",
-    log_format: Annotated[
-        str, typer.Option(metavar="text|json", help="How log lines look.")
-    ] = "text",
-    once: Annotated[
-        bool, typer.Option("--once", help="Publish, check, end; exit 0 if all is as desired.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be published; write nothing.")
-    ] = False,
-    files: Annotated[
-        list[str] | None,
-        typer.Option("-f", "--filename", metavar="FILE", help="With --dry-run: no cluster."),
-    ] = None,
+    kubeconfig: PublishKubeconfig = "",
+    context: PublishContext = "",
+    namespace: ConfigNamespace = "karpenter",
+    config_map: ConfigMapName = "dra-kwok-configmap",
+    key: ConfigKey = "config.yaml",
+    driver: DriverName = "",
+    catalogue: WithCatalogue = False,
+    catalogue_file: CatalogueFiles = None,
+    node_selector: NodeSelector = "",
+    all_nodes: AllNodes = False,
+    real_nodes: RealNodes = False,
+    resync: Resync = "30s",
+    leader_elect: LeaderElect = True,
+    lease_namespace: LeaseNamespace = "",
+    lease_name: LeaseName = "dryrack-publisher",
+    metrics_address: MetricsAddress = "127.0.0.1:8082",
+    health_address: HealthAddress = "127.0.0.1:8083",
+    log_format: LogFormat = "text",
+    once: Once = False,
+    dry_run: DryRun = False,
+    files: DryRunFiles = None,
     output: Output = Format.YAML,
-    print_rbac: Annotated[
-        bool, typer.Option("--print-rbac", help="Print the rights that an account needs; end.")
-    ] = False,
-    print_crds: Annotated[
-        bool, typer.Option("--print-crds", help="Print NodeOverlay and DRAConfig; end.")
-    ] = False,
+    print_rbac: PrintRights = False,
+    print_crds: PrintDefinitions = False,
 ) -> None:
     """Publish devices as ResourceSlices for nodes that do not have them, on a cluster."""
     from dryrack.cli import publish as command
