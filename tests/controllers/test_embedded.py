@@ -174,6 +174,33 @@ def test_a_silent_node_runs_nothing() -> None:
     play(scene)
 
 
+def test_a_running_pod_is_resized_and_debugged() -> None:
+    """The kubelet tells the new resources, and runs the container that was put in."""
+
+    async def scene(client: Client) -> None:
+        name = Name("play", "p")
+        metadata = {"name": "p", "namespace": "play"}
+        asking = {"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}
+        await client.create(PODS, {"metadata": metadata, "spec": {"containers": [asking]}})
+        await scenes.settled_one(client, PODS, name, lambda it: scenes.is_true(it, "Ready"))
+        more = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
+        resize = {"spec": {"containers": [more], "resources": {"requests": {"cpu": "3"}}}}
+        await client.patch(PODS, "p", resize, namespace="play", subresource="resize")
+        debug = {"spec": {"ephemeralContainers": [{"name": "d", "image": "d"}]}}
+        await client.patch(PODS, "p", debug, namespace="play", subresource="ephemeralcontainers")
+        await scenes.settled_one(client, PODS, name, is_as_asked)
+
+    def is_as_asked(pod: dict[str, Any] | None) -> bool:
+        status = (pod or {}).get("status") or {}
+        debuggers = status.get("ephemeralContainerStatuses") or [{}]
+        resources = status["containerStatuses"][0].get("resources")
+        return resources == {"requests": {"cpu": "2"}} and "running" in debuggers[0].get(
+            "state", ""
+        )
+
+    play(scene)
+
+
 def test_a_custom_object_takes_what_it_owns_along() -> None:
     """Kinds that were defined a moment ago are collected like all others."""
 

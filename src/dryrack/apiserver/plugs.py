@@ -43,6 +43,7 @@ _CUSTOM_MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _NOT_STATUS = (("status",),)
 _NOT_SPEC = (("spec",),)
 _STATUS_ALONE = (("metadata",), ("spec",))
+_ALL_BY_PART = (("pods", "ephemeralcontainers"), ("pods", "resize"))
 _NOT_BY_STATUS: dict[str, tuple[tuple[str, ...], ...]] = {
     "pods": (("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
     "deployments.apps": (("spec",), ("metadata", "labels")),
@@ -81,6 +82,9 @@ class SchemaSource:
         if subresource == "status":
             usual = _STATUS_ALONE if resource.is_custom else _NOT_SPEC
             reset = _NOT_BY_STATUS.get(resource.storage, usual)
+        elif (resource.storage, subresource) in _ALL_BY_PART:
+            # The server leaves out what such a part does not write, and yet notes who sent it.
+            reset = ()
         elif "status" in resource.subresources:
             reset = _NOT_STATUS
         versions = _Versions(self, resource)

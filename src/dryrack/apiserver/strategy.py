@@ -9,9 +9,9 @@ or with a copy of the parts it changes, because what comes in may be stored, and
 watcher.
 
 The order of a create: `default`, managedFields, `admit`, `prepare_create`, system metadata (uid,
-times, name), `validate_create`. Of an update: `default`, managedFields, `admit`, metadata that
-cannot change put back, `prepare_update`, `validate_update`. `Write.subresource` says which
-subresource is written; "" is the object itself.
+times, name), `validate_create`, `approve`. Of an update: `default`, managedFields, `admit`,
+metadata that cannot change put back, `prepare_update`, `validate_update`, `approve`.
+`Write.subresource` says which subresource is written; "" is the object itself.
 
 `PlainStrategy` is that of a kind with nothing particular; others derive from it.
 """
@@ -99,6 +99,10 @@ class Strategy(Protocol):
         """What admission plugins do: completes the object, or raises a `StatusError`."""
         ...
 
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
+        """What admission plugins refuse of an object that is prepared and valid: they raise."""
+        ...
+
     def prepare_create(self, obj: Raw, write: Write) -> Raw: ...
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]: ...
@@ -164,6 +168,9 @@ class PlainStrategy:
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         return obj
+
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
+        """Whatever is valid is approved of."""
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         """A status comes from the status subresource alone."""
@@ -262,13 +269,17 @@ def status_and_metadata(obj: Raw, old: Raw) -> Raw:
 
 def status_only(obj: Raw, old: Raw) -> Raw:
     """The stored object with the status of the new one."""
-    given = obj.get("metadata") or {}
-    kept = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
-    meta = {**kept, **{key: given[key] for key in _META_OF_STATUS if key in given}}
-    changed = {key: value for key, value in old.items() if key != "status"} | {"metadata": meta}
+    changed = {key: value for key, value in part_only(obj, old).items() if key != "status"}
     if "status" in obj:
         changed["status"] = obj["status"]
     return changed
+
+
+def part_only(obj: Raw, old: Raw) -> Raw:
+    """The stored object, with what any write to a part of it changes in the metadata."""
+    given = obj.get("metadata") or {}
+    kept = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
+    return {**old, "metadata": kept | {key: given[key] for key in _META_OF_STATUS if key in given}}
 
 
 def field_text(obj: Raw, path: str) -> str:

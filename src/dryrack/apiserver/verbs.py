@@ -129,15 +129,17 @@ class Verbs:
         return Response(200, _WATCH_HEADERS, stream)
 
 
-# Kinds whose status the real server does not show as a table.
-_NO_STATUS_TABLES = frozenset(
+# Parts that the real server does not show as a table.
+_NO_TABLES = frozenset(
     (
-        "devicetaintrules.resource.k8s.io",
-        "podgroups.scheduling.k8s.io",
-        "resourceclaims.resource.k8s.io",
+        ("devicetaintrules.resource.k8s.io", "status"),
+        ("podgroups.scheduling.k8s.io", "status"),
+        ("pods", "ephemeralcontainers"),
+        ("pods", "resize"),
+        ("resourceclaims.resource.k8s.io", "status"),
     )
 )
 
 
 def _has_table(call: Call) -> bool:
-    return not call.target.subresource or call.target.resource.storage not in _NO_STATUS_TABLES
+    return (call.target.resource.storage, call.target.subresource) not in _NO_TABLES

@@ -161,6 +161,7 @@ class Writer:
             problems = (required("metadata.name", "name or generateName is required"),)
         if problems:
             raise invalid(resource.as_kind, name, problems)
+        resource.strategy.approve(new, None, write)
         return new
 
     def _stored(self, order: Order, new: Raw) -> Written | None:
@@ -236,6 +237,7 @@ class Writer:
         problems = strategy.validate_update(new, old, write)
         if problems:
             raise invalid(resource.as_kind, order.name, problems)
+        strategy.approve(new, old, write)
         new = self._seams.management.settle(old, new)
         return self._put(order, new, stored)
 

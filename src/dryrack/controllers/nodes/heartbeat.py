@@ -28,6 +28,8 @@ RENEWALS_PER_SECOND = 20.0
 
 VERSION = "v1.36.4"
 CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+# What a kubelet must say it can do before the server resizes a whole pod, or what comes first.
+_FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
 
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "has sufficient memory available"),
@@ -71,6 +73,7 @@ def _status(node: Raw, now: float) -> list[Write]:
         "allocatable": capacity | (status.get("allocatable") or {}),
         "addresses": status.get("addresses") or _addresses(node),
         "nodeInfo": _node_info(node),
+        "declaredFeatures": status.get("declaredFeatures") or _FEATURES,
         "conditions": _conditions(node, now),
     }
     changed = {key: value for key, value in wanted.items() if status.get(key) != value}

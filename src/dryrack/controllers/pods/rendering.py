@@ -113,17 +113,20 @@ def _state(told: Raw, *, is_ready: bool) -> State:
 def render(run: Run, pod: Raw, *, address: str, host: str) -> Raw:
     """The pod's status as of this run; equal to the present one if nothing has changed."""
     old = status_of(pod)
-    images = _images(spec_of(pod))
+    specs = _specs(spec_of(pod))
     status = old | {
         "phase": phase_of(run),
         "startTime": old.get("startTime") or timestamp(run.at),
         "hostIP": host,
         "hostIPs": [{"ip": host}],
-        "containerStatuses": [_container(each, pod, images) for each in run.mains],
+        "containerStatuses": [_container(each, pod, specs) for each in run.mains],
     }
     first = [each for each in run.containers if each.role is not Role.MAIN]
     if first:
-        status["initContainerStatuses"] = [_container(each, pod, images) for each in first]
+        status["initContainerStatuses"] = [_container(each, pod, specs) for each in first]
+    debuggers = _debuggers(run, pod)
+    if debuggers:
+        status["ephemeralContainerStatuses"] = debuggers
     if run.prepared_at is not None and not run.script.waiting:
         status |= {"podIP": address, "podIPs": [{"ip": address}]}
     if "generation" in pod["metadata"]:
@@ -142,15 +145,25 @@ def phase_of(run: Run) -> str:
     return "Running" if started else "Pending"
 
 
-def _images(spec: Raw) -> dict[str, str]:
+def _specs(spec: Raw) -> dict[str, Raw]:
     every = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    return {each["name"]: each.get("image", "") for each in every}
+    return {each["name"]: each for each in every}
 
 
-def _container(container: Container, pod: Raw, images: dict[str, str]) -> Raw:
+def _debuggers(run: Run, pod: Raw) -> list[Raw]:
+    """Containers put into the pod while it runs: they start with it, and end with it."""
+    specs = {each["name"]: each for each in spec_of(pod).get("ephemeralContainers") or ()}
+    started = [each.state.since for each in run.mains if isinstance(each.state, Running)]
+    state: State = Running(max(started), False) if started else Waiting("ContainerCreating")
+    made = (Container(name, Role.MAIN, state) for name in specs)
+    return [_container(each, pod, specs) | {"ready": False} for each in made]
+
+
+def _container(container: Container, pod: Raw, specs: dict[str, Raw]) -> Raw:
     state = container.state
     is_running = isinstance(state, Running)
-    image = images.get(container.name, "")
+    spec = specs.get(container.name, {})
+    image = spec.get("image", "")
     identity = f"{RUNTIME}://{uid_of(pod)}-{container.name}-{container.restarts}"
     told: Raw = {
         "name": container.name,
@@ -164,7 +177,17 @@ def _container(container: Container, pod: Raw, images: dict[str, str]) -> Raw:
     }
     if not isinstance(state, Waiting):
         told["containerID"] = identity
+    if is_running:
+        # Whoever tells them can change them: the server goes by it when it is asked to resize.
+        told["resources"] = _amounts(spec)
+        if told["resources"].get("requests"):
+            told["allocatedResources"] = told["resources"]["requests"]
     return told
+
+
+def _amounts(spec: Raw) -> Raw:
+    given = spec.get("resources") or {}
+    return {part: given[part] for part in ("limits", "requests") if given.get(part)}
 
 
 def _is_ready(container: Container) -> bool:

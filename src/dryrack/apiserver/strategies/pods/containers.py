@@ -10,6 +10,8 @@ from dryrack.apiserver.strategies.pods import amounts, environment, mounts, secu
 from dryrack.apiserver.strategies.pods.handlers import PROBES, hooks, probes
 from dryrack.kinds.validation.names import checked, label
 from dryrack.kinds.validation.problems import (
+    FieldProblem,
+    Reason,
     duplicate,
     forbidden,
     invalid,
@@ -21,8 +23,6 @@ from dryrack.kinds.validation.problems import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dryrack.kinds.validation import FieldProblem
-
 Raw = dict[str, Any]
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -32,6 +32,17 @@ _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _RESTART_ACTIONS = ("Restart", "RestartAllContainers")
 _RESTART_RULES_MAX = 20
 _EXIT_CODES_MAX = 255
+_NOT_EPHEMERAL = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+)
 _RESIZED = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 
@@ -84,6 +95,45 @@ def init_containers(at: str, around: Surroundings) -> Iterator[FieldProblem]:
             yield from probes(path, container)
         else:
             yield from _not_for_init(path, container)
+
+
+def ephemeral_containers(at: str, around: Surroundings) -> Iterator[FieldProblem]:
+    """The containers that are put into a pod later."""
+    others = {
+        container.get("name") or ""
+        for key in ("containers", "initContainers")
+        for container in around.spec.get(key) or ()
+    }
+    seen = set(others)
+    for position, container in enumerate(around.spec.get("ephemeralContainers") or ()):
+        path, name = f"{at}[{position}]", container.get("name") or ""
+        yield from _common(path, container, around)
+        yield from image_spaces(path, container)
+        if name in seen:
+            yield duplicate(f"{path}.name", name)
+        seen.add(name)
+        target = container.get("targetContainerName")
+        if target and target not in others:
+            yield FieldProblem(Reason.NOT_FOUND, f"{path}.targetContainerName", target)
+        yield from _not_for_ephemeral(path, container)
+
+
+def _not_for_ephemeral(at: str, container: Raw) -> Iterator[FieldProblem]:
+    detail = "cannot be set for an Ephemeral Container"
+    for key in _NOT_EPHEMERAL:
+        if container.get(key):
+            yield forbidden(f"{at}.{key}", detail)
+    for position, mount in enumerate(container.get("volumeMounts") or ()):
+        for key in ("subPath", "subPathExpr"):
+            if mount.get(key):
+                yield forbidden(f"{at}.volumeMounts[{position}].{key}", detail)
+
+
+def image_spaces(at: str, container: Raw) -> Iterator[FieldProblem]:
+    """What templates are forgiven."""
+    image = container.get("image") or ""
+    if image.strip() != image:
+        yield invalid(f"{at}.image", image, "must not have leading or trailing whitespace")
 
 
 def _not_for_init(at: str, container: Raw) -> Iterator[FieldProblem]:

@@ -35,9 +35,9 @@ def _structs() -> dict[str, list[tuple[str, str, str]]]:
     return found
 
 
-def difference(old: Raw, new: Raw) -> str:
+def difference(old: Raw, new: Raw, struct: str = "PodSpec") -> str:
     """The lines that differ, with a few around them, as the server prints them."""
-    before, after = (_lines(spec) for spec in (old, new))
+    before, after = (_lines(each, struct) for each in (old, new))
     if max(len(before), len(after)) > _LINES_MAX:
         return "the specs are too long to compare line by line\n"
     _, _, *lines = difflib.unified_diff(before, after, n=_CONTEXT_LINES, lineterm="")
@@ -54,8 +54,9 @@ def shown_template(template: Raw) -> Raw:
     return {**(template.get("metadata") or {}), "Spec": shown_spec(template.get("spec") or {})}
 
 
-def _lines(spec: Raw) -> list[str]:
-    text = json.dumps(shown_spec(spec), indent=1, ensure_ascii=False)
+def _lines(value: Raw, struct: str) -> list[str]:
+    shown = shown_spec(value) if struct == "PodSpec" else _struct(struct, value)
+    text = json.dumps(shown, indent=1, ensure_ascii=False)
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text.split("\n")

@@ -38,8 +38,6 @@ def handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
         ("pods", "exec"): refused,
         ("pods", "portforward"): {"create": _no_port, "get": _no_port},
         **{(kind, "proxy"): proxied for kind in ("nodes", "pods", "services")},
-        ("pods", "resize"): {"update": _no_resize, "patch": _no_resize},
-        ("pods", "ephemeralcontainers"): {"update": _no_ephemeral, "patch": _no_ephemeral},
     }
 
 
@@ -66,11 +64,3 @@ async def _no_port(call: Call) -> Answer:
 
 async def _no_proxy(call: Call) -> Answer:
     raise not_implemented("nothing runs here, so there is nobody behind the proxy to answer")
-
-
-async def _no_resize(call: Call) -> Answer:
-    raise not_implemented("pods do not run here, so their resources cannot be resized in place")
-
-
-async def _no_ephemeral(call: Call) -> Answer:
-    raise not_implemented("pods do not run here, so there is nothing to debug in a container")

@@ -15,6 +15,7 @@ from dryrack.apiserver.strategies.pods import amounts, network, placement, secur
 from dryrack.apiserver.strategies.pods.containers import (
     Surroundings,
     containers,
+    ephemeral_containers,
     init_containers,
 )
 from dryrack.apiserver.strategies.pods.volumes import volumes
@@ -56,6 +57,7 @@ def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterato
     around = Surroundings(spec, known, _by_container(claims))
     yield from containers(f"{at}.containers", around)
     yield from init_containers(f"{at}.initContainers", around)
+    yield from ephemeral_containers(f"{at}.ephemeralContainers", around)
     yield from amounts.of_pod(f"{at}.resources", spec)
     yield from _policies(at, spec)
     yield from _placement(at, spec)

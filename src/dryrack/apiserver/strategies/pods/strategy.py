@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.edits import with_metadata, with_value
-from dryrack.apiserver.strategies.pods import defaults
+from dryrack.apiserver.strategies.pods import debugging, defaults, resizing
 from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
 from dryrack.apiserver.strategies.pods.binding import with_condition
 from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
+from dryrack.apiserver.strategies.pods.containers import image_spaces
 from dryrack.apiserver.strategies.pods.own_labels import following
 from dryrack.apiserver.strategies.pods.problems import spec_problems
 from dryrack.apiserver.strategies.pods.quality import quality
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
-from dryrack.apiserver.strategy import PlainStrategy, field_text, keep_status, object_meta
+from dryrack.apiserver.strategy import (
+    PlainStrategy,
+    field_text,
+    keep_status,
+    object_meta,
+    part_only,
+)
 from dryrack.kinds.validation.meta import metadata
 from dryrack.kinds.validation.names import label
-from dryrack.kinds.validation.problems import forbidden, invalid
+from dryrack.kinds.validation.problems import forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +104,7 @@ class PodStrategy(PlainStrategy):
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
             return _status_update(obj, old)
-        kept = keep_status(obj, old)
+        kept = _part_update(obj, old, write.subresource)
         if kept.get("spec") == old.get("spec"):
             return kept
         return with_metadata(kept, "generation", old["metadata"].get("generation", 0) + 1)
@@ -105,11 +112,15 @@ class PodStrategy(PlainStrategy):
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
             return list(status_changes(obj, old))
-        return [
-            *metadata(object_meta(obj), self.naming, namespaced=True),
-            *_spec(obj),
-            *spec_changes(obj.get("spec") or {}, old.get("spec") or {}),
-        ]
+        refused = _refusal(old, write.subresource)
+        if refused is not None:
+            return [refused]
+        found = [*metadata(object_meta(obj), self.naming, namespaced=True), *_spec(obj)]
+        return [*found, *_changes(obj, old, write.subresource)]
+
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
+        if write.subresource == "resize" and old is not None:
+            resizing.check_node(obj, old, write)
 
     def to_storage(self, obj: Raw) -> Raw:
         """Less than no grace is as little as there is."""
@@ -146,10 +157,7 @@ def _only_of_pods(spec: Raw) -> Iterator[FieldProblem]:
     """What templates are forgiven."""
     for key in ("containers", "initContainers"):
         for position, container in enumerate(spec.get(key) or ()):
-            image = container.get("image") or ""
-            if image.strip() != image:
-                detail = "must not have leading or trailing whitespace"
-                yield invalid(f"spec.{key}[{position}].image", image, detail)
+            yield from image_spaces(f"spec.{key}[{position}]", container)
 
 
 def _only_new(spec: Raw) -> Iterator[FieldProblem]:
@@ -158,6 +166,41 @@ def _only_new(spec: Raw) -> Iterator[FieldProblem]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
         yield forbidden("spec.nodeName", detail)
+
+
+def _part_update(obj: Raw, old: Raw, part: str) -> Raw:
+    """What of an update counts: all but the status, or the fields of a part alone."""
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    match part:
+        case "resize":
+            return {**part_only(obj, old), "spec": resizing.resized(spec, before)}
+        case "ephemeralcontainers":
+            return {**part_only(obj, old), "spec": debugging.debugged(spec, before)}
+        case _:
+            return keep_status(obj, old)
+
+
+def _refusal(old: Raw, part: str) -> FieldProblem | None:
+    match part:
+        case "resize":
+            return resizing.refusal(old)
+        case "ephemeralcontainers":
+            return debugging.refusal(old)
+        case _:
+            return None
+
+
+def _changes(obj: Raw, old: Raw, part: str) -> Iterator[FieldProblem]:
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    match part:
+        case "resize":
+            yield from _only_of_pods(spec)
+            yield from resizing.changes(obj, old)
+        case "ephemeralcontainers":
+            yield from _only_of_pods(spec)
+            yield from debugging.changes(spec, before)
+        case _:
+            yield from spec_changes(spec, before)
 
 
 def _priority_kept(spec: Raw, old: Raw) -> Raw:
