@@ -7,7 +7,7 @@ a line and a column. A `Tree` remembers the place of every value of a YAML docum
 
 import json
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, NewType, Protocol
 
 from dryrack.kinds.shape import Path
 
@@ -27,39 +27,53 @@ class Places(Protocol):
         ...
 
 
+# A place as one number: a file has many, and plain numbers cost the garbage collector nothing.
+Spot = NewType("Spot", int)
+_COLUMNS = 2**32
+# More digits than the index of any list has.
+_INDEX_DIGITS_MAX = 10
+
+
+def spot(line: int, column: int) -> Spot:
+    """The place in short."""
+    return Spot(line * _COLUMNS + column)
+
+
+def place_of(spot: Spot) -> Place:
+    """The place at length."""
+    return Place(*divmod(spot, _COLUMNS))
+
+
 @dataclass(slots=True)
 class Tree:
     """
     The places of one value and of all that is in it.
 
-    Built up while the file is read and not changed afterwards. Each child is kept with its own
-    place: for the field of an object that is where its key stands.
+    Built up while the file is read and not changed afterwards. `spots` has each child by its key
+    or index; the field of an object is where its key stands. `inner` has the trees of those
+    children that have children themselves.
     """
 
-    place: Place
-    # Most values are words and have neither; those share these two.
-    fields: dict[str, tuple[Place, "Tree"]] = field(default_factory=lambda: _NO_FIELDS)
-    items: list["Tree"] = field(default_factory=lambda: _NO_ITEMS)
+    spot: Spot
+    spots: dict[str | int, Spot] = field(default_factory=dict)
+    inner: dict[str | int, "Tree"] = field(default_factory=dict)
 
     def locate(self, path: Path) -> Place:
         """The place of the value at the path, or of its nearest parent that exists."""
-        tree, place = self, self.place
+        tree: Tree | None = self
+        at = self.spot
         for step in path:
-            found = tree.fields.get(str(step)) or tree._item(step)
-            if found is None:
-                return place
-            place, tree = found
-        return place
+            key = None if tree is None else tree._key(str(step))
+            if tree is None or key is None:
+                break
+            at, tree = tree.spots[key], tree.inner.get(key)
+        return place_of(at)
 
-    def _item(self, step: str | int) -> tuple[Place, "Tree"] | None:
-        index = int(step) if str(step).isascii() and str(step).isdigit() else len(self.items)
-        if index >= len(self.items):
-            return None
-        return self.items[index].place, self.items[index]
-
-
-_NO_FIELDS: dict[str, tuple[Place, Tree]] = {}
-_NO_ITEMS: list[Tree] = []
+    def _key(self, step: str) -> str | int | None:
+        if step in self.spots:
+            return step
+        is_index = step.isascii() and step.isdigit() and len(step) <= _INDEX_DIGITS_MAX
+        return int(step) if is_index and int(step) in self.spots else None
 
 
 def parse_path(text: str) -> Path:

@@ -11,13 +11,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
+from yaml import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
 from yaml._yaml import CParser, Mark
 
 from dryrack.kinds import scalars
-from dryrack.kinds.places import Place, Places, Tree
+from dryrack.kinds.places import Place, Places, Spot, Tree, place_of, spot
 
 # Deeper than any Kubernetes object, and shallow enough for everybody's recursion.
 DEPTH_MAX = 200
@@ -137,7 +147,10 @@ class _Reader:
         parser = CParser(self._text)
         try:
             while (event := parser.get_event()) is not None:
-                yield from self._take(event)
+                if isinstance(event, DocumentEndEvent):
+                    yield from self._builder.finished()
+                else:
+                    self._take(event)
         except yaml.YAMLError as error:
             yield from self._stop(_syntax_fault(error, self._text, self._line))
         except _FaultError as error:
@@ -145,12 +158,10 @@ class _Reader:
         finally:
             parser.dispose()
 
-    def _take(self, event: yaml.Event) -> Iterator[Parsed | Fault]:
-        if isinstance(event, yaml.DocumentStartEvent):
+    def _take(self, event: yaml.Event) -> None:
+        if isinstance(event, DocumentStartEvent):
             self._document_start = _mark(event).index
             self._builder = _Builder(self._line, self._rules)
-        elif isinstance(event, yaml.DocumentEndEvent):
-            yield from self._builder.finished()
         else:
             self._builder.take(event)
 
@@ -202,19 +213,23 @@ class _Open:
     anchor: str | None
     size: int = 1
     key: str | None = None
-    key_place: Place | None = None
+    key_spot: Spot | None = None
     key_again: scalars.Plain = None
     """What the key means, if it is there already."""
     merged: tuple[tuple[dict[str, Any], Tree], ...] = ()
 
+    @property
+    def wants_key(self) -> bool:
+        return self.key is None and isinstance(self.value, dict)
 
-@dataclass(frozen=True, slots=True)
-class _Anchored:
-    """A finished value that an alias may repeat."""
+
+class _Done(NamedTuple):
+    """A finished value; with an anchor, an alias may repeat it."""
 
     value: Any
-    tree: Tree
-    size: int
+    spot: Spot
+    tree: Tree | None = None
+    size: int = 1
 
 
 class _Builder:
@@ -227,7 +242,7 @@ class _Builder:
         self._values_left = ALL if rules.values_max is None else rules.values_max
         self._repeated: list[Repeated] = []
         self._open: list[_Open] = []
-        self._anchors: dict[str, _Anchored | None] = {}
+        self._anchors: dict[str, _Done | None] = {}
         self._aliased = 0
         self._result: Parsed | None = None
 
@@ -240,116 +255,129 @@ class _Builder:
 
     def take(self, event: yaml.Event) -> None:
         match event:
-            case yaml.ScalarEvent():
+            case ScalarEvent():
                 self._scalar(event)
-            case yaml.MappingStartEvent():
+            case MappingStartEvent():
                 self._begin(event, {})
-            case yaml.SequenceStartEvent():
+            case SequenceStartEvent():
                 self._begin(event, [])
-            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+            case MappingEndEvent() | SequenceEndEvent():
                 self._end()
-            case yaml.AliasEvent():
+            case AliasEvent():
                 self._alias(event)
             case _:
                 pass
 
-    def _place(self, event: yaml.Event) -> Place:
+    def _spot(self, event: yaml.Event) -> Spot:
         mark = _mark(event)
-        return Place(self._line + mark.line + 1, mark.column + 1)
+        return spot(self._line + mark.line + 1, mark.column + 1)
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
-        place = self._place(event)
+    def _scalar(self, event: ScalarEvent) -> None:
+        at = self._spot(event)
         self._values_left -= 1
         if self._values_left < 0:
-            raise _FaultError(Fault(place, "too many values"))
-        parent = self._open[-1] if self._open else None
+            raise _FaultError(Fault(place_of(at), "too many values"))
         try:
-            if parent is not None and isinstance(parent.value, dict) and parent.key is None:
-                self._set_key(parent, event, place)
+            if self._open and self._open[-1].wants_key:
+                self._set_key(self._open[-1], event, at)
                 return
             value = scalars.json_value(_meaning(event))
         except scalars.ScalarError as error:
-            raise _FaultError(Fault(place, str(error))) from None
-        self._attach(_Anchored(value, Tree(place), 1), event.anchor)
+            raise _FaultError(Fault(place_of(at), str(error))) from None
+        self._attach(_Done(value, at), event.anchor)
 
-    def _set_key(self, parent: _Open, event: yaml.ScalarEvent, place: Place) -> None:
+    def _set_key(self, parent: _Open, event: ScalarEvent, at: Spot) -> None:
         meaning = _meaning(event)
         key = scalars.key(meaning, event.value)
-        parent.key, parent.key_place, parent.key_again = key, place, None
-        if key not in parent.tree.fields or key == _MERGE:
+        parent.key, parent.key_spot, parent.key_again = key, at, None
+        if key not in parent.tree.spots or key == _MERGE:
             return
         if self._repeats is Repeats.LAST_COUNTS:
             parent.key_again = meaning
         else:
-            first = parent.tree.fields[key][0]
+            first = place_of(parent.tree.spots[key])
             message = f"the key {key!r} is there twice; the first is in line {first.line}"
-            self.faults.append(Fault(place, message, "remove one of the two"))
+            self.faults.append(Fault(place_of(at), message, "remove one of the two"))
 
     def _begin(self, event: yaml.CollectionStartEvent, value: list[Any] | dict[str, Any]) -> None:
-        place = self._place(event)
-        parent = self._open[-1] if self._open else None
-        if parent is not None and isinstance(parent.value, dict) and parent.key is None:
-            raise _FaultError(Fault(place, "a key must be a word, not a list or an object"))
+        at = self._spot(event)
+        if self._open and self._open[-1].wants_key:
+            raise _FaultError(Fault(place_of(at), "a key must be a word, not a list or an object"))
         if len(self._open) >= DEPTH_MAX:
-            raise _FaultError(Fault(place, f"nested more than {DEPTH_MAX} levels deep"))
+            raise _FaultError(Fault(place_of(at), f"nested more than {DEPTH_MAX} levels deep"))
         if event.anchor:
             self._anchors[event.anchor] = None
-        self._open.append(_Open(value, Tree(place, {}, []), event.anchor))
+        self._open.append(_Open(value, Tree(at), event.anchor))
 
     def _end(self) -> None:
         done = self._open.pop()
         if isinstance(done.value, dict):
             _merge(done.value, done)
-        self._attach(_Anchored(done.value, done.tree, done.size), done.anchor)
+        self._attach(_Done(done.value, done.tree.spot, done.tree, done.size), done.anchor)
 
-    def _alias(self, event: yaml.AliasEvent) -> None:
-        place = self._place(event)
+    def _alias(self, event: AliasEvent) -> None:
+        place = place_of(self._spot(event))
         if event.anchor not in self._anchors:
             message = f"alias *{event.anchor} has no anchor before it"
             raise _FaultError(UnknownAnchor(place, message, anchor=event.anchor or ""))
         target = self._anchors[event.anchor]
         if target is None:
             raise _FaultError(Fault(place, f"anchor &{event.anchor} contains itself"))
-        parent = self._open[-1]
-        if isinstance(parent.value, dict) and parent.key is None:
+        if self._open[-1].wants_key:
             raise _FaultError(Fault(place, "an alias may not be a key"))
         self._aliased += target.size
         if self._aliased > ALIASED_MAX:
             message = f"aliases would add more than {ALIASED_MAX} values"
             raise _FaultError(Fault(place, message, "write the values out"))
         # A copy, so that changing one place of the document never changes another.
-        self._attach(_Anchored(copy.deepcopy(target.value), target.tree, target.size), None)
+        self._attach(target._replace(value=copy.deepcopy(target.value)), None)
 
-    def _attach(self, done: _Anchored, anchor: str | None) -> None:
+    def _attach(self, done: _Done, anchor: str | None) -> None:
         if anchor:
             self._anchors[anchor] = done
         if not self._open:
-            self._result = Parsed(done.value, done.tree, tuple(self._repeated))
+            tree = done.tree or Tree(done.spot)
+            self._result = Parsed(done.value, tree, tuple(self._repeated))
             return
         parent = self._open[-1]
         parent.size += done.size
         if isinstance(parent.value, list):
+            _put(parent.tree, len(parent.value), done.spot, done.tree)
             parent.value.append(done.value)
-            parent.tree.items.append(done.tree)
         else:
             self._attach_field(parent, parent.value, done)
 
-    def _attach_field(self, parent: _Open, value: dict[str, Any], done: _Anchored) -> None:
-        key, place = parent.key, parent.key_place
+    def _attach_field(self, parent: _Open, value: dict[str, Any], done: _Done) -> None:
+        key, at = parent.key, parent.key_spot
         assert key is not None, "a value of an object without its key"
-        assert place is not None, "a key without its place"
-        parent.key = parent.key_place = None
+        assert at is not None, "a key without its place"
+        parent.key = parent.key_spot = None
         if parent.key_again is not None:
-            self._repeated.append(Repeated(parent.key_again, done.tree.place))
+            self._repeated.append(Repeated(parent.key_again, place_of(done.spot)))
         if key != _MERGE:
             value[key] = done.value
-            parent.tree.fields[key] = (place, done.tree)
-            return
-        sources = done.tree.items or [done.tree]
-        values = done.value if isinstance(done.value, list) else [done.value]
-        if not all(isinstance(source, dict) for source in values):
-            raise _FaultError(Fault(place, "<< must be an object or a list of objects"))
-        parent.merged = (*parent.merged, *zip(values, sources, strict=True))
+            _put(parent.tree, key, at, done.tree)
+        else:
+            parent.merged = (*parent.merged, *_sources(done, at))
+
+
+def _put(tree: Tree, key: str | int, at: Spot, inner: Tree | None) -> None:
+    tree.spots[key] = at
+    if inner is not None:
+        tree.inner[key] = inner
+    else:
+        tree.inner.pop(key, None)
+
+
+def _sources(done: _Done, at: Spot) -> list[tuple[dict[str, Any], Tree]]:
+    """The objects that `<<` names, each with its places."""
+    tree = done.tree
+    if tree is not None and isinstance(done.value, dict):
+        return [(done.value, tree)]
+    values = done.value if isinstance(done.value, list) else [done.value]
+    if tree is None or not all(isinstance(each, dict) for each in values):
+        raise _FaultError(Fault(place_of(at), "<< must be an object or a list of objects"))
+    return [(each, tree.inner[index]) for index, each in enumerate(values)]
 
 
 def _mark(event: yaml.Event) -> Mark:
@@ -364,10 +392,10 @@ def _merge(value: dict[str, Any], done: _Open) -> None:
         for key in source:
             if key not in value:
                 value[key] = source[key]
-                done.tree.fields[key] = tree.fields[key]
+                _put(done.tree, key, tree.spots[key], tree.inner.get(key))
 
 
-def _meaning(event: yaml.ScalarEvent) -> scalars.Plain:
+def _meaning(event: ScalarEvent) -> scalars.Plain:
     text: str = event.value
     if event.tag is not None and event.tag != "!":
         return scalars.tagged(text, event.tag)

@@ -15,7 +15,7 @@ from dryrack.hardware.names import suggestion
 from dryrack.kinds.catalog import Unknown, model_of
 from dryrack.kinds.convert import GROUP, V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
-from dryrack.kinds.places import Place, Tree, parse_path
+from dryrack.kinds.places import Tree, parse_path, spot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def file_unreadable(world: World) -> Iterator[Problem]:
     of its values would silently be lost.
     """
     for fault in world.faults:
-        document = Document(fault.file, {}, Tree(Place(fault.line, fault.column)))
+        document = Document(fault.file, {}, Tree(spot(fault.line, fault.column)))
         yield Problem(Entry(document, None), (), fault.message, fault.fix or "correct the text")
 
 
