@@ -335,7 +335,7 @@ def test_a_scale_writes_the_workload_at_the_revision_that_was_seen() -> None:
         stored = await client.get(DEPLOYMENTS, "d", "default")
         assert (stored["spec"]["replicas"], stored["metadata"]["generation"]) == (4, 2)
         parts = [each.get("subresource") for each in stored["metadata"]["managedFields"]]
-        assert parts == [None, "scale"]
+        assert parts == ["scale", None]
         error = await refusal(client.update(DEPLOYMENTS, scale, subresource="scale"))
         assert error.reason == "Conflict"
 

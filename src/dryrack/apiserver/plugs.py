@@ -72,6 +72,8 @@ class SchemaSource:
 
     def in_version(self, resource: Resource, api_version: str) -> Resource | None:
         """The same resource in another version."""
+        if api_version == resource.api_version:
+            return resource
         group, _, version = api_version.rpartition("/")
         if group != resource.group:
             return None

@@ -86,28 +86,25 @@ def _replicas_problems(obj: Raw, path: str) -> Iterator[FieldProblem]:
         yield invalid(path, replicas, f"should be less than or equal to {_REPLICAS_MAX}")
 
 
-def scale_of(obj: Raw, paths: ScalePaths) -> Raw | None:
-    """An object's `Scale`; None if it does not say how many it wants."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What an object says about its scale; `wanted` is None if it does not say."""
+
+    wanted: int | None
+    there: int
+    selector: str
+
+
+def found_in(obj: Raw, paths: ScalePaths) -> Found:
+    """What stands at the paths; values of other types count as not there."""
     try:
-        wanted = _at(obj, paths.spec, int)
-        found = _at(obj, paths.status, int) or 0
-        selector = _at(obj, paths.selector, str) if paths.selector else None
+        return Found(
+            _at(obj, paths.spec, int),
+            _at(obj, paths.status, int) or 0,
+            (_at(obj, paths.selector, str) if paths.selector else None) or "",
+        )
     except _WrongTypeError:
-        return None
-    if wanted is None:
-        return None
-    meta = obj["metadata"]
-    names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status: Raw = {"replicas": found}
-    if selector:
-        status["selector"] = selector
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {name: meta[name] for name in names if name in meta},
-        "spec": {"replicas": wanted} if wanted else {},
-        "status": status,
-    }
+        return Found(None, 0, "")
 
 
 def rescaled(obj: Raw, paths: ScalePaths, replicas: int) -> Raw:

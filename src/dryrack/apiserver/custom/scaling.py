@@ -2,110 +2,90 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver import bodies, media
-from dryrack.apiserver.calls import Reply
-from dryrack.apiserver.custom.scale import ScalePaths, rescaled, scale_of
-from dryrack.apiserver.managing import manager_name
-from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.queries import write_options
-from dryrack.apiserver.registry import Resource, Subresource
-from dryrack.apiserver.seams import Manager, Patch
-from dryrack.apiserver.status import Status, StatusError, bad_request, not_found
-from dryrack.apiserver.strategy import PlainStrategy
-from dryrack.apiserver.writing import Order, Proposal, served
-from dryrack.store import Key
+from dryrack.apiserver.custom.scale import ScalePaths, found_in, rescaled
+from dryrack.apiserver.managing.face import without_managed
+from dryrack.apiserver.registry import Subresource
+from dryrack.apiserver.scaling import Scaling, scale_from
+from dryrack.apiserver.status import Status, StatusError, bad_request, internal_error
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.calls import Call
+    from collections.abc import Sequence
 
 Raw = dict[str, Any]
 
-_SCALE = Resource(
-    group="autoscaling",
-    version="v1",
-    kind="Scale",
-    plural="scales",
-    namespaced=True,
-    strategy=PlainStrategy(namespaced=True),
-)
+_NOT_SET = -(2**31)
+_NO_KIND = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+_NO_VERSION = "request to convert CR to an invalid group/version: autoscaling/v1"
 
 
 def scale_subresource(paths: ScalePaths) -> Subresource:
     """Reads and writes the number of replicas where the definition says it stands."""
-
-    async def get(call: Call) -> Reply:
-        return Reply(_scale(call, paths))
-
-    async def update(call: Call) -> Reply:
-        sent = bodies.read_json(bodies.checked_size(call.request))
-        return _rescale(call, paths, sent)
-
-    async def patch(call: Call) -> Reply:
-        manager = Manager("", "Update", "scale", timestamp(call.server.clock.now()))
-        media_type = media.bare(call.request.headers.get("content-type", ""))
-        asked = Patch(media_type, bodies.checked_size(call.request), manager, force=False)
-        made = call.server.seams.patching.apply_patch(_SCALE, _scale(call, paths), asked)
-        return _rescale(call, paths, made.object)
-
+    scaling = Scaling(_Custom(paths))
     return Subresource(
         name="scale",
         kind="Scale",
         group="autoscaling",
         version="v1",
-        handlers={"get": get, "update": update, "patch": patch},
+        handlers={"get": scaling.get, "update": scaling.update, "patch": scaling.patch},
     )
 
 
-def _object(call: Call) -> Raw:
-    target = call.target
-    stored = call.server.store.get(Key(target.resource.storage, target.namespace, target.name))
-    if stored is None:
-        raise not_found(target.resource.as_resource, target.name)
-    meta = {**stored.object["metadata"], "resourceVersion": str(stored.revision)}
-    return {**served(target.resource, stored), "metadata": meta}
+@dataclass(frozen=True, slots=True)
+class _Custom:
+    """The scale of a custom kind."""
+
+    paths: ScalePaths
+
+    @property
+    def path(self) -> Sequence[str]:
+        return self.paths.spec.removeprefix(".").split(".")
+
+    @property
+    def is_one_by_uid(self) -> bool:
+        return False
+
+    def shown(self, obj: Raw) -> Raw:
+        if found_in(obj, self.paths).wanted is None:
+            raise internal_error(f'the spec replicas field "{self.paths.spec}" does not exist')
+        return self.scale_of(obj)
+
+    def scale_of(self, obj: Raw) -> Raw:
+        found = found_in(obj, self.paths)
+        status: Raw = {"replicas": found.there}
+        if found.selector:
+            status["selector"] = found.selector
+        return scale_from(obj, _NOT_SET if found.wanted is None else found.wanted, status)
+
+    def rescaled(self, obj: Raw, scale: Raw) -> Raw:
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if replicas == _NOT_SET:
+            raise bad_request(f'the spec replicas field "{self.paths.spec}" cannot be empty')
+        given = scale.get("metadata") or {}
+        named = {key: given[key] for key in ("resourceVersion", "uid") if given.get(key)}
+        return {**rescaled(obj, self.paths, replicas), "metadata": {**obj["metadata"], **named}}
+
+    def misread(self, error: StatusError) -> StatusError:
+        """The server does not get to say what is wrong with it."""
+        return bad_request(_NO_KIND) if error.status.code == 400 else error
+
+    def inapplicable(self, old: Raw, made: Raw | StatusError) -> StatusError | None:
+        """A server cannot convert what an apply makes of it: only what changes nothing passes."""
+        if not old["metadata"].get("managedFields"):
+            return None if _is_bad(made) else _unconvertible("live", "/")
+        if not isinstance(made, dict) or without_managed(made) == without_managed(old):
+            return None
+        return _unconvertible("new", f"/{made['metadata']['name']}")
 
 
-def _scale(call: Call, paths: ScalePaths) -> Raw:
-    found = scale_of(_object(call), paths)
-    if found is None:
-        message = f'the spec replicas field "{paths.spec}" does not exist'
-        raise StatusError(Status(500, "InternalError", f"Internal error occurred: {message}"))
-    return found
+def _is_bad(made: Raw | StatusError) -> bool:
+    return isinstance(made, StatusError) and made.status.code == 400
 
 
-def _rescale(call: Call, paths: ScalePaths, sent: Any) -> Reply:
-    replicas = _replicas(sent)
-    target = call.target
-    options = write_options(call.parameters, "UpdateOptions")
-    order = Order(
-        target.resource,
-        target.namespace,
-        target.name,
-        call.request.user,
-        subresource="scale",
-        options=options,
-        manager=manager_name(options.field_manager, call.request.headers.get("user-agent", "")),
-        warnings=call.warnings,
-    )
-    revision = ((sent.get("metadata") or {}).get("resourceVersion")) or ""
-
-    def change(old: Raw | None) -> Proposal:
-        if old is None:
-            raise not_found(target.resource.as_resource, target.name)
-        meta = {**old["metadata"]}
-        meta["resourceVersion"] = revision or _object(call)["metadata"]["resourceVersion"]
-        return Proposal({**rescaled(old, paths, replicas), "metadata": meta}, False)
-
-    call.server.verbs.writer.update(order, change)
-    return Reply(_scale(call, paths))
-
-
-def _replicas(sent: Any) -> int:
-    if not isinstance(sent, dict) or sent.get("kind", "Scale") != "Scale":
-        raise bad_request("expected a Scale object")
-    replicas = (sent.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request("spec.replicas of a Scale is a whole number")
-    return replicas
+def _unconvertible(which: str, place: str) -> StatusError:
+    what = f"failed to convert {which} object ({place}; autoscaling/v1, Kind=Scale) to proper"
+    if which == "live":
+        what = f"failed to create manager for existing fields: {what}"
+    return StatusError(Status(500, "", f"{what} version: {_NO_VERSION}"))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.calls import Answer, Call
     from dryrack.apiserver.registry import Handler
 
-_SCALED = ("deployments.apps", "replicasets.apps", "statefulsets.apps")
+_SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
 
 def handlers() -> Mapping[tuple[str, str], Mapping[str, Handler]]:
