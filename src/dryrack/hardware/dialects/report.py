@@ -9,7 +9,7 @@ take as it is. What a remark is about is a value too: lint has a code for each.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -139,20 +139,19 @@ class Read:
         return Reading(self.assignments, self.overlay, problems, warnings)
 
     def _told(self, remarks: list[Remark], what: str) -> tuple[Problem, ...]:
-        """The remarks in the order of their lines; of too many, the first."""
-        found = sorted({self._problem(each): None for each in remarks}, key=_place)
-        shown, more = found[:SHOWN_MAX], len(found) - SHOWN_MAX
-        if more > 0:
-            shown.append(replace(found[SHOWN_MAX], message=f"and {more} more {what}", fix=""))
+        """The remarks in the order of their lines, each once; of too many, the first."""
+        placed = ((self.place(each), each) for each in remarks)
+        once = {(at, each.path, each.what, each.fix): each for at, each in placed}
+        found = sorted(once.items(), key=lambda item: item[0][0])
+        shown = [self._problem(key[0], remark) for key, remark in found[:SHOWN_MAX]]
+        if len(found) > SHOWN_MAX:
+            (place, *_), _ = found[SHOWN_MAX]
+            more = f"and {len(found) - SHOWN_MAX} more {what}"
+            shown.append(Problem(self.file, *place, more))
         return tuple(shown)
 
-    def _problem(self, remark: Remark) -> Problem:
-        fix = _short(remark.fix, _MESSAGE_MAX)
-        return Problem(self.file, *self.place(remark), remark.message, fix)
-
-
-def _place(problem: Problem) -> tuple[int, int]:
-    return problem.line, problem.column
+    def _problem(self, place: Place, remark: Remark) -> Problem:
+        return Problem(self.file, *place, remark.message, _short(remark.fix, _MESSAGE_MAX))
 
 
 def rendered(path: Path) -> str:

@@ -8,6 +8,7 @@ down apply the checkers to a field and answer with problems. Lengths are in byte
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -142,7 +143,7 @@ def c_identifier(text: str) -> tuple[str, ...]:
     return () if _is_identifier(text) else (_IDENTIFIER_SYNTAX,)
 
 
-# The same few keys and values are on every object of a cluster.
+# The same few keys and values are on every object of a cluster, and on every device.
 _KNOWN_MAX = 4096
 
 
@@ -245,12 +246,17 @@ def pool_name(field: str, name: str) -> Iterator[FieldProblem]:
 
 def qualified_name(field: str, name: str) -> Iterator[FieldProblem]:
     """The name of an attribute or capacity; three or more parts pass, as in the server."""
+    return (replace(problem, field=field) for problem in _qualified_name(name))
+
+
+@lru_cache(maxsize=_KNOWN_MAX)
+def _qualified_name(name: str) -> tuple[FieldProblem, ...]:
     parts = name.split("/")
     if len(parts) == 1:
-        yield from _identifier(field, name)
-    elif len(parts) == 2:
-        yield from _domain(field, parts[0])
-        yield from _identifier_after_domain(field, parts[1])
+        return tuple(_identifier("", name))
+    if len(parts) == 2:
+        return (*_domain("", parts[0]), *_identifier_after_domain("", parts[1]))
+    return ()
 
 
 def fully_qualified_name(field: str, name: str) -> Iterator[FieldProblem]:
