@@ -9,9 +9,8 @@ came from an API server nobody knows lines but those of a text inside it; then a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from dryrack.hardware.dialects.config import ConfigReader
 from dryrack.hardware.dialects.config_map import Emptied, Missing, configuration
@@ -31,11 +30,9 @@ from dryrack.kinds.documents import Document
 from dryrack.kinds.places import Place
 from dryrack.kinds.yaml_text import Parsed
 
-if TYPE_CHECKING:
-    from dryrack.kinds.shape import Path
-
 Source: TypeAlias = Mapping[str, Any] | Document
 Shift: TypeAlias = Callable[[Place], Place]
+T = TypeVar("T")
 
 _EMPTY = "the configuration is empty: no devices are published from it"
 _ADD = "add driver and mappings"
@@ -60,15 +57,14 @@ def read_config_map(
 
     `content` is the text of the file that a document is from: with it the lines are the file's.
     """
-    raw, file = _opened(source)
+    raw, nothing = _opened(source)
     found = configuration(raw, key)
     if isinstance(found, Emptied):
-        report = Report([Remark(Topic.SPELLING, ("data",), _EMPTY, _ADD)])
-        return Read(file, report, _locator(source)).reading()
+        nothing.report.remark(Topic.SPELLING, ("data",), _EMPTY, _ADD)
+        return nothing.reading()
     if isinstance(found, Missing):
-        report = Report()
-        report.refuse(found.path, found.what, found.fix)
-        return Read(file, report, _locator(source)).reading()
+        nothing.report.refuse(found.path, found.what, found.fix)
+        return nothing.reading()
     read = config_under(source, found.key, driver=driver, content=content)
     if found.key != key:
         what = f"the configuration is under the key {found.key!r}"
@@ -79,14 +75,14 @@ def read_config_map(
 
 def config_under(source: Source, key: str, *, driver: str = "", content: str = "") -> Read:
     """The text under a key of a ConfigMap."""
-    raw, file = _opened(source)
+    raw, nothing = _opened(source)
     found = configuration(raw, key)
     assert not isinstance(found, Emptied | Missing), "no text under the key"
     if not isinstance(source, Document):
         return _config(found.text, key, _same, name=_name(raw), driver=driver)
     shift = block(source.place(("data", key)), found.text, content).place
-    read = _config(found.text, file, shift, name=_name(raw), driver=driver)
-    return Read(file, read.report, read.locate, assignments=read.assignments, within=("data", key))
+    read = _config(found.text, nothing.file, shift, name=_name(raw), driver=driver)
+    return replace(read, within=("data", key))
 
 
 def read_dra_config(source: Source, *, driver: str = "") -> Reading:
@@ -96,13 +92,9 @@ def read_dra_config(source: Source, *, driver: str = "") -> Reading:
 
 def dra_config(source: Source, *, driver: str = "") -> Read:
     """The same with its remarks."""
-    raw, file = _opened(source)
-    report = Report()
-    reader = DraConfigReader(report, name=_name(raw), driver=driver)
-    with suppress(TooMuchError):
-        assignments = reader.read(Given(raw.get("spec"), ("spec",)))
-        return Read(file, report, _locator(source), assignments=assignments)
-    return Read(file, report, _locator(source))
+    raw, read = _opened(source)
+    reader = DraConfigReader(read.report, name=_name(raw), driver=driver)
+    return replace(read, assignments=_unless_too_much(reader.read, _spec(raw)) or ())
 
 
 def read_overlay(source: Source, *, driver: str = "") -> Reading:
@@ -112,46 +104,44 @@ def read_overlay(source: Source, *, driver: str = "") -> Reading:
 
 def overlay(source: Source, *, driver: str = "") -> Read:
     """The same with its remarks."""
-    raw, file = _opened(source)
-    report = Report()
-    reader = OverlayReader(report, name=_name(raw), driver=driver)
-    with suppress(TooMuchError):
-        found = reader.read(Given(raw.get("spec"), ("spec",)))
-        return Read(file, report, _locator(source), overlay=found)
-    return Read(file, report, _locator(source))
+    raw, read = _opened(source)
+    reader = OverlayReader(read.report, name=_name(raw), driver=driver)
+    return replace(read, overlay=_unless_too_much(reader.read, _spec(raw)))
 
 
 def _config(text: str, file: str, shift: Shift, *, name: str, driver: str) -> Read:
-    report = Report()
+    report, start = Report(), shift(Place(1, 1))
     found = parsed(text)
     if isinstance(found, Nothing):
-        report.remarks.append(Remark(Topic.SPELLING, (), _EMPTY, _ADD, shift(Place(1, 1))))
-        return Read(file, report, lambda path: shift(Place(1, 1)))
+        report.remarks.append(Remark(Topic.SPELLING, (), _EMPTY, _ADD, start))
+        return Read(file, report, lambda path: start)
     if not isinstance(found, Parsed):
         for fault in found:
             report.fault(shift(fault.place), fault.message, fault.fix)
-        return Read(file, report, lambda path: shift(Place(1, 1)))
+        return Read(file, report, lambda path: start)
     tree = found.tree
-    read = Read(file, report, lambda path: shift(tree.locate(path)))
-    with suppress(TooMuchError):
-        assignments = ConfigReader(report, name=name, driver=driver).read(Given(found.value, ()))
-        return replace(read, assignments=assignments)
-    return read
+    reader = ConfigReader(report, name=name, driver=driver)
+    assignments = _unless_too_much(reader.read, Given(found.value, ())) or ()
+    return Read(file, report, lambda path: shift(tree.locate(path)), assignments=assignments)
 
 
-def _opened(source: Source) -> tuple[Mapping[str, Any], str]:
+def _unless_too_much(read: Callable[[Given], T], given: Given) -> T | None:
+    try:
+        return read(given)
+    except TooMuchError:
+        return None
+
+
+def _opened(source: Source) -> tuple[Mapping[str, Any], Read]:
+    """The object, and what is read of it so far."""
     if isinstance(source, Document):
-        return source.raw, source.file
+        return source.raw, Read(source.file, Report(), source.place)
     kind = source.get("kind") or "object"
-    return source, f"{kind} {_name(source)}"
+    return source, Read(f"{kind} {_name(source)}", Report(), lambda path: _NOWHERE)
 
 
-def _locator(source: Source) -> Callable[[Path], Place]:
-    return source.place if isinstance(source, Document) else _nowhere
-
-
-def _nowhere(path: Path) -> Place:
-    return _NOWHERE
+def _spec(raw: Mapping[str, Any]) -> Given:
+    return Given(raw.get("spec"), ("spec",))
 
 
 def _same(place: Place) -> Place:
