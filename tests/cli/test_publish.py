@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -34,8 +35,8 @@ from dryrack.kinds.resource import ResourceSlice
 from dryrack.kinds.selectors import matches_node
 from dryrack.kinds.validation.slices import created
 
-if TYPE_CHECKING:
-    from pathlib import Path
+BAD = Path(__file__).parents[1] / "hardware" / "dialects" / "bad"
+WRONG_OBJECTS = sorted((*BAD.glob("draconfig-*.yaml"), *BAD.glob("overlay-*.yaml")))
 
 
 @pytest.mark.parametrize(
@@ -219,6 +220,19 @@ def test_a_mistake_is_told_with_its_line_and_nothing_is_published(
     assert not is_well
     assert printed == ""
     assert "karpenter-gpu-wrong.yaml:32: mappings[0].resourceSlice.devices[1].name" in said
+
+
+@pytest.mark.parametrize("path", WRONG_OBJECTS, ids=lambda path: path.stem)
+def test_objects_in_files_have_lines_too(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    """What is wrong with a DRAConfig or a NodeOverlay is told as it is of configurations."""
+    is_well, printed, said = dry_run(capsys, str(path))
+    told = [line.removeprefix("not in force: ") for line in said.splitlines()[:-1]]
+
+    assert (is_well, printed) == (False, "")
+    assert told == [
+        line.replace(path.name, str(path), 1)
+        for line in path.with_suffix(".txt").read_text().splitlines()
+    ]
 
 
 def test_a_config_map_of_another_name_takes_no_part(capsys: pytest.CaptureFixture[str]) -> None:
