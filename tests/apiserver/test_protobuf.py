@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.apiserver.go_oracle import MODULE
 from tests.golang import build
 
 from dryrack.apiserver.protobuf import ProtobufError, to_object
@@ -98,7 +98,7 @@ def lean(value: Any) -> Any:
 @pytest.mark.real
 def test_every_kind_is_read_as_go_writes_it() -> None:
     """Random objects of every built-in kind: the protobuf says what the JSON says."""
-    program = build(Path(__file__).parent / "wire", (".",)).path("wire")
+    program = build(MODULE).path("wire")
     done = subprocess.run(
         [program, str(SEED), str(ROUNDS)], capture_output=True, check=True, text=True
     )

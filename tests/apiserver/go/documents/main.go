@@ -3,11 +3,10 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
 
+	"dryrack.dev/apiserver/internal/lines"
 	openapi "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -25,14 +24,7 @@ type answer struct {
 }
 
 func main() {
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 64<<20)
-	out := json.NewEncoder(os.Stdout)
-	for lines.Scan() {
-		if err := out.Encode(answered(lines.Bytes())); err != nil {
-			panic(err)
-		}
-	}
+	lines.Answer(answered)
 }
 
 func answered(line []byte) answer {

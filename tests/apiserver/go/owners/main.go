@@ -4,13 +4,13 @@
 package main
 
 import (
-	"bufio"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"os"
 
-	"dryrack.dev/apiserver/kinds"
+	"dryrack.dev/apiserver/internal/kinds"
+	"dryrack.dev/apiserver/internal/lines"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,18 +48,7 @@ var (
 
 func main() {
 	types = converter(os.Args[1])
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 64<<20)
-	out := json.NewEncoder(os.Stdout)
-	for lines.Scan() {
-		var asked series
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(lines.Bytes(), &asked); err != nil {
-			panic(err)
-		}
-		if err := out.Encode(followed(asked)); err != nil {
-			panic(err)
-		}
-	}
+	lines.Answer(followed)
 }
 
 func converter(path string) managedfields.TypeConverter {
@@ -83,7 +72,11 @@ func converter(path string) managedfields.TypeConverter {
 	return made
 }
 
-func followed(asked series) []outcome {
+func followed(line []byte) []outcome {
+	var asked series
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(line, &asked); err != nil {
+		panic(err)
+	}
 	kind := schema.FromAPIVersionAndKind(asked.APIVersion, asked.Kind)
 	reset := fieldpath.NewSet()
 	for _, path := range asked.Reset {

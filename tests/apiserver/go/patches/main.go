@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"fmt"
-	"os"
 
+	"dryrack.dev/apiserver/internal/lines"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
@@ -17,40 +15,15 @@ type question struct {
 	Merge bool            `json:"merge"`
 }
 
-type answer struct {
-	Object json.RawMessage `json:"object,omitempty"`
-	Error  string          `json:"error,omitempty"`
-}
-
 func main() {
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 64<<20)
-	out := json.NewEncoder(os.Stdout)
-	for lines.Scan() {
-		if err := out.Encode(answered(lines.Bytes())); err != nil {
-			panic(err)
-		}
-	}
+	lines.Answer(lines.Refusable(patched))
 }
 
-func answered(line []byte) (result answer) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			result = answer{Error: fmt.Sprintf("panic: %v", panicked)}
-		}
-	}()
+func patched(line []byte) (json.RawMessage, error) {
 	var asked question
 	if err := json.Unmarshal(line, &asked); err != nil {
-		panic(err)
+		return nil, err
 	}
-	made, err := patched(asked)
-	if err != nil {
-		return answer{Error: err.Error()}
-	}
-	return answer{Object: made}
-}
-
-func patched(asked question) ([]byte, error) {
 	if asked.Merge {
 		return jsonpatch.MergePatch(asked.Live, asked.Patch)
 	}

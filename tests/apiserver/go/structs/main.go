@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strings"
 
-	"dryrack.dev/apiserver/kinds"
+	"dryrack.dev/apiserver/internal/kinds"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 

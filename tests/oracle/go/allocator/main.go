@@ -9,16 +9,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"time"
 
-	"dryrack.dev/oracle/clock"
+	"dryrack.dev/oracle/internal/clock"
+	"dryrack.dev/oracle/internal/lines"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -187,37 +186,9 @@ func (o *oracle) answer(line []byte) (answer, error) {
 	return best, nil
 }
 
-func run() error {
+func main() {
 	// The default of this release, and the one variant beyond it for what it does not support.
 	structured.EnableAllocators("incubating", "experimental")
 	o := &oracle{caches: map[dracel.Features]*dracel.Cache{}}
-	in := bufio.NewReaderSize(os.Stdin, 1<<20)
-	out := bufio.NewWriter(os.Stdout)
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	for {
-		line, err := in.ReadBytes('\n')
-		if len(line) == 0 && err != nil {
-			return nil
-		}
-		a, err := o.answer(line)
-		if err != nil {
-			return fmt.Errorf("%w in case %s", err, line)
-		}
-		if err := encoder.Encode(a); err != nil {
-			return err
-		}
-		if in.Buffered() == 0 {
-			if err := out.Flush(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	lines.Main(o.answer)
 }

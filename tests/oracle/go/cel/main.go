@@ -8,13 +8,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 
-	"dryrack.dev/oracle/clock"
+	"dryrack.dev/oracle/internal/clock"
+	"dryrack.dev/oracle/internal/lines"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apiserver/pkg/cel/environment"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
@@ -110,35 +109,13 @@ func (a *answer) evaluate(compiled dracel.CompilationResult, q question) {
 	}).Nanoseconds() / int64(q.Runs)
 }
 
-func run() error {
+func main() {
 	o := &oracle{compilers: map[dracel.Features]compile{}}
-	in := bufio.NewReaderSize(os.Stdin, 1<<20)
-	out := bufio.NewWriter(os.Stdout)
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	for {
-		line, err := in.ReadBytes('\n')
-		if len(line) == 0 && err != nil {
-			return nil
-		}
+	lines.Main(func(line []byte) (answer, error) {
 		var q question
 		if err := json.Unmarshal(line, &q); err != nil {
-			return fmt.Errorf("%w in case %s", err, line)
+			return answer{}, err
 		}
-		if err := encoder.Encode(o.answer(q)); err != nil {
-			return err
-		}
-		if in.Buffered() == 0 {
-			if err := out.Flush(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+		return o.answer(q), nil
+	})
 }

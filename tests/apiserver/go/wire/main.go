@@ -13,23 +13,7 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	resourcev1 "k8s.io/api/resource/v1"
-	resourcev1beta1 "k8s.io/api/resource/v1beta1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
-	storagev1 "k8s.io/api/storage/v1"
+	"dryrack.dev/apiserver/internal/kinds"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,32 +27,20 @@ import (
 func main() {
 	seed, _ := strconv.ParseInt(os.Args[1], 10, 64)
 	rounds, _ := strconv.Atoi(os.Args[2])
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
-		autoscalingv1.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme,
-		corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, policyv1.AddToScheme,
-		rbacv1.AddToScheme, resourcev1.AddToScheme, resourcev1beta1.AddToScheme,
-		resourcev1beta2.AddToScheme, schedulingv1.AddToScheme, schedulingv1alpha2.AddToScheme,
-		storagev1.AddToScheme, apiextensionsv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
+	scheme := kinds.Scheme()
 	writer := protobuf.NewSerializer(scheme, scheme)
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
 	filler := randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.4).NumElements(1, 2).
 		MaxDepth(12).Funcs(special()...)
 	for range rounds {
-		for _, kind := range kinds(scheme) {
+		for _, kind := range objects(scheme) {
 			write(out, scheme, writer, filler, kind)
 		}
 	}
 }
 
-func kinds(scheme *runtime.Scheme) []schema.GroupVersionKind {
+func objects(scheme *runtime.Scheme) []schema.GroupVersionKind {
 	var found []schema.GroupVersionKind
 	for kind, of := range scheme.AllKnownTypes() {
 		isOurs := strings.HasPrefix(of.PkgPath(), "k8s.io/api")
