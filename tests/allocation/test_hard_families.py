@@ -259,6 +259,7 @@ def test_a_proof_that_cuts_nothing_costs_little(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Walk, "_resume", counted)
     monkeypatch.setattr(SearchProof, "refuted", lambda self: False)
+    monkeypatch.setattr(SearchProof, "refuted_in_cases", lambda self: False)
     monkeypatch.setattr(SearchProof, "foreseen", lambda self, walk, frame: None)
     monkeypatch.setattr(SearchProof, "twin_key", lambda self, walk, frame, device: device)
     offered = [device(f"gpu-{n}", numa=n % 5) for n in range(10)]

@@ -23,6 +23,7 @@ from tests.oracle.verdicts import our_verdict
 
 from dryrack.allocation import Allocated, AllocationError, Features, Release, Unsatisfiable
 from dryrack.allocation import allocator as allocator_module
+from dryrack.allocation import proof as proof_module
 from dryrack.allocation.bounds import Bounds
 from dryrack.allocation.likeness import Likeness
 from dryrack.allocation.proof import SearchProof
@@ -69,6 +70,7 @@ PATIENCE = {
     "with proof": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
     "with proof after a while": {"_DEAD_ENDS_MAX": 3, "_PROVING_STEPS": 1 << 60},
     "with memory alone": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
+    "in cases alone": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
     "in turns": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1, "_PLAIN_STEPS": 3},
 }
 
@@ -81,9 +83,11 @@ def _patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def be_patient(patch: pytest.MonkeyPatch, how: str) -> None:
     for name, value in PATIENCE[how].items():
         patch.setattr(allocator_module, name, value)
-    if how == "with memory alone":
-        # Bounds would spare the search most of what it has to remember.
-        patch.setattr(Bounds, "impossible", lambda self, walk, now, plan: False)
+    if how == "in cases alone":
+        patch.setattr(proof_module, "_LONG", -1)
+    if how in ("with memory alone", "in cases alone"):
+        # Bounds would spare the search most of what it has to remember, or to look into.
+        patch.setattr(Bounds, "impossible", lambda self, walk, question: False)
 
 
 def in_api(problem: Any) -> tuple[list[ResourceSlice], list[ResourceClaim]]:
@@ -294,7 +298,7 @@ PLANTED: dict[str, list[tuple[type, str, Any]]] = {
     "everything is a twin": [(Likeness, "twin_key", lambda self, walk, frame, device: 0)],
     # Bounds would spare the search the state that it then takes for another.
     "every state has been seen": [
-        (Bounds, "impossible", lambda self, walk, now, plan: False),
+        (Bounds, "impossible", lambda self, walk, question: False),
         (SearchProof, "key", lambda self, walk, frame: 0),
     ],
 }

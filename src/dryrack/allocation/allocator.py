@@ -147,7 +147,9 @@ def _search(problem: Problem) -> tuple[Walk, Ending]:
         return first, Ending.FAILED
     turns = [(Walk(problem, proof), _PROVING_STEPS)] if proof.cuts else []
     turns.append((Walk(problem), _PLAIN_STEPS))
-    for walk, steps in cycle(turns):
+    for number, (walk, steps) in enumerate(cycle(turns)):
+        if number == len(turns) and proof.refuted_in_cases():
+            return first, Ending.FAILED
         ending = walk.run(steps_max=steps)
         if ending is not Ending.UNDECIDED:
             break

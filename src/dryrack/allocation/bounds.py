@@ -31,7 +31,7 @@ from dryrack.allocation.constraints import (
     LastDistinctState,
     MatchState,
 )
-from dryrack.allocation.demands import Demand, Group
+from dryrack.allocation.demands import Demand, Group, Question
 from dryrack.allocation.neighbours import Neighbours
 from dryrack.allocation.problem import USABLE
 
@@ -104,11 +104,11 @@ class Bounds:
             )
         return tuple(groups.values())
 
-    def impossible(self, walk: Walk, now: Demand | None, plan: Sequence[Group]) -> bool:
-        """Whether what is demanded now, and then, cannot be met from what the walk has left."""
-        free = self._free(walk)
+    def impossible(self, walk: Walk, question: Question) -> bool:
+        """Whether what is demanded now, and later, cannot be met from what the walk has left."""
+        free, now = self._free(walk), question.now
         groups: list[Group] = []
-        for each in (*((Group((now,), now.need),) if now else ()), *plan):
+        for each in (*((Group((now,), now.need),) if now else ()), *question.later):
             group = self._supplied(walk, each, free)
             if group is None or self._most(group) < group.need:
                 return True

@@ -177,7 +177,7 @@ class DistinctState:
         self.values: list[int] = []
 
     def add(self, request: int, value: int) -> bool:
-        if not _differs(self._column, value, self.values):
+        if not differs(self._column, value, self.values):
             return False
         self.values.append(value)
         return True
@@ -204,7 +204,7 @@ class LastDistinctState:
         self.count = 0
 
     def add(self, request: int, value: int) -> bool:
-        if self.count and not _differs(self._column, value, self.last.values()):
+        if self.count and not differs(self._column, value, self.last.values()):
             return False
         self.last[request] = value
         self.count += 1
@@ -248,7 +248,7 @@ class KeptDistinctState:
         now = {request: self.values.get(request, frozenset()) | {value}}
         for other, values in self.values.items():
             if other != request:
-                now[other] = frozenset(v for v in values if _differs(self._column, value, (v,)))
+                now[other] = frozenset(v for v in values if differs(self._column, value, (v,)))
                 if not now[other]:
                     return False
         self._path.append(self.values)
@@ -295,7 +295,8 @@ def initial_state(
     return KeptDistinctState(column) if relaxed else LastDistinctState(column)
 
 
-def _differs(column: Column, value: int, others: Collection[int]) -> bool:
+def differs(column: Column, value: int, others: Collection[int]) -> bool:
+    """Whether a device with the value may be beside devices with the others."""
     if value < 0:
         # Compared by type when there is something to compare with; lists ask at once.
         return not column.lists and not others

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dryrack.allocation.problem import Slate
 
@@ -43,3 +43,11 @@ class Group:
     @property
     def requests(self) -> int:
         return len(self.demands)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether what is demanded now, and later, can be met."""
+
+    now: Demand | None
+    later: Sequence[Group]

@@ -49,8 +49,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.bounds import Bounds
+from dryrack.allocation.casework import Casework
 from dryrack.allocation.constraints import MatchState
-from dryrack.allocation.demands import Demand
+from dryrack.allocation.demands import Demand, Question
 from dryrack.allocation.likeness import Likeness
 from dryrack.allocation.relaxation import Relaxation, RelaxedWalk
 from dryrack.allocation.requests import RESULTS_MAX
@@ -68,6 +69,13 @@ if TYPE_CHECKING:
 # Dead ends are strings of some hundred bytes; this bounds them to about a hundred megabytes.
 _DEAD_ENDS_MAX = 300_000
 
+# How many cases are looked at, at the root of the search and below it.
+_CASES_AT_ROOT_MAX = 2000
+_CASES_MAX = 200
+
+# After so many steps below one choice, cases are worth their while for the next.
+_LONG = 2000
+
 # A claim that is hopeless by itself mostly is so at once.
 _ALONE_DEAD_ENDS_MAX = 100
 
@@ -80,7 +88,13 @@ class RelaxedProof:
         self._requests = survey.problem.requests
         self._likeness = likeness
         self._bounds = bounds
-        self._plans: dict[int, Sequence[Group]] = {}
+        self._plans: dict[tuple[int, frozenset[int]], Sequence[Group] | None] = {}
+        # What has to be free for the mine of an ask for "all" devices to go off.
+        self._traps = {
+            id(way): way.all_devices[: survey.safe[id(way)] + 1]
+            for way in survey.slates
+            if way.ask.takes_all and not way.ask.admin and survey.has_mine(way)
+        }
         self._dead: dict[Hashable, tuple[Ending, tuple[Values | None, ...]]] = {}
 
     # What the walk asks.
@@ -146,52 +160,69 @@ class RelaxedProof:
         return True
 
     def _barren(self, walk: Walk, frame: Frame) -> bool:
-        slate, request = frame.slate, frame.slate.request
-        if frame.slot < 0:
-            if self._blocked(walk, request):
-                return True
-            return self._bounds.impossible(walk, None, self.plan(request))
-        if self._survey.mined[request] and self._survey.has_mine(slate):
+        if frame.slot >= 0 and self._survey.has_mine(frame.slate):
             return False
-        now = Demand(request, (slate,), slate.count - frame.slot, frame.cursor)
-        return self._bounds.impossible(walk, now, self.plan(request + 1))
+        question = self._question(walk, frame)
+        return question is None or self._is_impossible(walk, question)
 
-    def _blocked(self, walk: Walk, request: int) -> bool:
+    def _is_impossible(self, walk: Walk, question: Question) -> bool:
+        return self._bounds.impossible(walk, question)
+
+    def _question(self, walk: Walk, frame: Frame) -> Question | None:
         """
-        Whether the next mine is one of "all" devices, and it or a device before it is held.
+        What is demanded below the frame up to the next mine.
 
-        Then the request fails before the mine goes off.
+        None, if that is more than there can be.
         """
-        mine = self._survey.horizon[request]
-        if mine == len(self._requests) or len(self._requests[mine]) > 1:
-            return False
-        [way] = self._requests[mine]
-        if not way.ask.takes_all or way.ask.admin:
-            return False
-        reached = self._survey.safe[id(way)] + 1
-        return any(walk.holds[device] for device in way.all_devices[:reached])
+        slate, request, slot = frame.slate, frame.slate.request, frame.slot
+        later = self.plan(request if slot < 0 else request + 1, self._shut(walk))
+        if later is None:
+            return None
+        now = Demand(request, (slate,), slate.count - slot, frame.cursor) if slot >= 0 else None
+        return Question(now, later)
 
-    def plan(self, request: int) -> Sequence[Group]:
-        """What is demanded from this request up to the next mine; it never changes."""
-        plan = self._plans.get(request)
-        if plan is None:
-            plan = self._plans[request] = self._bounds.plan(self._later(request))
-        return plan
+    def _shut(self, walk: Walk) -> frozenset[int]:
+        """
+        The ways to ask for "all" devices that fail before the mine goes off.
 
-    def _later(self, request: int) -> Iterator[Demand]:
+        The mine, or a device before it, is held.
+        """
+        holds = walk.holds
+        return frozenset(
+            way for way, reached in self._traps.items() if any(map(holds.__getitem__, reached))
+        )
+
+    def plan(self, request: int, shut: frozenset[int] = frozenset()) -> Sequence[Group] | None:
+        """
+        What is demanded from this request up to the next mine.
+
+        Some ways to ask for "all" devices are shut; None, if a request has no other.
+        """
+        key = request, shut
+        if key not in self._plans:
+            demands = self._later(request, shut)
+            self._plans[key] = None if demands is None else self._bounds.plan(demands)
+        return self._plans[key]
+
+    def _later(self, request: int, shut: frozenset[int]) -> list[Demand] | None:
         """What requests need from this one up to the next mine."""
-        horizon, safe = self._survey.horizon, self._survey.safe
-        end = horizon[request] if request < len(horizon) else request
-        for number in range(request, end):
-            ways = self._requests[number]
+        demands: list[Demand] = []
+        for number in range(request, len(self._requests)):
+            ways = tuple(way for way in self._requests[number] if id(way) not in shut)
+            if not ways:
+                return None
+            if any(map(self._survey.has_mine, ways)):
+                return [*demands, *self._before_mine(number, ways)]
             need = min(_need(way) for way in ways)
             if need > 0:
-                yield Demand(number, ways, need)
-        if end < len(self._requests) and len(self._requests[end]) == 1:
-            [way] = self._requests[end]
-            if way.ask.takes_all and safe[id(way)]:
-                # Until a constraint can break, "all" fails like any other request.
-                yield Demand(end, (way,), safe[id(way)], 0, safe[id(way)])
+                demands.append(Demand(number, ways, need))
+        return demands
+
+    def _before_mine(self, number: int, ways: tuple[Slate, ...]) -> Iterator[Demand]:
+        """Until a constraint can break, "all" fails like any other request."""
+        safe = self._survey.safe.get(id(ways[0]))
+        if len(ways) == 1 and safe:
+            yield Demand(number, ways, safe, 0, safe)
 
 
 class SearchProof(RelaxedProof):
@@ -217,7 +248,7 @@ class SearchProof(RelaxedProof):
         """Whether the bounds alone show that there is nothing to find, and no error either."""
         if not self._problem.requests:
             return False
-        return self._bounds.impossible(Walk(self._problem), None, self.plan(0)) or (
+        return self._bounds.impossible(Walk(self._problem), self._at_root()) or (
             self.cuts and any(map(self._refuted_alone, self._claims_before_mines()))
         )
 
@@ -235,6 +266,17 @@ class SearchProof(RelaxedProof):
         """
         walk = RelaxedWalk(self._survey, self._relaxed, within=requests)
         return walk.run(_ALONE_DEAD_ENDS_MAX) is Ending.FAILED
+
+    def refuted_in_cases(self) -> bool:
+        """Whether a look at all cases shows that there is nothing to find, and no error either."""
+        if not self.cuts:
+            return False
+        walk = Walk(self._problem)
+        return Casework(walk, self._at_root(), cases_max=_CASES_AT_ROOT_MAX).impossible()
+
+    def _at_root(self) -> Question:
+        # Nothing is held yet, so nothing is shut.
+        return Question(None, self.plan(0) or ())
 
     # Where order decides.
 
@@ -269,8 +311,14 @@ class SearchProof(RelaxedProof):
         return self._requests[slate.request]
 
     def _barren(self, walk: Walk, frame: Frame) -> bool:
-        if super()._barren(walk, frame):
-            return True
+        return super()._barren(walk, frame) or self._barren_if_relaxed(walk, frame)
+
+    def _is_impossible(self, walk: Walk, question: Question) -> bool:
+        return super()._is_impossible(walk, question) or (
+            _takes_long(walk) and Casework(walk, question, cases_max=_CASES_MAX).impossible()
+        )
+
+    def _barren_if_relaxed(self, walk: Walk, frame: Frame) -> bool:
         if self._relaxation is None or frame.slate.request > self._survey.last_ordered:
             return False
         return self._relaxation.barren(walk, frame, self._relaxed.key)
@@ -306,6 +354,11 @@ class SearchProof(RelaxedProof):
             known = all(each >= shared or each.isdisjoint(shared) for each in members)
             self._settled[number, shared] = known
         return known
+
+
+def _takes_long(walk: Walk) -> bool:
+    """Whether what was chosen last has cost so much that what follows deserves a closer look."""
+    return bool(walk.stack) and walk.steps - walk.stack[-1].opened > _LONG
 
 
 def _remembered(walk: Walk, number: int) -> Values | None:

@@ -51,7 +51,17 @@ class Ending(IntEnum):
 class Frame:
     """A request being satisfied, or one device of it being chosen."""
 
-    __slots__ = ("chosen", "cursor", "exceeded", "key", "slate", "slot", "touched", "tried")
+    __slots__ = (
+        "chosen",
+        "cursor",
+        "exceeded",
+        "key",
+        "opened",
+        "slate",
+        "slot",
+        "touched",
+        "tried",
+    )
 
     def __init__(self, slate: Slate, slot: int) -> None:
         self.slate = slate
@@ -60,6 +70,8 @@ class Frame:
         self.cursor = 0
         self.chosen = -1
         self.exceeded = True
+        # After how many steps of the walk.
+        self.opened = 0
         # For the proof: what has been tried here, and how to remember that it failed.
         self.tried: set[Hashable] = set()
         self.key: Hashable = None
@@ -221,6 +233,7 @@ class Walk:
             ending = self._proof.foreseen(self, frame)
             if ending is not None:
                 return ending
+        frame.opened = self.steps
         self.stack.append(frame)
         return None
 

@@ -35,8 +35,8 @@ class Survey:
             _complete(problem, slate)
         # How many of "all" devices come before the first that might break a constraint.
         self.safe = {id(s): safe_prefix(problem, s) for s in self.slates if s.ask.takes_all}
+        self._mines = {id(slate): self._find_mine(slate) for slate in self.slates}
         self.mined = [any(map(self.has_mine, ways)) for ways in problem.requests]
-        self.horizon = self._next_mines()
         self.least_after = self._results(min)
         self.most_after = self._results(max)
         self.ruled_by = self._constraints_ahead()
@@ -45,6 +45,10 @@ class Survey:
         }
 
     def has_mine(self, slate: Slate) -> bool:
+        """Whether there is a device on which the ask ends the search with an error."""
+        return self._mines[id(slate)]
+
+    def _find_mine(self, slate: Slate) -> bool:
         if slate.ask.takes_all:
             return self.safe[id(slate)] < len(slate.all_devices)
         return any(slate.status[device] == FAILED for device in slate.order)
@@ -84,17 +88,6 @@ class Survey:
     def _is_ordered(self, slate: Slate) -> bool:
         traced = any(constraint.number in self.traced for constraint in slate.constraints)
         return traced or compares_neighbours(self.problem, slate)
-
-    # Where errors are.
-
-    def _next_mines(self) -> list[int]:
-        horizon = [len(self.mined)] * len(self.mined)
-        following = len(self.mined)
-        for number in reversed(range(len(self.mined))):
-            if self.mined[number]:
-                following = number
-            horizon[number] = following
-        return horizon
 
     # How many results.
 
@@ -189,6 +182,9 @@ def _safe_under(problem: Problem, slate: Slate, constraint: Constraint) -> int:
         for device in way.order
     }
     for place, device in enumerate(slate.all_devices):
+        if slate.status[device] != USABLE:
+            # "All" fails here, whatever would come after.
+            break
         value = column[device]
         if value < 0 or (bool(seen - {value}) if match else value in seen):
             return place
