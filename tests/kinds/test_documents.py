@@ -105,6 +105,7 @@ def test_json_has_lines_too() -> None:
         (b"a: b\nc: \x00", 2, "a binary file, not YAML or JSON"),
         (b"a: b\nc: \xff\n", 2, "byte 0xff is not UTF-8"),
         (b"\xff\xfea\x00", 1, "the file is UTF-16"),
+        (b"\xff\xfe\x00\x00a\x00\x00\x00", 1, "the file is UTF-32"),
         (b"a: b\nc: \x07\n", 2, "control character '\\x07' is not allowed in YAML"),
         (b"a:\n\tb: 1\n", 2, "found character that cannot start any token"),
         (b"a: 1\nb: 2\na: 3\n", 3, "the key 'a' is there twice; the first is in line 1"),
@@ -135,6 +136,9 @@ def test_bad_input_is_one_problem_with_its_line(data: bytes, line: int, message:
         ('{"a": 1,}', 1, "not JSON"),
         ('{"a":\n {"b": 1,\n "b": 2}}', 3, "the key 'b' is there twice; the first is in line 2"),
         ('{"a": NaN}', 1, "NaN is not JSON"),
+        ('{"a": [1,\n {"b": -Infinity}]}', 2, "-Infinity is not JSON"),
+        ('{"a": [1,\n {"b": ' + "9" * 5000 + "}]}", 2, "is not a number that JSON can hold"),
+        ('{"b": ' + "[" * 201 + "]" * 201 + "}", 1, "nested more than 200 levels deep"),
         ("[" * 100_000, 1, "nested more than"),
         ('{"a":' * 100_000, 1, "nested more than"),
         ('{"kind": "A"}\n{"kind"', 2, "not JSON"),
@@ -246,3 +250,35 @@ def leaves(value: Any, path: tuple[str | int, ...]) -> list[tuple[tuple[str | in
 def test_paths_are_read_leniently(text: str, steps: tuple[str | int, ...]) -> None:
     """Paths of validation, of people and broken ones all name a place."""
     assert parse_path(text) == steps
+
+
+def test_half_a_character_is_none() -> None:
+    """Go reads an escape without its other half as U+FFFD; nobody can print what it stands for."""
+    reading = read(r'{"kind": "\ud800", "spec": ["\ud83d\ude00", {"\uDC00": 1}]}', "f.json")
+
+    assert [each.raw for each in reading.documents] == [
+        {"kind": "\ufffd", "spec": ["\U0001f600", {"\ufffd": 1}]}
+    ]
+
+
+@pytest.mark.parametrize("line", ["name: {{ .Release.Name }}", "{{- if .Values.gpu }}"])
+def test_templates_are_to_be_rendered_first(line: str) -> None:
+    """Who names the template of a file is told so."""
+    reading = read(f"kind: Pod\n{line}\n", "f.yaml")
+
+    assert "render it first" in reading.problems[0].fix
+    assert reading.problems[0].line in (2, 3)
+
+
+def test_lists_in_lists_are_unwrapped() -> None:
+    """As kubectl does it, at any depth, in the order of the file and with the right lines."""
+    inner = "  - {apiVersion: v1, kind: List, items: [{kind: B}, {kind: List}, {kind: C}]}\n"
+    reading = read(f"kind: List\nitems:\n  - kind: A\n{inner}  - kind: D\n", "f.yaml")
+
+    assert [(each.kind, each.line) for each in reading.documents] == [
+        ("A", 3),
+        ("B", 4),
+        ("C", 4),
+        ("D", 5),
+    ]
+    assert reading.problems == ()

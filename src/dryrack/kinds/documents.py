@@ -7,7 +7,7 @@ file is opened here: the caller brings the bytes and a name to call them by.
 """
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,14 @@ from dryrack.kinds.yaml_text import Fault, Parsed
 
 # A list of ten thousand slices is 25 MB; more than this is no manifest.
 BYTES_MAX = 128 * 1024 * 1024
+# The marks of UTF-16 are the beginnings of those of UTF-32.
+_OTHER_ENCODINGS = {
+    "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+_FILL = "put objects into it, or leave it out"
+# What Helm and its like leave for later; no manifest begins an object in an object so.
+_PLACEHOLDER = "{{"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +113,9 @@ def read(data: bytes | str, name: str) -> Reading:
             documents += objects
             problems += wrong
         else:
-            problems.append(_problem(name, found))
+            problems.append(_problem(name, _hinted(found, text)))
     if not documents and not problems:
-        problems.append(Problem(name, 1, 1, "no document in this file"))
+        problems.append(Problem(name, 1, 1, "no document in this file", _FILL))
     return Reading(tuple(documents), tuple(problems))
 
 
@@ -117,12 +125,13 @@ def _decoded(data: bytes | str) -> str | Fault:
     if len(data) > BYTES_MAX:
         return Fault(Place(1, 1), f"larger than {BYTES_MAX} bytes", "split the file")
     if not data.strip():
-        return Fault(Place(1, 1), "the file is empty")
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return Fault(Place(1, 1), "the file is UTF-16", "save it as UTF-8")
+        return Fault(Place(1, 1), "the file is empty", _FILL)
+    for name, marks in _OTHER_ENCODINGS.items():
+        if data.startswith(marks):
+            return Fault(Place(1, 1), f"the file is {name}", "save it as UTF-8")
     nul = data.find(b"\0")
     if nul >= 0:
-        return Fault(_place_in(data, nul), "a binary file, not YAML or JSON")
+        return Fault(_place_in(data, nul), "a binary file, not YAML or JSON", "name another file")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -141,10 +150,20 @@ def _parsed(text: str, name: str) -> Iterator[Parsed | Fault]:
         return yaml_text.documents(text)
     found = list(json_text.documents(text))
     last = found[-1]
-    # YAML may begin with a brace as well. A repeated key is JSON all right, and wrong in both.
-    if isinstance(last, Fault) and not name.endswith(".json") and not last.fix:
-        return yaml_text.documents(text)
+    # YAML may begin with a brace as well.
+    if isinstance(last, Fault) and not isinstance(last, json_text.RepeatedKey):
+        return iter(found) if name.endswith(".json") else yaml_text.documents(text)
     return iter(found)
+
+
+def _hinted(fault: Fault, text: str) -> Fault:
+    """The fault, with a word for those who named the template of a file instead of the file."""
+    # The parser may notice a line later.
+    around = text.split("\n", fault.place.line)[max(0, fault.place.line - 2) : fault.place.line]
+    if fault.fix or not any(_PLACEHOLDER in line for line in around):
+        return fault
+    fix = "it looks like a template; render it first, for example with helm template"
+    return Fault(fault.place, fault.message, fix)
 
 
 def _problem(name: str, fault: Fault) -> Problem:
@@ -159,33 +178,41 @@ def _unwrapped(name: str, value: Any, tree: Places) -> tuple[list[Document], lis
         place = tree.locate(())
         message = f"expected an object with apiVersion and kind, got {described(value)}"
         return [], [Problem(name, place.line, place.column, message)]
-    document = Document(name, value, tree)
-    if document.kind.endswith("List") and "items" in value:
-        return _items(document)
-    return [document], []
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    # Lists may hold lists, and the objects of all of them are in the order of the text.
+    waiting: list[Document | Problem] = [Document(name, value, tree)]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Problem):
+            problems.append(found)
+        elif _is_list(found):
+            waiting += reversed(_items(found))
+        else:
+            documents.append(found)
+    return documents, problems
 
 
-def _items(whole: Document) -> tuple[list[Document], list[Problem]]:
-    items = whole.raw["items"] or []
+def _is_list(document: Document) -> bool:
+    return document.kind == "List" or (document.kind.endswith("List") and "items" in document.raw)
+
+
+def _items(whole: Document) -> list[Document | Problem]:
+    items = whole.raw.get("items") or []
     if not isinstance(items, list):
-        message = f"items: expected a list, got {described(items)}"
-        return [], [whole.problem("items", message)]
+        return [whole.problem("items", f"items: expected a list, got {described(items)}")]
     kind = whole.kind.removesuffix("List")
     # The items of a typed list need not repeat what the list says.
     implied = {"apiVersion": whole.api_version, "kind": kind} if kind else {}
-    good = [
-        Document(whole.file, {**implied, **item}, whole.tree, ("items", index))
-        for index, item in enumerate(items)
-        if isinstance(item, dict)
-    ]
-    wrong = [
-        whole.problem(
-            ("items", index), f"items[{index}]: expected an object, got {described(item)}"
-        )
-        for index, item in enumerate(items)
-        if not isinstance(item, dict)
-    ]
-    return good, wrong
+    return [_item(whole, index, item, implied) for index, item in enumerate(items)]
+
+
+def _item(whole: Document, index: int, item: Any, implied: Mapping[str, str]) -> Document | Problem:
+    if isinstance(item, dict):
+        within = (*whole.within, "items", index)
+        return Document(whole.file, {**implied, **item}, whole.tree, within)
+    message = f"items[{index}]: expected an object, got {described(item)}"
+    return whole.problem(("items", index), message)
 
 
 def _text(value: Any) -> str:

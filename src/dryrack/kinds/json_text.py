@@ -3,12 +3,14 @@ JSON text to builtins, and the place of a value in it when somebody asks.
 
 A file may hold several JSON documents one after the other, as kubectl allows. Values are read
 by the compiled decoder, which knows no lines; a place is found afterwards by walking to it.
+Half a character (`\\ud800` without its other half) reads as U+FFFD, as it does in Go.
 """
 
 import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +21,12 @@ from dryrack.kinds.yaml_text import DEPTH_MAX, Fault, Parsed
 
 _SPACE = " \t\n\r"
 _LINE_END = re.compile("\n")
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKey(Fault):
+    """A key that is there twice: well-formed, and wrong in YAML too."""
 
 
 class _RepeatedKeyError(ValueError):
@@ -40,9 +48,12 @@ def documents(text: str) -> Iterator[Parsed | Fault]:
             yield _repeated_key(text, offset)
             return
         except (ValueError, RecursionError) as error:
-            yield _fault(text, error)
+            yield _fault(text, offset, error)
             return
-        yield Parsed(value, LazyTree(text, offset, lines))
+        if isinstance(value, dict | list) and _is_too_deep(value):
+            yield _fault(text, offset, RecursionError())
+            return
+        yield Parsed(_mended(value, text), LazyTree(text, offset, lines))
         offset = _skip(text, end)
 
 
@@ -123,7 +134,7 @@ def _repeated_key(text: str, offset: int) -> Fault:
         if key is not None and key in seen:
             first = place_at(text, seen[key]).line
             message = f"the key {key!r} is there twice; the first is in line {first}"
-            return Fault(place_at(text, at), message, "remove one of the two")
+            return RepeatedKey(place_at(text, at), message, "remove one of the two")
         if key is not None:
             seen[key] = at
         try:
@@ -133,12 +144,48 @@ def _repeated_key(text: str, offset: int) -> Fault:
     raise AssertionError("a repeated key that cannot be found again")
 
 
-def _fault(text: str, error: Exception) -> Fault:
+def _fault(text: str, offset: int, error: Exception) -> Fault:
     if isinstance(error, json.JSONDecodeError):
         return Fault(place_at(text, error.pos), f"not JSON: {error.msg}")
     if isinstance(error, RecursionError):
-        return Fault(Place(1, 1), f"nested more than {DEPTH_MAX} levels deep")
-    return Fault(Place(1, 1), str(error))
+        return Fault(place_at(text, offset), f"nested more than {DEPTH_MAX} levels deep")
+    fix = error.fix if isinstance(error, ScalarError) else ""
+    return Fault(place_at(text, _meaningless(text, offset)), str(error), fix)
+
+
+def _meaningless(text: str, offset: int) -> int:
+    """Where the first number stands that JSON has no value for."""
+    for _, _, value in _children(text, offset):
+        try:
+            _DECODER.raw_decode(text, value)
+        except ScalarError:
+            return _meaningless(text, value)
+    return offset
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        opened = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [child for each in opened for child in each if isinstance(child, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _mended(value: Any, text: str) -> Any:
+    """The value without half characters; they can only have been written as escapes."""
+    return _whole(value) if "\\ud" in text or "\\uD" in text else value
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALF.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    if isinstance(value, dict):
+        return {_whole(key): _whole(each) for key, each in value.items()}
+    return value
 
 
 def _skip(text: str, offset: int) -> int:
@@ -164,10 +211,11 @@ def _integer(text: str) -> Any:
 
 
 def _constant(text: str) -> Any:
-    raise ScalarError(f"{text} is not JSON; write it in quotes")
+    raise ScalarError(f"{text} is not JSON", "write it in quotes")
 
 
-_PLAIN_DECODER = json.JSONDecoder()
+# Knows where values end, and no more: it is asked about text that was read already.
+_PLAIN_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
 )

@@ -42,7 +42,11 @@ _TAG = "tag:yaml.org,2002:"
 
 
 class ScalarError(ValueError):
-    """A word that contradicts its tag, or that JSON has no value for."""
+    """A word that contradicts its tag, or that JSON has no value for; and what would help."""
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
 
 
 def plain(text: str) -> Plain:
@@ -79,7 +83,7 @@ def key(value: Plain, text: str) -> str:
     """The JSON key for a key of YAML."""
     match value:
         case None:
-            raise ScalarError("a key may not be null; give it a name, in quotes if need be")
+            raise ScalarError("a key may not be null", "give it a name, in quotes if need be")
         case bool():
             return "true" if value else "false"
         case int():
@@ -93,7 +97,7 @@ def json_value(value: Plain) -> Plain:
     if not isinstance(value, float):
         return value
     if not math.isfinite(value):
-        raise ScalarError(f"{value} is not a number that JSON can hold; write it in quotes")
+        raise ScalarError(f"{value} is not a number that JSON can hold", "write it in quotes")
     text = number_text(value)
     return value if "." in text or "e" in text else int(text)
 

@@ -283,7 +283,7 @@ class _Builder:
                 return
             value = scalars.json_value(_meaning(event))
         except scalars.ScalarError as error:
-            raise _FaultError(Fault(place_of(at), str(error))) from None
+            raise _FaultError(Fault(place_of(at), str(error), error.fix)) from None
         self._attach(_Done(value, at), event.anchor)
 
     def _set_key(self, parent: _Open, event: ScalarEvent, at: Spot) -> None:
