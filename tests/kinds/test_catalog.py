@@ -88,8 +88,9 @@ def test_all_type_mistakes_of_a_document_have_lines() -> None:
     problems = typed(document)
 
     assert isinstance(problems, tuple)
+    quotes = "put it in quotes: without them on, no, 5 and 1.10 are no text in YAML"
     assert [str(problem) for problem in problems] == [
-        "f.yaml:4: spec.driver: expected a string, got the number 5",
+        f"f.yaml:4: spec.driver: expected a string, got the number 5; {quotes}",
         'f.yaml:8: spec.devices[0].capacity.memory: expected an object, got the string "80Gi"',
     ]
 

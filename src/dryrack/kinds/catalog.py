@@ -101,4 +101,4 @@ def typed(document: Document, *, now: str | None = None) -> Typed | tuple[Proble
     try:
         return Typed(document, decode(raw, model), raw)
     except DecodeError as error:
-        return tuple(document.problem(each.path, str(each)) for each in error.mismatches)
+        return tuple(document.problem(each.path, str(each), each.fix) for each in error.mismatches)

@@ -35,6 +35,16 @@ class Mismatch:
     def __str__(self) -> str:
         return f"{self.path or 'document'}: expected {self.expected}, got {self.got}"
 
+    @property
+    def fix(self) -> str:
+        """What to write instead, where that is more than what was expected."""
+        is_text = self.got.startswith("the string")
+        if self.expected == "a string" and self.got.startswith(("the number", "true", "false")):
+            return "put it in quotes: without them on, no, 5 and 1.10 are no text in YAML"
+        if is_text and self.expected in ("a 64-bit integer", "a 32-bit integer", "true or false"):
+            return f"write {self.expected}, without quotes"
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Anything:

@@ -80,7 +80,7 @@ def wrong_type(world: World) -> Iterator[Problem]:
             Entry(document, None),
             parse_path(mismatch.path),
             f"expected {mismatch.expected}, got {mismatch.got}",
-            f"write {mismatch.expected}",
+            mismatch.fix or f"write {mismatch.expected}",
         )
 
 
