@@ -7,6 +7,8 @@ Exit 2 for a command that was called wrongly, 1 for content that is wrong.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -86,6 +88,7 @@ def test_wrong_content_is_told_with_file_and_line(case: str, command: str, tmp_p
         ("allocate -f a.yaml -o xml", "'xml' is not one of"),
         ("explain service x -f a.yaml", "'service': not something to explain"),
         ("frobnicate", "No such command"),
+        ("lint - -", "-: standard input can be read once; name it once"),
     ],
 )
 def test_a_wrong_call_is_told_and_does_nothing(words: str, message: str, tmp_path: Path) -> None:
@@ -141,3 +144,71 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
     done = dryrack("allocate", "-f", "-", cwd=tmp_path, stdin="kind: Pod\n")
 
     assert "<stdin>:1: Pod without apiVersion; write apiVersion: v1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("redirection", "message", "code"),
+    [
+        ("lint - <&-", "dryrack: -: standard input is closed", 2),
+        ("lint a.yaml >/dev/full", "dryrack: output: no space left on device", 1),
+        ("allocate -f a.yaml -o json >/dev/full", "dryrack: output: no space left on device", 1),
+        ("lint a.yaml >&-", "1 warning in 1 file", 0),
+        ("lint a.yaml 2>&-", "", 0),
+    ],
+)
+def test_streams_that_do_not_work_are_no_bug(
+    redirection: str, message: str, code: int, tmp_path: Path
+) -> None:
+    """Closed and full streams end with one line, or with nothing, and never with a traceback."""
+    (tmp_path / "a.yaml").write_text(CLAIM)
+    script = f"{sys.executable} -m dryrack {redirection}"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code
+
+
+def test_a_name_that_is_empty_is_a_wrong_call() -> None:
+    """`-f "$FILE"` without FILE says what happened."""
+    done = dryrack("lint", "")
+
+    assert done.stderr == "dryrack: a file without a name; is a variable in the command empty?\n"
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("command", ["allocate -f", "lint", "explain claim b -f"])
+def test_names_give_no_orders_to_the_terminal(command: str, tmp_path: Path) -> None:
+    """What a terminal would obey, and what would look like another line, is shown as written."""
+    hostile = CLAIM.replace("name: a", 'name: "a\\e[31m\\nb: c\\u202e"')
+    (tmp_path / "bad.yaml").write_text(hostile)
+    done = dryrack(*command.split(), "bad.yaml", cwd=tmp_path)
+    said = done.stdout + done.stderr
+
+    assert "a\\x1b[31m\\nb: c\\u202e" in said
+    assert not {"\x1b", "\u202e"} & set(said)
+    assert not any(line.startswith("b: c") for line in said.splitlines())
+
+
+def test_letters_that_the_terminal_does_not_have_are_numbers(tmp_path: Path) -> None:
+    """An old locale is no reason to fail."""
+    (tmp_path / "a.yaml").write_text(CLAIM.replace("name: a", "name: \u00fc"))
+    script = f"PYTHONUTF8=0 PYTHONIOENCODING=ascii {sys.executable} -m dryrack lint a.yaml"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert "ResourceClaim \\xfc, metadata.name" in done.stdout
+
+
+@pytest.mark.parametrize("word", ["on", "no", "123", "1.10", "0o17", "1e3"])
+def test_words_that_yaml_takes_for_something_else_want_quotes(word: str, tmp_path: Path) -> None:
+    """`name: on` is true for Kubernetes too; the message says what to do about it."""
+    (tmp_path / "a.yaml").write_text(CLAIM.replace("name: a", f"name: {word}"))
+    done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)
+
+    assert "a.yaml:3: metadata.name: expected a string, got" in done.stderr
+    assert "put it in quotes" in done.stderr
+    assert done.returncode == 1

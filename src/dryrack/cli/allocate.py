@@ -14,7 +14,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.cli.chance import SeededChance
 from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.objects import load
-from dryrack.cli.output import Format, paint, print_data, print_table, say
+from dryrack.cli.output import Format, paint, print_data, print_table, say, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def run(names: Sequence[str], settings: Settings, form: Format) -> bool:
     """Prints the answer; whether every claim is allocated."""
     outcome = what_if(load_world(names, settings), settings.reckoning())
     for note in outcome.notes:
-        say(note)
+        say(shown(note))
     if form is Format.TABLE:
         _print(outcome)
     else:
@@ -110,19 +110,19 @@ def _rows(given: Given) -> list[tuple[str, str, str, str]]:
 
 def _tell(refused: Refused) -> None:
     """Why not, for a person: talk, so that the table stays a table in a pipe."""
-    say(f"\n{paint(refused.claim, 'bold')} does not fit:")
+    say(f"\n{paint(shown(refused.claim), 'bold')} does not fit:")
     for refusal in refused.nodes:
-        say(f"  node {refusal.node}:" if refusal.node else "  on any node:")
+        say(f"  node {shown(refusal.node)}:" if refusal.node else "  on any node:")
         for obstacle in fold(refusal.reasons):
             say(f"    {sentence(obstacle)}")
     namespace, _, name = refused.claim.rpartition("/")
-    say(f"  more: dryrack explain claim {name} -n {namespace} -f …")
+    say(f"  more: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
 
 
 def sentence(obstacle: Obstacle) -> str:
     """One obstacle with the devices it holds for."""
     request = f"request {obstacle.request}: " if obstacle.request else ""
-    return f"{request}{_devices(obstacle.devices)}{obstacle.fact}"
+    return shown(f"{request}{_devices(obstacle.devices)}{obstacle.fact}")
 
 
 def _devices(devices: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from dryrack.allocation.explain import explain_claim
 from dryrack.allocation.identity import claim_name
 from dryrack.cli.allocate import load_world, sentence
 from dryrack.cli.files import ContentError, UsageError
-from dryrack.cli.output import Format, paint, print_data, say
+from dryrack.cli.output import Format, paint, print_data, say, shown
 from dryrack.kinds.decode import to_builtins
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: For
         explain_claim(world, claim, settings.reckoning()) for claim in _claims(world, subject)
     ]
     for note in dict.fromkeys(note for story in stories for note in story.notes):
-        say(note)
+        say(shown(note))
     if form is Format.TABLE:
         for story in stories:
             _print(story)
@@ -100,33 +100,34 @@ def _print(story: Explanation) -> None:
     if story.given is not None:
         _print_given(story)
     elif story.settled:
-        _write(f"{paint(story.claim, 'bold green')} is allocated already; nothing to decide")
+        _write(f"{paint(shown(story.claim), 'bold green')} is allocated already; nothing to decide")
     else:
         _print_refused(story)
 
 
 def _print_given(story: Explanation) -> None:
     assert story.given is not None, "asked for a claim that is given devices"
-    _write(f"{paint(story.claim, 'bold green')} fits on node {story.given.node}:")
+    node = shown(story.given.node)
+    _write(f"{paint(shown(story.claim), 'bold green')} fits on node {node}:")
     for each in story.given.allocation.devices.results:
-        _write(f"  {each.request}: {each.driver}/{each.pool}/{each.device}")
+        _write(shown(f"  {each.request}: {each.driver}/{each.pool}/{each.device}"))
 
 
 def _print_refused(story: Explanation) -> None:
-    _write(f"{paint(story.claim, 'bold red')} does not fit on any node")
+    _write(f"{paint(shown(story.claim), 'bold red')} does not fit on any node")
     for node in story.nodes:
         _print_node(node)
     if story.helps:
         _write("\nany one of these would help:")
         for help_ in story.helps:
-            _write(f"  {paint(help_, 'green')}")
+            _write(f"  {paint(shown(help_), 'green')}")
 
 
 def _print_node(node: NodeStory) -> None:
     lacking = f", {node.lacking} short" if node.lacking else ""
-    _write(f"\n{f'node {node.node}' if node.node else 'on any node'}{lacking}")
+    _write(f"\n{f'node {shown(node.node)}' if node.node else 'on any node'}{lacking}")
     for obstacle in node.obstacles:
-        remedy = f"; {obstacle.remedy}" if obstacle.remedy else ""
+        remedy = shown(f"; {obstacle.remedy}") if obstacle.remedy else ""
         _write(f"  {obstacle.code.text}: {sentence(obstacle)}{remedy}")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.limits import FILE_BYTES_MAX
@@ -41,12 +41,16 @@ class Source:
 def read_sources(names: Sequence[str]) -> tuple[Source, ...]:
     if not names:
         raise UsageError("no input; name files with -f FILE, or - for standard input")
+    if names.count(STDIN) > 1:
+        raise UsageError("-: standard input can be read once; name it once")
     return tuple(_read(name) for name in names)
 
 
 def _read(name: str) -> Source:
     if name == STDIN:
-        return Source("<stdin>", sys.stdin.buffer.read(FILE_BYTES_MAX + 1))
+        return Source("<stdin>", _standard_input())
+    if not name:
+        raise UsageError("a file without a name; is a variable in the command empty?")
     path = Path(name)
     if path.is_dir():
         raise UsageError(f"{name}: is a directory; name the files in it, for example {name}/*.yaml")
@@ -59,3 +63,11 @@ def _read(name: str) -> Source:
         raise UsageError(
             f"{name}: {(error.strerror or str(error)).lower()}; check it can be read"
         ) from None
+
+
+def _standard_input() -> bytes:
+    # Python has no stream at all for what was closed before it began.
+    stream: TextIO | None = sys.stdin
+    if stream is None:
+        raise UsageError("-: standard input is closed; name a file, or pipe something into it")
+    return stream.buffer.read(FILE_BYTES_MAX + 1)

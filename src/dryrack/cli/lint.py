@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dryrack.cli.files import read_sources
-from dryrack.cli.output import Format, paint, print_data, say
+from dryrack.cli.output import Format, paint, print_data, say, shown
 from dryrack.hardware.lint import Finding, Severity, lint
 
 if TYPE_CHECKING:
@@ -48,11 +48,12 @@ def _lint_without_pauses(sources: Sequence[Source]) -> tuple[Finding, ...]:
 
 def _line(finding: Finding) -> str:
     severity = paint(finding.severity.value, _STYLES[finding.severity])
-    where = ", ".join(part for part in (finding.object, finding.field) if part)
+    where = shown(", ".join(part for part in (finding.object, finding.field) if part))
     # A compiler's message goes on with a picture of the expression; one line is one finding.
-    what, *_ = finding.what.splitlines()
-    place = f"{finding.file}:{finding.line}: {severity} {finding.code}"
-    return f"{place} {where}: {what}; {finding.fix}" if where else f"{place} {what}; {finding.fix}"
+    first, *_ = finding.what.splitlines()
+    what = shown(f"{first}; {finding.fix}")
+    place = f"{shown(finding.file)}:{finding.line}: {severity} {finding.code}"
+    return f"{place} {where}: {what}" if where else f"{place} {what}"
 
 
 def _data(finding: Finding) -> dict[str, Any]:

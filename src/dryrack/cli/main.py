@@ -19,7 +19,7 @@ from dryrack import __version__
 from dryrack.base.errors import DryrackError
 from dryrack.cli import hardware
 from dryrack.cli.files import UsageError
-from dryrack.cli.output import Format, print_data, say
+from dryrack.cli.output import Format, open_streams, print_data, say, shown
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -381,13 +381,14 @@ def _name(command: typer.models.CommandInfo) -> str:
 
 def run() -> None:
     """The console script: every mistake becomes one line and an exit code."""
+    open_streams()
     try:
-        _call(sys.argv[1:])
+        _call_and_flush(sys.argv[1:])
     except UsageError as error:
-        say(f"dryrack: {error}")
+        _complain(str(error))
         sys.exit(EXIT_USAGE)
     except DryrackError as error:
-        say(f"dryrack: {error}")
+        _complain(str(error))
         sys.exit(EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
@@ -395,3 +396,19 @@ def run() -> None:
         # Whoever read our output has enough; Python would complain once more at exit.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        # A full disk, most likely; what could not be written would be tried again at exit.
+        _complain(f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}")
+        os._exit(EXIT_FAILED)
+
+
+def _call_and_flush(words: list[str]) -> None:
+    """Does what is asked for; what cannot be written fails here, and not when Python ends."""
+    try:
+        _call(words)
+    finally:
+        sys.stdout.flush()
+
+
+def _complain(text: str) -> None:
+    say("\n".join(shown(line) for line in f"dryrack: {text}".split("\n")))

@@ -9,9 +9,12 @@ understands. `NO_COLOR` is honoured by rich itself.
 from __future__ import annotations
 
 import enum
+import io
 import json
+import os
+import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 # Two spaces never occur inside a cell, so columns can be told apart in a pipe.
 GAP = "   "
+
+# What a terminal obeys instead of showing it, what turns text around, and half a character.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Format(enum.StrEnum):
@@ -45,6 +51,34 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         stdout_console().print(table_of(columns, rows))
     else:
         _print_plain(columns, rows)
+
+
+def open_streams() -> None:
+    """
+    Makes both streams take whatever there is to say.
+
+    One that was closed before we began takes everything and shows nothing; a letter that a
+    terminal does not have is written as its number.
+    """
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def shown(text: str) -> str:
+    """
+    The text as one line that says what it seems to say.
+
+    Names come out of files that anybody may have written: a line end in one would look like an
+    answer of ours, and an escape would be an order to the terminal.
+    """
+    return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def say(text: str) -> None:
@@ -83,12 +117,12 @@ def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(shown(cell)) for cell in row))
     return table
 
 
 def _print_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    lines = [columns, *rows]
+    lines = [[shown(cell) for cell in line] for line in (columns, *rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
