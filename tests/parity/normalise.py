@@ -2,9 +2,9 @@
 Answers without what differs between two runs of the same server.
 
 Identities keep their identity: the first uid that a script sees is `<uid 1>` wherever it
-occurs again, and the same holds for revisions and generated names. Only times, ages, the
-revision of a list, which moves with the whole cluster, and descriptions of columns are blanked
-out.
+occurs again, and the same holds for revisions, generated names, and the addresses and ports of
+services. Only times, ages, the revision of a list, which moves with the whole cluster, and
+descriptions of columns are blanked out.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ _BLANKS = (
     (_LOCAL_TIME, "<time>"),
     (_TIME, "<time>"),
 )
+# What a server takes from a range for a service, at random or in order.
+_ADDRESSES, _PORTS = ("clusterIP", "clusterIPs"), ("nodePort", "healthCheckNodePort")
+_SERVICE = re.compile(r"^10\.200\.")
 _SHORT_AGE = re.compile(r"^(?:\d+m)?\d+s$")
 
 
@@ -75,6 +78,8 @@ class Normaliser:
             return [self._value(key, inner) for inner in _steady(key, value)]
         if isinstance(value, str):
             return self._keyed(key, value)
+        if key in _PORTS and value:
+            return self._token("port", str(value))
         return value
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
@@ -96,6 +101,8 @@ class Normaliser:
     def _keyed(self, key: str, value: str) -> str:
         if key == "resourceVersion" and value.isdigit() and value != "0":
             return self._token("revision", value)
+        if key in _ADDRESSES and _SERVICE.match(value):
+            return self._token("address", value)
         if key == "continue" and value:
             return "<continue>"
         if key == "cells" and _SHORT_AGE.match(value):

@@ -126,7 +126,7 @@ class _Starter:
 
     def _apiserver(self, authority: Authority, admin: Identity, tokens: Identity) -> None:
         names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-        addresses = [*self.options.server_addresses, "10.0.0.1"]
+        addresses = [*self.options.server_addresses, "10.200.0.1"]
         serving = authority.server("apiserver", addresses=addresses, names=names)
         to_kubelet = authority.client("apiserver-to-kubelet", groups=["system:masters"])
         flags = {
@@ -146,7 +146,7 @@ class _Starter:
             "authorization-mode": "Node,RBAC",
             "enable-admission-plugins": "NodeRestriction",
             "disable-admission-plugins": "" if self.options.nodes_live else "TaintNodesByCondition",
-            "service-cluster-ip-range": "10.0.0.0/24",
+            "service-cluster-ip-range": "10.200.0.0/16",
             "endpoint-reconciler-type": "none",
             "allow-privileged": "true",
             "runtime-config": _pairs(self.options.runtime_config),

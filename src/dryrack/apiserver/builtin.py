@@ -304,7 +304,7 @@ def _stored(path: str, kind: str, *short: str, namespaced: bool = True) -> Built
         short_names=short,
         categories=_ALL if kind in _IN_ALL else (),
         parts=_MORE_PARTS.get(kind, ()) + ((_STATUS,) if rest else ()),
-        depth=Depth.FULL if group == _RBAC else Depth.STORED,
+        depth=Depth.FULL if group == _RBAC or kind in _DEEP else Depth.STORED,
     )
 
 
@@ -313,6 +313,7 @@ _MORE_PARTS = {
     "ReplicationController": (_SCALE,),
     "Service": (Part("proxy", _PROXY, "ServiceProxyOptions"),),
 }
+_DEEP = ("Service",)
 _IN_ALL = ("CronJob", "HorizontalPodAutoscaler", "ReplicationController", "Service")
 
 _STORED = (

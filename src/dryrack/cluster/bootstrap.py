@@ -39,6 +39,7 @@ class Bootstrap:
         for name, value, description in _PRIORITIES:
             priority = _priority(name, value, description)
             self.ensure("priorityclasses.scheduling.k8s.io", priority)
+        self.ensure("services", _own_service())
 
     def roles(self) -> None:
         """Those that a server which decides by roles cannot do without."""
@@ -63,6 +64,29 @@ def _namespace(name: str) -> Raw:
         "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
+    }
+
+
+def _own_service() -> Raw:
+    """The server itself, at the first address that services have."""
+    address = "10.200.0.1"
+    port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    return {
+        "kind": "Service",
+        "apiVersion": "v1",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
+        "spec": {
+            "ports": [port],
+            "clusterIP": address,
+            "clusterIPs": [address],
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster",
+        },
+        "status": {"loadBalancer": {}},
     }
 
 

@@ -21,6 +21,7 @@ from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
 from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
+from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
 from dryrack.apiserver.strategies.workloads.jobs import JobStrategy
 from dryrack.apiserver.strategies.workloads.replicated import (
     DeploymentStrategy,
@@ -63,6 +64,7 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "replicasets.apps": ReplicaSetStrategy,
     "secrets": SecretStrategy,
     "serviceaccounts": ServiceAccountStrategy,
+    "services": ServiceStrategy,
     "statefulsets.apps": StatefulSetStrategy,
     "workloads.scheduling.k8s.io": WorkloadObjectStrategy,
     f"clusterrolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=False),

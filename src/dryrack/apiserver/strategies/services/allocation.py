@@ -1,0 +1,196 @@
+"""
+Addresses and ports for services, out of the cluster's ranges.
+
+What is taken is what services have: nothing else is kept, so nothing leaks. One is given after the
+other, and from the beginning again when the end is reached, so that what was let go is not given
+away at once. The front of a range is left to those who choose for themselves, for as long as there
+is anything behind it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.status import Status, StatusError, internal_error
+from dryrack.apiserver.status import invalid as refused
+from dryrack.apiserver.strategies.edits import with_value
+from dryrack.apiserver.strategies.services import needs
+from dryrack.apiserver.strategies.services.families import SERVICE
+from dryrack.kinds.validation.problems import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Raw = dict[str, Any]
+
+# Beside the addresses of nodes and pods, which nobody answers at either.
+RANGE = ipaddress.ip_network("10.200.0.0/16")
+_PORTS = range(30_000, 32_768)
+# As much of a range as the real server leaves to those who choose.
+_CHOSEN_ADDRESSES, _CHOSEN_PORTS = 256, 86
+
+
+@dataclass(slots=True)
+class Cursor:
+    """How far a cluster has come in giving."""
+
+    address: int = 0
+    port: int = 0
+
+
+class Allocation:
+    """What is given to one service, beside what all have."""
+
+    def __init__(self, every: Iterable[Raw], name: str, *, cursor: Cursor, is_dry: bool) -> None:
+        self._name = name
+        self._is_dry = is_dry
+        self._cursor = cursor
+        self._specs = [each.get("spec") or {} for each in every]
+        self._ports: set[int] = (
+            set() if is_dry else {port for spec in self._specs for port in ports_of(spec)}
+        )
+
+    def with_addresses(self, spec: Raw) -> Raw:
+        """With an address for each family that has none."""
+        if not needs.address(spec) or needs.is_headless(spec):
+            return spec
+        given = spec.get("clusterIPs") or []
+        if given:
+            self._claim(given)
+            return {**spec, "clusterIP": given[0]}
+        address = str(RANGE.network_address) if self._is_dry else self._next_address()
+        return {**spec, "clusterIP": address, "clusterIPs": [address]}
+
+    def _taken(self) -> set[str]:
+        return {text for spec in self._specs for text in spec.get("clusterIPs") or ()}
+
+    def _claim(self, given: list[str]) -> None:
+        address = ipaddress.ip_address(given[0])
+        detail = ""
+        if address not in RANGE or address == RANGE.network_address:
+            detail = "the provided network does not match the current range"
+        elif not self._is_dry and given[0] in self._taken():
+            detail = "provided IP is already allocated"
+        if detail:
+            what = f"failed to allocate IP {given[0]}: {detail}"
+            raise refused(SERVICE, self._name, (invalid("spec.clusterIPs", given, what),))
+
+    def _next_address(self) -> str:
+        taken, count = self._taken(), RANGE.num_addresses - 1
+        for offset in _in_turn(range(1, count), _CHOSEN_ADDRESSES, self._cursor.address):
+            text = str(RANGE[offset])
+            if text not in taken:
+                self._cursor.address = offset
+                return text
+        what = f'failed to allocate a serviceIP for Service "{self._name}": range is full'
+        raise internal_error(what)
+
+    def with_new_ports(self, spec: Raw) -> Raw:
+        """With ports on nodes, of a new service: one for all that it has under one number."""
+        if spec.get("type") not in ("LoadBalancer", "NodePort"):
+            return spec
+        by_port: dict[int, int] = {}
+        made = []
+        for position, port in enumerate(spec.get("ports") or ()):
+            if port.get("nodePort") or needs.node_ports(spec):
+                port = self._opened(position, port, spec["ports"], by_port)
+            made.append(port)
+        return with_value(spec, "ports", made or None)
+
+    def _opened(self, position: int, port: Raw, every: list[Raw], by_port: dict[int, int]) -> Raw:
+        number, wanted = port.get("port", 0), port.get("nodePort") or 0
+        known = by_port.get(number)
+        if known is None:
+            same = (
+                each["nodePort"]
+                for each in every
+                if each.get("port") == number and each.get("nodePort")
+            )
+            wanted = next(same, 0)
+            by_port[number] = opened = self._port(position, wanted)
+            return {**port, "nodePort": opened}
+        if wanted not in (0, known):
+            self._port(position, wanted)
+        return {**port, "nodePort": wanted or known}
+
+    def _port(self, position: int, wanted: int) -> int:
+        """The port that is wanted, or any."""
+        if not wanted:
+            return self._next_port()
+        detail = self._take(wanted)
+        if detail:
+            path = f"spec.ports[{position}].nodePort"
+            raise refused(SERVICE, self._name, (invalid(path, wanted, detail),))
+        return wanted
+
+    def _take(self, port: int) -> str:
+        """Takes a port, or says why not."""
+        if port not in _PORTS:
+            valid = f"{_PORTS.start}-{_PORTS.stop - 1}"
+            detail = "provided port is not in the valid range. The range of valid ports is"
+            return f"{detail} {valid}"
+        if port in self._ports:
+            return "provided port is already allocated"
+        self._ports.add(port)
+        return ""
+
+    def _next_port(self) -> int:
+        order = _PORTS if self._is_dry else _in_turn(_PORTS, _CHOSEN_PORTS, self._cursor.port)
+        for port in order:
+            if port not in self._ports:
+                self._ports.add(port)
+                if not self._is_dry:
+                    self._cursor.port = port
+                return port
+        raise internal_error("failed to allocate a nodePort: range is full")
+
+    def with_changed_ports(self, spec: Raw, old: Raw) -> Raw:
+        """With ports on nodes, of a service that had some already."""
+        if spec.get("type") not in ("LoadBalancer", "NodePort"):
+            return spec
+        kept, taken = set(ports_of(old)), set[int]()
+        made: list[Raw] = []
+        for position, port in enumerate(spec.get("ports") or ()):
+            wanted = port.get("nodePort") or 0
+            if wanted or needs.node_ports(spec):
+                if wanted not in kept | taken:
+                    wanted = self._port(position, wanted)
+                    taken.add(wanted)
+                port = {**port, "nodePort": wanted}
+                _refuse_twin(made, port)
+            made.append(port)
+        return with_value(spec, "ports", made or None)
+
+    def with_health_port(self, spec: Raw) -> Raw:
+        """With the port at which a balancer asks, if it asks."""
+        wanted = spec.get("healthCheckNodePort") or 0
+        if not wanted:
+            return {**spec, "healthCheckNodePort": self._next_port()}
+        detail = self._take(wanted)
+        if detail:
+            what = f"failed to allocate requested HealthCheck NodePort {wanted}: {detail}"
+            raise internal_error(what)
+        return spec
+
+
+def _in_turn(every: range, chosen: int, last: int) -> Iterator[int]:
+    """All of a range: what comes after the last one, then from the beginning, its front last."""
+    front, back = every[:chosen], every[chosen:]
+    at = back.index(last) + 1 if last in back else 0
+    return chain(back[at:], back[:at], front)
+
+
+def _refuse_twin(before: list[Raw], port: Raw) -> None:
+    for each in before:
+        if all(each.get(key) == port.get(key) for key in ("protocol", "nodePort")):
+            twin = f"{{{port.get('protocol')} {port['nodePort']}}}"
+            raise StatusError(Status(500, "", f"duplicate nodePort: {twin}"))
+
+
+def ports_of(spec: Raw) -> list[int]:
+    """All ports that nodes open for a service."""
+    found = [each["nodePort"] for each in spec.get("ports") or () if each.get("nodePort")]
+    return [*found, spec["healthCheckNodePort"]] if spec.get("healthCheckNodePort") else found

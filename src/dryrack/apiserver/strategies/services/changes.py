@@ -1,0 +1,95 @@
+"""
+What a change of a service means for what it was given.
+
+Who sends a service without the address and the ports that it got keeps them; who makes it another
+type loses those that this type has no use for, unless he changed them too, which is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dryrack.apiserver.strategies.edits import each, with_value, without
+from dryrack.apiserver.strategies.services import needs
+
+Raw = dict[str, Any]
+
+
+def in_step(spec: Raw, old: Raw | None = None) -> Raw:
+    """The list of addresses follows the first of them, for those who do not know the list."""
+    first, given = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
+    if old is None:
+        return {**spec, "clusterIPs": [first]} if first and not given else spec
+    before, known = old.get("clusterIP") or "", old.get("clusterIPs") or []
+    if not given and first == before:
+        return with_value(spec, "clusterIPs", known or None)
+    if first == before or given != known:
+        return spec
+    return with_value(spec, "clusterIPs", [first] if first else None)
+
+
+def remembering(spec: Raw, old: Raw) -> Raw:
+    """With what was given before, where nothing else is said."""
+    made = spec
+    if needs.address(old) and needs.address(spec):
+        for key in ("clusterIP", "clusterIPs"):
+            if not made.get(key) and old.get(key):
+                made = {**made, key: old[key]}
+    if needs.node_ports(old) and needs.node_ports(spec):
+        made = _with_known_ports(made, old)
+    if needs.health_check(old) and needs.health_check(spec) and not spec.get("healthCheckNodePort"):
+        made = with_value(made, "healthCheckNodePort", old.get("healthCheckNodePort"))
+    return made
+
+
+def _with_known_ports(spec: Raw, old: Raw) -> Raw:
+    used = _node_ports(spec) & _node_ports(old)
+    known = {port.get("name") or "": port.get("nodePort") or 0 for port in old.get("ports") or ()}
+
+    def remembered(port: Raw) -> Raw:
+        before = known.get(port.get("name") or "", 0)
+        if port.get("nodePort") or not before or before in used:
+            return port
+        return {**port, "nodePort": before}
+
+    return each(spec, "ports", remembered)
+
+
+def _node_ports(spec: Raw) -> set[int]:
+    return {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+
+
+def released(spec: Raw, old: Raw) -> Raw:
+    """Without what its type has no use for any more."""
+    made = spec
+    if needs.address(old) and not needs.address(spec):
+        made = _without_addresses(made, old)
+    if _opens_ports(old) and not _opens_ports(spec) and _node_ports(spec) <= _node_ports(old):
+        made = each(made, "ports", lambda port: without(port, "nodePort"))
+    if needs.health_check(old) and not needs.health_check(spec):
+        made = _unless_changed(made, old, "healthCheckNodePort")
+    if old.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
+        made = _unless_changed(made, old, "allocateLoadBalancerNodePorts")
+        made = _unless_changed(made, old, "loadBalancerClass")
+    if needs.is_external(old) and not needs.is_external(spec):
+        made = _unless_changed(made, old, "externalTrafficPolicy")
+    if not needs.address(spec):
+        made = without(made, "internalTrafficPolicy")
+    return made
+
+
+def _opens_ports(spec: Raw) -> bool:
+    return spec.get("type") in ("LoadBalancer", "NodePort")
+
+
+def _without_addresses(spec: Raw, old: Raw) -> Raw:
+    made = spec
+    if all(spec.get(key) == old.get(key) for key in ("clusterIP", "clusterIPs")):
+        made = without(made, "clusterIP", "clusterIPs")
+    for key in ("ipFamilies", "ipFamilyPolicy"):
+        made = _unless_changed(made, old, key)
+    return made
+
+
+def _unless_changed(spec: Raw, old: Raw, key: str) -> Raw:
+    return without(spec, key) if spec.get(key) == old.get(key) else spec

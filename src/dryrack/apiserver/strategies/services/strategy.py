@@ -1,0 +1,94 @@
+"""Services as the server stores them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.namespaces import LABEL
+from dryrack.apiserver.strategies.services import defaults, needs
+from dryrack.apiserver.strategies.services.allocation import Allocation, Cursor
+from dryrack.apiserver.strategies.services.changes import in_step, released, remembering
+from dryrack.apiserver.strategies.services.families import with_families
+from dryrack.apiserver.strategies.services.problems import problems
+from dryrack.apiserver.strategies.services.updates import changes, status_problems
+from dryrack.apiserver.strategies.services.warnings import warnings_of
+from dryrack.apiserver.strategy import PlainStrategy, keep_status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+
+class ServiceStrategy(PlainStrategy):
+    """Defaults, addresses, ports and validation of services."""
+
+    creates_on_update = True
+    answers_deletion_with_object = True
+    selectable_fields = ("spec.clusterIP", "spec.type")
+    field_refusal = "field label not supported: {label}"
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True, has_status=True, naming=LABEL)
+        self._cursor = Cursor()
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return defaults.service(obj)
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        made = super().prepare_create(obj, write)
+        name = obj["metadata"].get("name") or ""
+        spec = with_families(in_step(made["spec"]), None, name)
+        allocation = self._allocation(name, write)
+        spec = allocation.with_new_ports(allocation.with_addresses(spec))
+        if needs.health_check(spec):
+            spec = allocation.with_health_port(spec)
+        return {**made, "spec": spec}
+
+    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        found = list(problems(obj))
+        if not found:
+            self._warn(obj, write)
+        return found
+
+    @staticmethod
+    def _warn(obj: Raw, write: Write) -> None:
+        for warning in warnings_of(obj):
+            write.warn(warning)
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        if write.subresource == "status":
+            return super().prepare_update(obj, old, write)
+        made = keep_status(obj, old)
+        before = old["spec"]
+        spec = in_step(remembering(made["spec"], before), before)
+        spec = self._reallocated(with_families(spec, before, obj["metadata"]["name"]), old, write)
+        made = {**made, "spec": released(spec, before)}
+        if spec.get("type") != "LoadBalancer":
+            made["status"] = {**(made.get("status") or {}), "loadBalancer": {}}
+        return made
+
+    def _allocation(self, name: str, write: Write) -> Allocation:
+        every = write.lookup.list("services", None)
+        return Allocation(every, name, cursor=self._cursor, is_dry=write.dry_run)
+
+    def _reallocated(self, spec: Raw, old: Raw, write: Write) -> Raw:
+        before = old["spec"]
+        allocation = self._allocation(old["metadata"]["name"], write)
+        if needs.address(spec) and not needs.address(before):
+            spec = allocation.with_addresses(spec)
+        spec = allocation.with_changed_ports(spec, before)
+        if needs.health_check(spec) and not needs.health_check(before):
+            spec = allocation.with_health_port(spec)
+        return spec
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        if write.subresource == "status":
+            return list(status_problems(obj))
+        found = [*changes(obj["spec"], old["spec"]), *problems(obj, old)]
+        if not found:
+            self._warn(obj, write)
+        return found
