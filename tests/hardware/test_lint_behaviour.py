@@ -368,8 +368,11 @@ def test_a_misspelt_field_of_a_pod_is_found(version: str, kind: str, path: str) 
 
 
 def test_kinds_of_others_are_passed_over() -> None:
-    """A file may hold objects that have nothing to do with devices."""
-    assert codes("apiVersion: example.com/v1\nkind: Whatever\nmetadata: {name: a}\n") == []
+    """A file may hold objects that nobody here knows; that they are not checked is said once."""
+    whatever = "apiVersion: example.com/v1\nkind: Whatever\nmetadata: {name: NAME}\n"
+    both = f"{whatever.replace('NAME', 'a')}---\n{whatever.replace('NAME', 'b')}"
+
+    assert codes(both) == ["DR007"]
     assert codes("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n") == []
 
 

@@ -12,8 +12,8 @@ from dryrack.hardware.lint.objects import CURRENT
 from dryrack.hardware.lint.registry import Registry, broken
 from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry
 from dryrack.hardware.names import suggestion
-from dryrack.kinds.catalog import Unknown, model_of
-from dryrack.kinds.convert import GROUP, V1ALPHA3, V1BETA1, V1BETA2
+from dryrack.kinds.bystanders import Mistaken, Standing, standing
+from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
 from dryrack.kinds.places import Tree, parse_path, spot
 
@@ -24,27 +24,8 @@ if TYPE_CHECKING:
 
 RULES = Registry()
 
-# Kinds of the group that say nothing about devices.
-_NOT_READ = frozenset({"ResourcePoolStatusRequest"})
-# Kinds of the core group that lint passes over.
-_CORE_KINDS = frozenset(
-    {
-        "Binding",
-        "ComponentStatus",
-        "Endpoints",
-        "Event",
-        "LimitRange",
-        "List",
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "PodTemplate",
-        "ReplicationController",
-        "ResourceQuota",
-        "Secret",
-        "Service",
-        "ServiceAccount",
-    }
-)
+# Custom kinds of others that lint reads something from.
+_READ = frozenset({"ComputeDomain", "DRAConfig"})
 
 
 @RULES.rule(
@@ -119,22 +100,11 @@ def field_unknown(world: World) -> Iterator[Problem]:
 def kind_unknown(world: World) -> Iterator[Problem]:
     """The API server answers that there is no such resource."""
     for document in world.documents:
-        model = model_of(document.api_version, document.kind)
-        if isinstance(model, Unknown) and _is_ours(document):
-            missing = not document.kind or not document.api_version
-            field = "apiVersion" if document.kind in CURRENT else "kind"
-            path = () if missing else (field,)
-            yield Problem(Entry(document, None), path, model.message, model.fix)
-
-
-def _is_ours(document: Document) -> bool:
-    """Whether lint knows all kinds that the document could be of."""
-    group, _, _ = document.api_version.rpartition("/")
-    if document.kind in CURRENT or not document.kind or not document.api_version:
-        return True
-    if group == GROUP:
-        return document.kind not in _NOT_READ
-    return document.api_version == "v1" and document.kind not in _CORE_KINDS
+        found = standing(document)
+        if isinstance(found, Mistaken):
+            yield Problem(
+                Entry(document, None), found.path, found.message, found.fix or "write a word"
+            )
 
 
 @RULES.rule(
@@ -184,3 +154,29 @@ def object_twice(world: World) -> Iterator[Problem]:
                 f"{document.kind} {document.name!r} is also at {first.file}:{first.line}",
                 "rename or remove one of them",
             )
+
+
+@RULES.rule(
+    "DR007",
+    "kind-custom",
+    Severity.INFO,
+    summary="Objects of a custom kind are not checked.",
+    example=broken(
+        "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: driver\n",
+        ("coordination.k8s.io", "coordination.k8s.com"),
+    ),
+)
+def kind_custom(world: World) -> Iterator[Problem]:
+    """
+    Only the cluster that has its definition knows the kind. Told once for each kind in a file, so
+    that nobody takes silence for praise.
+    """
+    seen: set[tuple[str, str, str]] = set()
+    for document in world.documents:
+        key = (document.file, document.api_version, document.kind)
+        is_read = document.kind in _READ
+        if key in seen or is_read or standing(document) is not Standing.CUSTOM:
+            continue
+        seen.add(key)
+        what = f"{document.kind} of {document.api_version} is a custom kind, which is not checked"
+        yield Problem(Entry(document, None), ("kind",), what, "check the kind and its apiVersion")

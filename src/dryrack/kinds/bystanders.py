@@ -1,0 +1,115 @@
+"""
+The kinds that can stand in a file beside ours, and those that cannot.
+
+People keep whole applications in one file. What Kubernetes has and nobody here looks at is a
+bystander; what is in a group of somebody else's is that somebody's, and nobody here can know it.
+Everything else is a mistake: a kind of Kubernetes in a group where it is not, or no kind at all.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dryrack.kinds.catalog import Unknown, model_of
+from dryrack.kinds.documents import Document
+from dryrack.kinds.shape import Path, described
+
+# By group: what the reference release serves and the catalog does not model.
+_OTHERS: dict[str, tuple[str, ...]] = {
+    "": (
+        *("Binding", "ComponentStatus", "Endpoints", "Event", "LimitRange", "PersistentVolume"),
+        *("PersistentVolumeClaim", "PodTemplate", "ReplicationController", "ResourceQuota"),
+        *("Secret", "Service", "ServiceAccount"),
+    ),
+    "admissionregistration.k8s.io": (
+        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+        *("MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"),
+        *("ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"),
+    ),
+    "apiextensions.k8s.io": ("CustomResourceDefinition",),
+    "apiregistration.k8s.io": ("APIService",),
+    "apps": ("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+    "authentication.k8s.io": ("SelfSubjectReview", "TokenRequest", "TokenReview"),
+    "authorization.k8s.io": (
+        *("LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"),
+        "SubjectAccessReview",
+    ),
+    "autoscaling": ("HorizontalPodAutoscaler", "Scale"),
+    "batch": ("CronJob", "Job"),
+    "certificates.k8s.io": (
+        *("CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"),
+    ),
+    "coordination.k8s.io": ("Lease", "LeaseCandidate"),
+    "discovery.k8s.io": ("EndpointSlice",),
+    "events.k8s.io": ("Event",),
+    "flowcontrol.apiserver.k8s.io": ("FlowSchema", "PriorityLevelConfiguration"),
+    "internal.apiserver.k8s.io": ("StorageVersion",),
+    "networking.k8s.io": (
+        *("IPAddress", "Ingress", "IngressClass", "NetworkPolicy", "ServiceCIDR"),
+    ),
+    "node.k8s.io": ("RuntimeClass",),
+    "policy": ("Eviction", "PodDisruptionBudget"),
+    "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    "resource.k8s.io": ("ResourcePoolStatusRequest",),
+    "scheduling.k8s.io": ("PriorityClass",),
+    "storage.k8s.io": (
+        *("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"),
+        "VolumeAttributesClass",
+    ),
+    "storagemigration.k8s.io": ("StorageVersionMigration",),
+}
+# Kinds with names so much their own that another group is a slip of the pen.
+_UNMISTAKABLE = frozenset(
+    {"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "DeviceTaintRule"}
+)
+
+
+class Standing(Enum):
+    """What a document is to us."""
+
+    OURS = "ours"
+    BYSTANDER = "bystander"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class Mistaken:
+    """Why a document is of no kind, where that is said, and what would help."""
+
+    path: Path
+    message: str
+    fix: str
+
+
+def standing(document: Document) -> Standing | Mistaken:
+    """What a document is, by its apiVersion and kind alone."""
+    for key in ("apiVersion", "kind"):
+        value = document.raw.get(key)
+        if value is not None and not isinstance(value, str):
+            return Mistaken((key,), f"{key}: expected a string, got {described(value)}", "")
+    model = model_of(document.api_version, document.kind)
+    if not isinstance(model, Unknown):
+        return Standing.OURS
+    group = document.api_version.rpartition("/")[0]
+    if document.kind and document.api_version:
+        if document.kind in _OTHERS.get(group, ()):
+            return Standing.BYSTANDER
+        if _is_custom(group) and document.kind not in _UNMISTAKABLE:
+            return Standing.CUSTOM
+    return _mistaken(document, model)
+
+
+def _is_custom(group: str) -> bool:
+    """Whether the group is one that custom kinds can have: a domain, and not one of ours."""
+    return "." in group and group not in _OTHERS
+
+
+def _mistaken(document: Document, model: Unknown) -> Mistaken:
+    if not document.kind or not document.api_version:
+        return Mistaken((), model.message, model.fix)
+    homes = [group for group, kinds in _OTHERS.items() if document.kind in kinds]
+    if homes:
+        message = f"{document.kind} is not in {document.api_version!r}"
+        versions = " or ".join(f"{group}/v1" if group else "v1" for group in homes)
+        return Mistaken(("apiVersion",), message, f"write apiVersion: {versions}")
+    is_elsewhere = not model.message.startswith("unknown kind")
+    return Mistaken(("apiVersion" if is_elsewhere else "kind",), model.message, model.fix)
