@@ -212,3 +212,48 @@ def test_words_that_yaml_takes_for_something_else_want_quotes(word: str, tmp_pat
     assert "a.yaml:3: metadata.name: expected a string, got" in done.stderr
     assert "put it in quotes" in done.stderr
     assert done.returncode == 1
+
+
+def test_custom_kinds_are_passed_over_with_a_word(tmp_path: Path) -> None:
+    """A queue of Kueue beside a claim is nobody's mistake."""
+    queue = "---\napiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\nmetadata: {name: q}\n"
+    (tmp_path / "a.yaml").write_text(CLAIM + queue)
+    done = dryrack("allocate", "-f", "a.yaml", "-o", "json", cwd=tmp_path)
+
+    assert "a.yaml:6: LocalQueue q takes no part; ignored" in done.stderr
+    assert [each["claim"] for each in json.loads(done.stdout)["unsatisfied"]] == ["default/a"]
+
+
+@pytest.mark.parametrize("command", ["allocate", "explain claim a"])
+def test_a_field_that_does_not_exist_is_told_to_those_who_reckon_with_it(
+    command: str, tmp_path: Path
+) -> None:
+    """A selector under a misspelt key would silently select everything."""
+    (tmp_path / "a.yaml").write_text(CLAIM.replace("exactly: {", "exactly: {selector: [], "))
+    done = dryrack(*command.split(), "-f", "a.yaml", cwd=tmp_path)
+
+    assert "a.yaml:4: spec.devices.requests[0].exactly.selector: there is no such field" in (
+        done.stderr
+    )
+
+
+def test_what_a_cluster_would_refuse_is_told_briefly(tmp_path: Path) -> None:
+    """Five examples, and where to read the rest; the answer is given all the same."""
+    names = "".join(f"---\n{CLAIM.replace('name: a', f'name: A_{n}')}" for n in range(8))
+    (tmp_path / "a.yaml").write_text(names)
+    done = dryrack("allocate", "-f", "a.yaml", "-o", "json", cwd=tmp_path)
+
+    assert done.stderr.count("a cluster would refuse this: metadata.name: Invalid value") == 5
+    assert "and 3 more like these; see: dryrack lint" in done.stderr
+    assert len(json.loads(done.stdout)["unsatisfied"]) == 8
+
+
+def test_of_an_object_that_is_there_twice_the_last_counts(tmp_path: Path) -> None:
+    """As when the files are applied one after the other; where the first one is, is told."""
+    (tmp_path / "a.yaml").write_text(CLAIM)
+    (tmp_path / "b.yaml").write_text(CLAIM.replace("name: r,", "name: other,"))
+    done = dryrack("allocate", "-f", "a.yaml", "-f", "b.yaml", "-o", "json", cwd=tmp_path)
+    (refused,) = json.loads(done.stdout)["unsatisfied"]
+
+    assert "b.yaml:3: ResourceClaim 'a' is also at a.yaml:1; this one counts" in done.stderr
+    assert "request other" in refused["nodes"][0]["reasons"][0]["message"]

@@ -12,6 +12,7 @@ from dryrack.allocation.whatif import what_if
 from dryrack.allocation.world import World
 from dryrack.base.errors import DryrackError
 from dryrack.cli.chance import SeededChance
+from dryrack.cli.doubts import refusals, unknown_fields
 from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.objects import load
 from dryrack.cli.output import Format, paint, print_data, print_table, say, shown
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.explain import Obstacle
     from dryrack.allocation.whatif import Given, Refused, WhatIf
+    from dryrack.kinds.catalog import Typed
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
 # A reason that holds for many devices names this many of them.
 _DEVICES_NAMED_MAX = 3
+_DOUBTS_TOLD_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,9 @@ def run(names: Sequence[str], settings: Settings, form: Format) -> bool:
 
 def load_world(names: Sequence[str], settings: Settings) -> World:
     """The world in the files, which must have something to ask for."""
-    world = World.of(found.object for found in load(names))
+    found = load(names)
+    tell_doubts(found, settings)
+    world = World.of(each.object for each in found)
     if not world.parties:
         raise ContentError(f"{', '.join(names)}: no claim and no pod; add what asks for devices")
     known = {node.metadata.name for node in world.nodes}
@@ -77,6 +82,19 @@ def load_world(names: Sequence[str], settings: Settings) -> World:
             f"--node {settings.node!r}: not in the files; they have {', '.join(sorted(known))}"
         )
     return world
+
+
+def tell_doubts(objects: Sequence[Typed], settings: Settings) -> None:
+    """Says, briefly, why the answer may be about another world than the reader's."""
+    found = list(unknown_fields(objects))
+    # What is refused depends on release and gates; it is known for the reference alone.
+    if settings.features == Features.defaults() and settings.release is Release.V1_36:
+        found += refusals(objects)
+    for problem in found[:_DOUBTS_TOLD_MAX]:
+        say(shown(str(problem)))
+    more = len(found) - _DOUBTS_TOLD_MAX
+    if more > 0:
+        say(f"and {more} more like these; see: dryrack lint")
 
 
 def _gates(text: str) -> dict[str, bool]:

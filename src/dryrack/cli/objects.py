@@ -1,35 +1,24 @@
 """
 From files to typed objects, for the commands that reckon with them.
 
-All problems of all files are told at once, each with its line. Kinds that Kubernetes has but
-allocation does not look at are passed over with a word, because people keep whole applications
-in one file; a kind that nobody knows is a mistake.
+All problems of all files are told at once, each with its line. Kinds that allocation does not
+look at, Kubernetes' own and custom ones, are passed over with a word, because people keep whole
+applications in one file; a kind that does not exist is a mistake.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.cli.doubts import without_repeats
 from dryrack.cli.files import ContentError, read_sources
-from dryrack.cli.output import say
+from dryrack.cli.output import say, shown
+from dryrack.kinds.bystanders import Standing, standing
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import Document, Problem, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# The built-in kinds that can stand beside claims in a file without taking part.
-BYSTANDERS = frozenset(
-    {
-        *("Service", "ServiceAccount", "Secret", "Endpoints", "EndpointSlice", "Event", "Lease"),
-        *("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"),
-        *("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "NetworkPolicy", "Ingress"),
-        *("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "PriorityClass"),
-        *("PodDisruptionBudget", "HorizontalPodAutoscaler", "LimitRange", "ResourceQuota"),
-        *("CustomResourceDefinition", "PodTemplate", "ReplicationController", "RuntimeClass"),
-        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
-    }
-)
 
 
 def load(names: Sequence[str]) -> tuple[Typed, ...]:
@@ -47,11 +36,16 @@ def load(names: Sequence[str]) -> tuple[Typed, ...]:
                 problems += found
     if problems:
         raise ContentError("\n".join(str(problem) for problem in problems))
-    return tuple(objects)
+    kept, repeated = without_repeats(objects)
+    for problem in repeated:
+        say(shown(str(problem)))
+    return kept
 
 
 def _is_bystander(document: Document) -> bool:
-    if document.kind not in BYSTANDERS or not document.api_version:
+    found = standing(document)
+    if found not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
-    say(f"{document.file}:{document.line}: {document.kind} {document.name} takes no part; ignored")
+    name = shown(f"{document.kind} {document.name}")
+    say(f"{shown(document.file)}:{document.line}: {name} takes no part; ignored")
     return True

@@ -1,0 +1,85 @@
+"""
+What is doubtful about files that a command reckons with.
+
+A what-if takes objects as they are. Those that no cluster would take, a field that is not there
+because its name has a letter too many, and an object that is said twice make its answer one about
+another world than the reader has in mind, so they are told; `dryrack lint` has the whole story.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds import shape
+from dryrack.kinds.core import Pod
+from dryrack.kinds.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from dryrack.kinds.validation import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from dryrack.kinds.catalog import Typed
+    from dryrack.kinds.documents import Problem
+
+# Kinds of which every field is known.
+_WHOLE = (Pod, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
+_NAMESPACED = (Pod, ResourceClaim, ResourceClaimTemplate)
+
+
+def unknown_fields(objects: Iterable[Typed]) -> Iterator[Problem]:
+    """Fields that Kubernetes does not have and nobody looks at."""
+    for each in objects:
+        if isinstance(each.object, _WHOLE):
+            for path in shape.unknown(each.raw, shape.of(type(each.object))):
+                message = f"{shape.render(path)}: there is no such field; it is not looked at"
+                yield each.document.problem(path, message)
+
+
+def refusals(objects: Iterable[Typed]) -> Iterator[Problem]:
+    """What a server of the reference release would refuse."""
+    from dryrack.cel.admission import SelectorChecker
+
+    compiler = SelectorChecker()
+    for each in objects:
+        if not isinstance(each.object, _WHOLE):
+            continue
+        for problem in validate(each.object, expressions=compiler, document=each.raw):
+            first, *_ = problem.message.splitlines()
+            yield each.document.problem(
+                problem.field, f"a cluster would refuse this: {problem.field}: {first}"
+            )
+
+
+def without_repeats(objects: Sequence[Typed]) -> tuple[tuple[Typed, ...], tuple[Problem, ...]]:
+    """
+    One object of each name, the last, and a word about those that it replaces.
+
+    It stands where the first did, as an object that is applied again is as old as before.
+    """
+    kept: dict[tuple[str, str, str] | int, Typed] = {}
+    told: list[Problem] = []
+    for index, each in enumerate(objects):
+        name = _name(each) or index
+        before = kept.get(name)
+        if before is not None:
+            where = f"{before.document.file}:{before.document.line}"
+            kind = each.document.kind
+            message = f"{kind} {each.document.name!r} is also at {where}; this one counts"
+            told.append(each.document.problem("metadata.name", message))
+        kept[name] = each
+    return tuple(kept.values()), tuple(told)
+
+
+def _name(each: Typed) -> tuple[str, str, str] | None:
+    """What tells an object from others; none for what has no name yet."""
+    metadata = each.object.metadata
+    if not metadata.name:
+        return None
+    namespace = (metadata.namespace or "default") if isinstance(each.object, _NAMESPACED) else ""
+    return type(each.object).__name__, namespace, metadata.name
