@@ -18,15 +18,12 @@ from yarl import URL
 from dryrack.client.credentials import KeyPair
 from dryrack.client.errors import TransportError
 from dryrack.client.kubeconfig import Connection
-from dryrack.client.timekeeping import settle
+from dryrack.client.pool import Pool
 from dryrack.client.transport import Request, Response
 
 CONNECT_SECONDS = 10.0
 # What the server itself takes for one request at most, and a little more.
 ANSWER_SECONDS = 70.0
-
-# Connections that are broken off are closed in the next steps of the loop; it may end before.
-_CLOSING_STEPS = 5
 
 
 class _Chunks:
@@ -46,7 +43,7 @@ class _Chunks:
             raise TransportError(f"watch broken off: {error}") from error
 
     async def aclose(self) -> None:
-        # A polite end of TLS waits for the server, and a loop that ends before leaves a socket.
+        # A polite end of TLS waits for the server, and a socket waits with it.
         connection = self._response.connection
         transport = connection.transport if connection is not None else None
         self._response.close()
@@ -61,6 +58,8 @@ class HttpsTransport:
         self._connection = connection
         self._session: aiohttp.ClientSession | None = None
         self._pair: KeyPair | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     async def send(self, request: Request) -> Response:
         response = await self._attempt(request)
@@ -69,10 +68,10 @@ class HttpsTransport:
         return response
 
     async def _attempt(self, request: Request) -> Response:
-        session = await self._current_session()
         query = f"?{request.query}" if request.query else ""
         url = URL(f"{self._connection.server}{request.path}{query}", encoded=True)
         headers = dict(request.headers) | dict(await self._connection.credentials.headers())
+        session = await self._current_session()
         goes_on = "watch=true" in request.query or "follow=true" in request.query
         timeout = aiohttp.ClientTimeout(
             total=None if goes_on else ANSWER_SECONDS, sock_connect=CONNECT_SECONDS
@@ -96,20 +95,29 @@ class HttpsTransport:
     async def _current_session(self) -> aiohttp.ClientSession:
         """A session with the present certificate; those of commands change."""
         pair = await self._connection.credentials.key_pair()
+        if self._is_closed:
+            raise TransportError(f"{self._connection.server}: the connection is closed")
         if self._session is not None and pair == self._pair:
             return self._session
-        await self.aclose()
+        self._retire()
+        pool = Pool(tls_context(self._connection, pair))
+        self._session = aiohttp.ClientSession(connector=pool, auto_decompress=True)
         self._pair = pair
-        # A limit would let watches starve everything else; the number of our tasks is the limit.
-        connector = aiohttp.TCPConnector(ssl=tls_context(self._connection, pair), limit=0)
-        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True)
         return self._session
 
-    async def aclose(self) -> None:
+    def _retire(self) -> None:
+        """Whoever wants a session must not wait for the end of the former one, or use it."""
         if self._session is not None:
-            await self._session.close()
+            closing = asyncio.create_task(self._session.close())
+            self._retiring.add(closing)
+            closing.add_done_callback(self._retiring.discard)
             self._session = None
-            await settle(_CLOSING_STEPS)
+
+    async def aclose(self) -> None:
+        """Returns when no socket is open any more."""
+        self._is_closed = True
+        self._retire()
+        await asyncio.gather(*self._retiring)
 
 
 def _words(error: Exception) -> str:
