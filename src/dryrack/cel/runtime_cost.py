@@ -144,8 +144,16 @@ def _first_twice(args: Sequence[Value], _result: Value) -> int:
     return _scaled(size_of(args[0]) * 2)
 
 
-def _result_twice(_args: Sequence[Value], result: Value) -> int:
-    return _scaled(size_of(result) * 2)
+def _joined_twice(args: Sequence[Value], result: Value) -> int:
+    size = size_of(result) if result is not None else _joined_size(*args)
+    return _scaled(size * 2)
+
+
+def _joined_size(parts: Value, separator: Value = "") -> int:
+    """How long a text will be; nothing, if it will not be one."""
+    if not isinstance(parts, list) or {*map(type, parts), type(separator)} != {str}:
+        return 0
+    return sum(map(len, parts)) + len(separator) * max(0, len(parts) - 1)
 
 
 def _smaller(args: Sequence[Value], _result: Value) -> int:
@@ -183,16 +191,28 @@ def _traversal(args: Sequence[Value], _result: Value) -> int:
     return _traverse(args[0])
 
 
-def _traverse(value: Value) -> int:
+def _traverse(value: Value, known: dict[int, int] | None = None) -> int:
     if type(value) is str:
         return int(len(value.encode()) * _TRAVERSAL)
     if type(value) is bytes:
         return int(len(value) * _TRAVERSAL)
+    if not isinstance(value, (list, dict)):
+        return 1
+    # What is in many places is gone through once.
+    known = {} if known is None else known
+    if id(value) not in known:
+        known[id(value)] = _traverse_held(value, known)
+    return known[id(value)]
+
+
+def _traverse_held(value: list[Value] | dict[object, Value], known: dict[int, int]) -> int:
     if isinstance(value, list):
-        return sum(_traverse(element) for element in value)
-    if isinstance(value, dict):
-        return sum(_traverse(decode_key(key)) + _traverse(item) for key, item in value.items())
-    return 1
+        if set(map(type, value)) <= {int, bool}:
+            return len(value)
+        return sum(_traverse(element, known) for element in value)
+    return sum(
+        _traverse(decode_key(key), known) + _traverse(item, known) for key, item in value.items()
+    )
 
 
 def _validate(args: Sequence[Value], _result: Value) -> int:
@@ -297,7 +317,7 @@ _BY_FUNCTION: dict[str, CallCost] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _first),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first_twice),
-    "join": _result_twice,
+    "join": _joined_twice,
     **dict.fromkeys(("find", "findAll"), _pattern),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip"), _first),
     **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _first),
@@ -333,11 +353,14 @@ _BY_BOTH: dict[tuple[str, str], CallCost] = {
     ("containsCIDR", "cidr_contains_cidr_string"): _contains_cidr(_text_size),
 }
 
-# These do work in the square of their arguments' size, so the price is asked first.
+# These do work in the square of their arguments' size, or make texts of which they are only some
+# part of the price, so the price is asked first.
 PRICED_FIRST = frozenset(
     (
         "list_distinct",
         "lists_range",
+        "replace",
+        "join",
         "sort",
         "@sortByAssociatedKeys",
         "list_sets_contains_list",

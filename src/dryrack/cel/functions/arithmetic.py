@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dryrack.cel.ast import Uint
-from dryrack.cel.functions.equality import ORDERED, compare, equals_method
+from dryrack.cel.functions.equality import ORDERED, are_alike, compare, equals_method
 from dryrack.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -219,6 +219,8 @@ def is_in(item: Value, container: Value) -> Value:
 
 
 def list_contains(container: list[Value], item: Value) -> bool:
+    if are_alike(container, (item,)):
+        return item in container
     return any(equals_method(item, element) is True for element in container)
 
 

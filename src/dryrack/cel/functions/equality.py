@@ -4,11 +4,15 @@ When two values are equal, and which comes first.
 Equality never fails between the language's own types; values that Kubernetes adds refuse to be
 compared with anything else. An element of a list or map whose comparison fails counts as equal,
 as it does upstream, except in the sum of two lists.
+
+A list that holds another one twice, which holds a third one twice, and so on, is small, but has
+very many elements. So what is inside a list or map is compared once, however often it is there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dryrack.cel.ast import Uint
 from dryrack.cel.values import (
@@ -38,7 +42,10 @@ from dryrack.cel.values import (
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+# The outcome for two values, known by where they are; they live as long as the comparison.
+Known: TypeAlias = "dict[tuple[int, int], bool | Err]"
 
 _LARGEST_FLOAT_INT = float(2**63)
 _LARGEST_FLOAT_UINT = float(2**64)
@@ -67,12 +74,15 @@ def _number(left: Value, right: Value) -> bool:
     return order == 0 if isinstance(order, int) else False
 
 
-def _list(left: list[Value], right: Value) -> bool | Err:
+def _list(left: list[Value], right: Value, known: Known | None = None) -> bool | Err:
     if not isinstance(right, list) or len(left) != len(right):
         return False
+    if are_alike(left, right):
+        return left == right
+    known = {} if known is None else known
     failed: Err | None = None
     for one, other in zip(left, right, strict=True):
-        same = equal(one, other)
+        same = _inside(one, other, known)
         if same is False:
             return False
         if isinstance(same, Err):
@@ -80,14 +90,31 @@ def _list(left: list[Value], right: Value) -> bool | Err:
     return failed if failed is not None and type(left) is ConcatList else True
 
 
-def _map(left: dict[Any, Value], right: Value) -> bool:
+def are_alike(*values: Iterable[Value]) -> bool:
+    """Whether all are of one class in which equality and order are Python's."""
+    kinds = set(map(type, chain(*values)))
+    return len(kinds) == 1 and kinds <= _PLAIN
+
+
+def _map(left: dict[Any, Value], right: Value, known: Known | None = None) -> bool:
     if not isinstance(right, dict) or len(left) != len(right):
         return False
+    known = {} if known is None else known
     for key, value in left.items():
         other, found = find(right, decode_key(key))
-        if not found or equal(value, other) is False:
+        if not found or _inside(value, other, known) is False:
             return False
     return True
+
+
+def _inside(left: Value, right: Value, known: Known) -> bool | Err:
+    holder = _HOLDERS.get(type(left))
+    if holder is None:
+        return equal(left, right)
+    place = (id(left), id(right))
+    if place not in known:
+        known[place] = holder(left, right, known)
+    return known[place]
 
 
 def _same_kind(left: Value, right: Value) -> bool:
@@ -121,15 +148,27 @@ def _format(left: NamedFormat, right: Value) -> bool | Err:
     return left.name == right.name if type(right) is NamedFormat else no_such_overload(right)
 
 
-def _optional(left: Optional, right: Value) -> bool | Err:
+def _optional(left: Optional, right: Value, known: Known | None = None) -> bool | Err:
     if type(right) is not Optional or left.present != right.present:
         return False
-    return equals_method(left.value, right.value) if left.present else True
+    if not left.present:
+        return True
+    if type(left.value) not in _HOLDERS:
+        return equals_method(left.value, right.value)
+    return _inside(left.value, right.value, {} if known is None else known)
 
 
 def _error(left: Err, _right: Value) -> Err:
     return left
 
+
+_PLAIN = frozenset((str, int, bool, bytes))
+# Values that hold others.
+_HOLDERS: dict[type, Callable[..., bool | Err]] = {
+    Optional: _optional,
+    **dict.fromkeys((list, ConcatList, MutableList), _list),
+    **dict.fromkeys((dict, MutableMap, DomainMap, StringMap), _map),
+}
 
 _EQUALS: dict[type, Callable[[Any, Value], bool | Err]] = {
     type(None): _null,
@@ -148,10 +187,8 @@ _EQUALS: dict[type, Callable[[Any, Value], bool | Err]] = {
     CIDR: _opaque,
     URL: _url,
     NamedFormat: _format,
-    Optional: _optional,
     Err: _error,
-    **dict.fromkeys((list, ConcatList, MutableList), _list),
-    **dict.fromkeys((dict, MutableMap, DomainMap, StringMap), _map),
+    **_HOLDERS,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dryrack.cel.ast import Uint
 from dryrack.cel.functions import gotext
@@ -24,6 +24,13 @@ from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# No text gets longer than this. Upstream goes on until memory is used up; but to make use of so
+# long a text exceeds the cost limit.
+TEXT_SIZE_MAX = 2**24
+
+# What a list or map is written as, known by where it is: it may be in very many places.
+Written: TypeAlias = "dict[int, str]"
 
 _DEFAULT_PRECISION = 6
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -102,10 +109,8 @@ def _precision(template: str, position: int) -> tuple[int, int]:
 
 
 def _string(value: Value, _precision: int = 0) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(_element(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return _map(value)
+    if isinstance(value, (list, dict)):
+        return _held(value, {})
     text = to_text(value)
     if text is not None:
         return text
@@ -120,18 +125,34 @@ def _string(value: Value, _precision: int = 0) -> str:
     )
 
 
-def _map(value: dict[object, Value]) -> str:
-    pairs = sorted((_key(decode_key(key)), _element(item)) for key, item in value.items())
+def _held(value: list[Value] | dict[object, Value], written: Written) -> str:
+    text = written.get(id(value))
+    if text is None:
+        text = _list(value, written) if isinstance(value, list) else _map(value, written)
+        if len(text) > TEXT_SIZE_MAX:
+            raise _FormatError(f"more than {TEXT_SIZE_MAX} characters")
+        written[id(value)] = text
+    return text
+
+
+def _list(value: list[Value], written: Written) -> str:
+    return "[" + ", ".join(_element(item, written) for item in value) + "]"
+
+
+def _map(value: dict[object, Value], written: Written) -> str:
+    pairs = sorted(
+        (_key(decode_key(key), written), _element(item, written)) for key, item in value.items()
+    )
     return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
 
 
-def _key(key: Value) -> str:
+def _key(key: Value, written: Written) -> str:
     if type(key) not in (str, bool, int, Uint):
         raise _FormatError(f"no formatting function for map key of type {type_name(key)}")
-    return _element(key)
+    return _element(key, written)
 
 
-def _element(value: Value) -> str:
+def _element(value: Value, written: Written) -> str:
     kind = type(value)
     if kind is str:
         return quoted(value)
@@ -143,7 +164,9 @@ def _element(value: Value) -> str:
         return f"duration({quoted(duration_text(value))})"
     if kind is float:
         return f"{value:.6f}" if math.isfinite(value) else quoted(_special(value))
-    if isinstance(value, (list, dict)) or kind in (bool, int, Uint, type(None), TypeValue):
+    if isinstance(value, (list, dict)):
+        return _held(value, written)
+    if kind in (bool, int, Uint, type(None), TypeValue):
         return _string(value)
     raise _FormatError(f"no formatting function for {type_name(value)}")
 
@@ -247,15 +270,34 @@ _CLAUSES: dict[str, Callable[[Value, int], str]] = {
 
 def go_text(value: Value) -> str:
     """How Go prints a value in the middle of a message (`%v`)."""
-    if isinstance(value, list):
-        return "[" + ", ".join(go_text(item) for item in value) + "]"
-    if isinstance(value, dict):
-        pairs = (f"{go_text(decode_key(key))}: {go_text(item)}" for key, item in value.items())
-        return "{" + ", ".join(pairs) + "}"
+    return _printed(value, {})
+
+
+def _printed(value: Value, written: Written) -> str:
+    if isinstance(value, (list, dict)):
+        text = written.get(id(value))
+        if text is None:
+            text = written[id(value)] = _printed_held(value, written)
+        return text
+    if type(value) is Optional:
+        return f"optional({_printed(value.value, written)})" if value.present else "optional.none()"
     if type(value) in _PRINTED:
         return _PRINTED[type(value)](value)
     text = to_text(value)
     return str(value) if text is None else text
+
+
+def _printed_held(value: list[Value] | dict[object, Value], written: Written) -> str:
+    if isinstance(value, list):
+        text = "[" + ", ".join(_printed(item, written) for item in value) + "]"
+    else:
+        pairs = (
+            f"{_printed(decode_key(key), written)}: {_printed(item, written)}"
+            for key, item in value.items()
+        )
+        text = "{" + ", ".join(pairs) + "}"
+    # What is in a message for people need not be complete.
+    return text if len(text) <= TEXT_SIZE_MAX else "…"
 
 
 _PRINTED: dict[type, Callable[[Any], str]] = {
@@ -265,5 +307,4 @@ _PRINTED: dict[type, Callable[[Any], str]] = {
     Duration: lambda duration: gotext.duration_text(duration.nanos),
     IP: lambda ip: str(ip.address),
     CIDR: lambda cidr: f"{cidr.address}/{cidr.bits}",
-    Optional: lambda o: f"optional({go_text(o.value)})" if o.present else "optional.none()",
 }

@@ -1,15 +1,22 @@
-"""Functions on lists: Kubernetes' own, those of the lists extension, sets, and `includes`."""
+"""
+Functions on lists: Kubernetes' own, those of the lists extension, sets, and `includes`.
+
+Most lists have elements of one plain type. For these Python's own sets and orders do the work;
+otherwise it takes a comparison of each element with each.
+"""
 
 from __future__ import annotations
 
+import operator
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 from dryrack.cel.ast import Uint
 from dryrack.cel.functions.arithmetic import add, lacking, list_contains
-from dryrack.cel.functions.equality import ORDERED, compare, equals_method
+from dryrack.cel.functions.equality import ORDERED, are_alike, compare, equals_method
 from dryrack.cel.functions.formatting import go_text
 from dryrack.cel.values import (
+    INT_MAX,
     Duration,
     Err,
     MutableMap,
@@ -27,6 +34,9 @@ if TYPE_CHECKING:
 
 # The API's limit on the values of one list attribute.
 INCLUDES_VALUES_MAX = 48
+# No list gets longer than this. Upstream goes on until memory is used up; but nobody can look at
+# so many elements within the cost limit.
+LIST_SIZE_MAX = 1_000_000
 # A range longer than the cost limit ends the evaluation whatever it holds.
 RANGE_MAX = 2_000_000
 
@@ -38,6 +48,8 @@ def size(value: Value) -> Value:
 
 
 def _is_sorted(values: list[Value]) -> Value:
+    if are_alike(values):
+        return all(map(operator.le, values, values[1:]))
     previous: Value = None
     for position, value in enumerate(values):
         if type(value) not in ORDERED:
@@ -48,8 +60,15 @@ def _is_sorted(values: list[Value]) -> Value:
     return True
 
 
+def _are_small(values: list[Value]) -> bool:
+    """Whether all are ints of which no partial sum can be too large for one."""
+    return set(map(type, values)) == {int} and max(map(abs, values)) * len(values) <= INT_MAX
+
+
 def _sum(zero: Value) -> Callable[[list[Value]], Value]:
     def total(values: list[Value]) -> Value:
+        if type(zero) is int and _are_small(values):
+            return sum(values)
         result = zero
         for value in values:
             result = add(result, value)
@@ -61,9 +80,13 @@ def _sum(zero: Value) -> Callable[[list[Value]], Value]:
 
 
 def _extreme(name: str, replaced_when: int) -> Callable[[list[Value]], Value]:
+    plain = max if replaced_when < 0 else min
+
     def extreme(values: list[Value]) -> Value:
         if not values:
             return Err(f"{name} called on empty list")
+        if are_alike(values):
+            return plain(values)
         best = values[0]
         for value in values:
             if type(value) not in ORDERED:
@@ -117,6 +140,8 @@ def _flatten(values: Value, depth: Value) -> Value:
         return Err("level must be non-negative")
     flat: list[Value] = list(values)
     while depth > 0 and any(isinstance(value, list) for value in flat):
+        if sum(len(value) for value in flat if isinstance(value, list)) > LIST_SIZE_MAX:
+            return Err(f"flatten: more than {LIST_SIZE_MAX} elements")
         flat = [
             inner for value in flat for inner in (value if isinstance(value, list) else (value,))
         ]
@@ -144,7 +169,10 @@ def sort_by_keys(values: Value, keys: Value) -> Value:
         return Err("list elements must be comparable")
     if any(type(key) is not type(keys[0]) for key in keys):
         return Err("list elements must have the same type")
-    order = sorted(range(len(keys)), key=cmp_to_key(lambda i, j: _order(keys[i], keys[j])))
+    if are_alike(keys):
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+    else:
+        order = sorted(range(len(keys)), key=cmp_to_key(lambda i, j: _order(keys[i], keys[j])))
     return [values[index] for index in order]
 
 
@@ -158,6 +186,8 @@ def _range(count: int) -> list[Value]:
 
 
 def _distinct(values: list[Value]) -> Value:
+    if are_alike(values):
+        return list(dict.fromkeys(values))
     unique: list[Value] = []
     for position, value in enumerate(values):
         seen = (
@@ -171,10 +201,14 @@ def _distinct(values: list[Value]) -> Value:
 
 
 def _sets_contains(values: list[Value], subset: list[Value]) -> bool:
+    if are_alike(values, subset):
+        return set(values).issuperset(subset)
     return all(list_contains(values, value) for value in subset)
 
 
 def _sets_intersects(left: list[Value], right: list[Value]) -> bool:
+    if are_alike(left, right):
+        return not set(left).isdisjoint(right)
     return any(list_contains(right, value) for value in left)
 
 

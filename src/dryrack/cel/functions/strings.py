@@ -95,6 +95,13 @@ def _join(parts: list[Value], separator: str = "") -> Value:
     return separator.join(parts)
 
 
+def _replace(text: str, old: str, new: str, limit: int = -1) -> Value:
+    times = text.count(old) if limit < 0 else min(limit, text.count(old))
+    if len(text) + times * (len(new) - len(old)) > formatting.TEXT_SIZE_MAX:
+        return Err(f"replace: more than {formatting.TEXT_SIZE_MAX} characters")
+    return text.replace(old, new, times)
+
+
 _QUOTED = str.maketrans({
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
     "\\": "\\\\", '"': '\\"',
@@ -188,15 +195,14 @@ def search_all(compiled: Any, text: Value, limit: Value = -1) -> Value:
     if type(text) is not str or type(limit) is not int:
         return Err("no such overload")
     found: list[Value] = []
-    position, previous_end = 0, -1
-    while position <= len(text) and (limit < 0 or len(found) < limit):
-        match = compiled.search(text, position)
-        if match is None:
+    previous_end = -1
+    # Where a character is a byte, positions need not be worked out for each match.
+    for match in compiled.finditer(text.encode() if text.isascii() else text):
+        if 0 <= limit <= len(found):
             break
         start, end = match.span()
         if start != end or start != previous_end:
-            found.append(match.group(0))
-        position = end if end > position else position + 1
+            found.append(text[start:end])
         previous_end = end
     return found
 
@@ -226,8 +232,8 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "string_last_index_of_string_int": _last_index_before,
     "string_lower_ascii": lambda text: text.translate(_LOWER),
     "string_upper_ascii": lambda text: text.translate(_UPPER),
-    "string_replace_string_string": lambda text, old, new: text.replace(old, new),
-    "string_replace_string_string_int": lambda text, old, new, n: text.replace(old, new, n),
+    "string_replace_string_string": _replace,
+    "string_replace_string_string_int": _replace,
     "string_split_string": _split,
     "string_split_string_int": _split,
     "string_substring_int": _substring,
