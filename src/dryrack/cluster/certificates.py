@@ -147,22 +147,25 @@ def _listed(addresses: Sequence[str]) -> str:
 
 
 def _make(keys: Keys, addresses: Sequence[str], now: datetime.datetime) -> None:
-    authority = _Authority.ensure(keys.authority, now)
-    authority.issue(keys.server, _subject("kube-apiserver"), addresses=addresses)
+    authority = Authority.ensure(keys.authority, now)
+    authority.issue(keys.server, "kube-apiserver", addresses=(*_NAMES, *addresses))
     if not keys.admin.exist():
-        authority.issue(keys.admin, _subject(ADMIN, ADMIN_GROUP))
+        authority.issue(keys.admin, ADMIN, ADMIN_GROUP)
     if not keys.accounts.exists():
-        write_private(keys.accounts, _pem(_new_key()), lasts=keys.lasts)
+        write_key(keys.accounts, lasts=keys.lasts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Authority:
+class Authority:
+    """Signs what one cluster trusts."""
+
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
     now: datetime.datetime
 
     @classmethod
-    def ensure(cls, pair: Pair, now: datetime.datetime) -> _Authority:
+    def ensure(cls, pair: Pair, now: datetime.datetime) -> Authority:
+        """The authority in these files, made if they are not there."""
         from cryptography import x509
 
         if pair.exist():
@@ -178,7 +181,7 @@ class _Authority:
         _write_pair(pair, certificate, key)
         return cls(certificate, key, now)
 
-    def issue(self, pair: Pair, subject: x509.Name, *, addresses: Sequence[str] = ()) -> None:
+    def issue(self, pair: Pair, name: str, *groups: str, addresses: Sequence[str] = ()) -> None:
         """A certificate for a server at `addresses`, or for a client if there are none."""
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -187,7 +190,7 @@ class _Authority:
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         usage = ExtendedKeyUsageOID.SERVER_AUTH if addresses else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = (
-            _builder(subject, key, self.now)
+            _builder(_subject(name, *groups), key, self.now)
             .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
@@ -249,19 +252,23 @@ def _alternatives(addresses: Sequence[str]) -> x509.SubjectAlternativeName:
     from cryptography import x509
 
     found: list[x509.GeneralName] = []
-    names = list(_NAMES)
-    for address in addresses:
+    for address in dict.fromkeys(addresses):
         try:
             found.append(x509.IPAddress(ipaddress.ip_address(address)))
         except ValueError:
-            names.append(address)
-    return x509.SubjectAlternativeName([*found, *map(x509.DNSName, dict.fromkeys(names))])
+            found.append(x509.DNSName(address))
+    return x509.SubjectAlternativeName(found)
 
 
 def _new_key() -> ec.EllipticCurvePrivateKey:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     return ec.generate_private_key(ec.SECP256R1())
+
+
+def write_key(path: Path, *, lasts: bool = True) -> None:
+    """A new key by itself, to sign with."""
+    write_private(path, _pem(_new_key()), lasts=lasts)
 
 
 def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
