@@ -104,6 +104,12 @@ def is_terminal(pod: Raw) -> bool:
     return status_of(pod).get("phase") in ("Succeeded", "Failed")
 
 
+def node_names(pod: Raw) -> Iterable[str]:
+    """For an index of the pods of a node."""
+    node = spec_of(pod).get("nodeName")
+    return (node,) if node else ()
+
+
 def is_ready(obj: Raw) -> bool:
     return has_condition(obj, "Ready")
 

@@ -15,6 +15,7 @@ from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     is_deleted,
     is_terminal,
+    node_names,
     spec_of,
     status_of,
     uid_of,
@@ -100,7 +101,7 @@ class TaintEviction:
         self._clock = around.clock
         self._pods = around.informers.of(PODS)
         self._nodes = around.informers.of(NODES)
-        self._by_node = self._pods.index("node", _node_keys)
+        self._by_node = self._pods.index("node", node_names)
         self._loop: Loop[Name] = Loop(
             around, "taint-eviction-controller", self._decide, reads=(self._pods, self._nodes)
         )
@@ -132,8 +133,3 @@ class TaintEviction:
 
 def _taints(node: Raw | None) -> Sequence[Raw]:
     return (spec_of(node).get("taints") or ()) if node else ()
-
-
-def _node_keys(pod: Raw) -> tuple[str, ...]:
-    node = spec_of(pod).get("nodeName")
-    return (node,) if node else ()

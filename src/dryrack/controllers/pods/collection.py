@@ -15,6 +15,7 @@ from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     is_deleted,
     is_terminal,
+    node_names,
     spec_of,
     status_of,
     uid_of,
@@ -67,7 +68,7 @@ class PodCollection:
         self._clock = around.clock
         self._pods = around.informers.of(PODS)
         self._nodes = around.informers.of(NODES)
-        self._by_node = self._pods.index("node", _node_keys)
+        self._by_node = self._pods.index("node", node_names)
         self._gone: dict[str, float] = {}
         self._loop: Loop[Name] = Loop(
             around, "pod-garbage-collector", self._decide, reads=(self._pods, self._nodes)
@@ -112,8 +113,3 @@ class PodCollection:
         except NotFoundError:
             return since
         return None
-
-
-def _node_keys(pod: Raw) -> tuple[str, ...]:
-    node = spec_of(pod).get("nodeName")
-    return (node,) if node else ()

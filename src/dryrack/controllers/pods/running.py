@@ -17,6 +17,7 @@ from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     is_deleted,
     is_terminal,
+    node_names,
     spec_of,
     status_of,
     uid_of,
@@ -135,7 +136,7 @@ class VirtualKubelet:
         self._pods = around.informers.of(PODS)
         self._nodes = around.informers.of(NODES)
         self._claims = around.informers.of(CLAIMS)
-        self._by_node = self._pods.index("node", _node_keys)
+        self._by_node = self._pods.index("node", node_names)
         self._by_address = self._pods.index("address", _address_keys)
         self._runs: dict[str, Run] = {}
         self._loop: Loop[Name] = Loop(
@@ -214,11 +215,6 @@ def _farewell(pod: Raw) -> Plan:
     if not is_deleted(pod):
         return NOTHING
     return Plan((Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0),))
-
-
-def _node_keys(pod: Raw) -> Sequence[str]:
-    node = spec_of(pod).get("nodeName")
-    return (node,) if node else ()
 
 
 def _address_keys(pod: Raw) -> Sequence[str]:
