@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation import Allocated, AllocatedState, Allocator, Features, Release
+from dryrack.allocation import (
+    Allocated,
+    AllocatedState,
+    Allocator,
+    Features,
+    Release,
+    Unsatisfiable,
+)
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
@@ -16,7 +23,7 @@ from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.allocation import Outcome, Unsatisfiable
+    from dryrack.allocation import Outcome
 
 DRIVER = "gpu.example.com"
 NODE = "node-1"
@@ -144,4 +151,5 @@ def given(outcome: Outcome) -> list[list[str]]:
 
 def refused(outcome: Outcome) -> Unsatisfiable:
     assert not isinstance(outcome, Allocated), given(outcome)
+    assert isinstance(outcome, Unsatisfiable), "the search was given up"
     return outcome

@@ -21,7 +21,14 @@ from tests.allocation.naive import Forgetful, Naive, Rule, SelectorFailsError, T
 from tests.allocation.slippery import slippery
 from tests.oracle.verdicts import our_verdict
 
-from dryrack.allocation import Allocated, AllocationError, Features, Release, Unsatisfiable
+from dryrack.allocation import (
+    Allocated,
+    AllocationError,
+    Features,
+    Release,
+    Undecided,
+    Unsatisfiable,
+)
 from dryrack.allocation import allocator as allocator_module
 from dryrack.allocation import proof as proof_module
 from dryrack.allocation.bounds import Bounds
@@ -172,7 +179,7 @@ def ours(problem: Any, release: Release = Release.V1_37) -> list[tuple[int, str]
     ]
 
 
-def check_reasons(outcome: Unsatisfiable) -> None:
+def check_reasons(outcome: Unsatisfiable | Undecided) -> None:
     """Reasons are those of the first walk, if there was one."""
     if allocator_module._DEAD_ENDS_MAX >= 0:
         assert outcome.reasons, "an attempt failed for no reason"

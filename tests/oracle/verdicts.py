@@ -24,6 +24,7 @@ from dryrack.allocation import (
     DeviceId,
     Features,
     SharedDeviceId,
+    Undecided,
 )
 from dryrack.allocation.candidates import CelCompiler
 from dryrack.kinds.core import Node
@@ -140,6 +141,8 @@ def our_verdict(case: Mapping[str, Any]) -> Verdict:
         return Verdict(error=str(error), fatal=True)
     if isinstance(outcome, Allocated):
         return Verdict(tuple(without_chance(to_builtins(r)) for r in outcome.results), fatal=False)
+    if isinstance(outcome, Undecided):
+        return Verdict(error="dryrack gave the search up", fatal=False)
     return Verdict(error=outcome.error, fatal=False)
 
 

@@ -1,6 +1,6 @@
 """Claims × slices × what is in use → an allocation, or the reasons there is none."""
 
-from dryrack.allocation.allocator import Allocated, Allocator, Outcome, Unsatisfiable
+from dryrack.allocation.allocator import Allocated, Allocator, Outcome, Undecided, Unsatisfiable
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.explain import Explanation, NodeStory, Obstacle, explain_claim
 from dryrack.allocation.features import Features, Release
@@ -32,6 +32,7 @@ __all__ = [
     "Release",
     "Settings",
     "SharedDeviceId",
+    "Undecided",
     "Unsatisfiable",
     "WhatIf",
     "World",

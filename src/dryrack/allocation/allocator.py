@@ -10,16 +10,18 @@ was worked out about slices and selectors. Asking changes nothing: give the resu
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import cycle
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.assemble import assemble
 from dryrack.allocation.candidates import CelCompiler, SelectorCompiler, SelectorTable
 from dryrack.allocation.diagnosis import diagnose
 from dryrack.allocation.features import Features, Release
+from dryrack.allocation.identity import claim_name
 from dryrack.allocation.pools import Inventory
 from dryrack.allocation.problem import Problem, Surroundings
 from dryrack.allocation.proof import SearchProof
+from dryrack.allocation.reasons import Code, Reason
 from dryrack.allocation.search import Ending, Walk
 from dryrack.allocation.state import AllocatedState
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dryrack.allocation.pools import Pool
-    from dryrack.allocation.reasons import Reason
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
@@ -55,7 +56,31 @@ class Unsatisfiable:
         return diagnose(self._walk)
 
 
-Outcome = Allocated | Unsatisfiable
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Whether the claims fit on this node is not known: the search was given up."""
+
+    node: str
+    error: str
+    _claims: tuple[str, ...]
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Of each claim that nothing is known."""
+        return tuple(
+            Reason(
+                claim=claim,
+                request="",
+                device="",
+                code=Code.UNDECIDED,
+                fact="the search was given up before all combinations of devices were tried",
+                remedy="ask for fewer devices at once, or say more about which",
+            )
+            for claim in self._claims
+        )
+
+
+Outcome = Allocated | Unsatisfiable | Undecided
 
 INVALID_POOLS = "invalid resource pools were encountered"
 
@@ -66,6 +91,9 @@ _DEAD_ENDS_MAX = 24
 # some ten to thirty without; most proofs need a single turn.
 _PROVING_STEPS = 512
 _PLAIN_STEPS = 16 * _PROVING_STEPS
+
+# After so many turns the search is given up. Kubernetes gives up after ten seconds.
+_TURNS_MAX = 200
 
 
 class Allocator:
@@ -128,6 +156,8 @@ def attempt(
     if ending is Ending.FOUND:
         return Allocated(assemble(problem, walk.chosen(), walk.chosen_ways, chance))
     error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
+    if ending is Ending.UNDECIDED:
+        return Undecided(node.metadata.name, error, tuple(map(claim_name, claims)))
     return Unsatisfiable(node.metadata.name, error, walk)
 
 
@@ -147,7 +177,7 @@ def _search(problem: Problem) -> tuple[Walk, Ending]:
         return first, Ending.FAILED
     turns = [(Walk(problem, proof), _PROVING_STEPS)] if proof.cuts else []
     turns.append((Walk(problem), _PLAIN_STEPS))
-    for number, (walk, steps) in enumerate(cycle(turns)):
+    for number, (walk, steps) in enumerate(islice(cycle(turns), _TURNS_MAX)):
         if number == len(turns) and proof.refuted_in_cases():
             return first, Ending.FAILED
         ending = walk.run(steps_max=steps)

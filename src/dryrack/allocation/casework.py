@@ -33,6 +33,7 @@ from dryrack.allocation.constraints import (
 )
 from dryrack.allocation.contest import OPEN, Contest, Lanes, Want, by_counter
 from dryrack.allocation.problem import USABLE
+from dryrack.allocation.weighing import Weighing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -186,7 +187,19 @@ class Casework:
         """Whether some demands, which want the same devices, cannot all be met."""
         wants = [self._want(case, index, each) for index, each in enumerate(options)]
         contests = ([wants[index] for index in who] for who in self._contests)
-        return any(Contest(self._walk, each).starves() for each in contests)
+        return any(Contest(self._walk, each).starves() for each in contests) or self._too_dear(
+            options
+        )
+
+    def _too_dear(self, options: Sequence[Sequence[Option]]) -> bool:
+        lots = [
+            (
+                min(option.need for option in each),
+                list({device: None for option in each for device in option.devices}),
+            )
+            for each in options
+        ]
+        return Weighing(self._walk, lots).too_dear()
 
     def _want(self, case: Case, index: int, options: Sequence[Option]) -> Want:
         need = min(option.need for option in options)

@@ -8,18 +8,19 @@ in it. They are looked for on the nearest nodes, the least intrusive first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.changes import possible_changes
 from dryrack.allocation.identity import claim_name
 from dryrack.allocation.reasons import Code
+from dryrack.allocation.remembering import Memory
 from dryrack.allocation.whatif import what_if
 from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from dryrack.allocation.changes import Change
     from dryrack.allocation.reasons import Reason
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 _CHANGES_TRIED_MAX = 60
 # Where changes are looked for; further away there is more to change.
 _NODES_HELPED_MAX = 3
+
+# A node that is out of the question is further away than any that lacks devices.
+_FAR = 1 << 30
 
 # A device that nearly did is told before one that was never meant.
 _NEARNESS = (
@@ -55,6 +59,7 @@ _NEARNESS = (
     Code.OTHER_CLAIM,
     Code.ERROR,
     Code.NOT_FOUND,
+    Code.UNDECIDED,
 )
 
 
@@ -77,6 +82,8 @@ class NodeStory:
     # How many devices were lacking where the attempt came furthest.
     lacking: int
     obstacles: tuple[Obstacle, ...]
+    # The other nodes of which the same is true, with devices of their own.
+    alike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +104,15 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
     """The story of the claim of this name; without a namespace, the only one, or default's."""
     claim = find_claim(world, name)
     full = claim_name(claim)
+    # Most of what is tried leaves most nodes as they are.
+    settings = replace(settings, only=full, memory=settings.memory or Memory())
     outcome = what_if(world, settings)
     given = next((each for each in outcome.given if each.claim == full), None)
     settled = claim.status.allocation is not None
     if given is not None or settled:
         return Explanation(full, given, settled, (), (), outcome.notes)
     refusals = next((each.nodes for each in outcome.refused if each.claim == full), ())
-    nodes = tuple(_story(refusal) for refusal in sorted(refusals, key=_distance))
+    nodes = stories(refusals)
     helps = _verified(world, claim, refusals, settings) if nodes else ()
     return Explanation(full, None, False, nodes, helps, outcome.notes)
 
@@ -135,9 +144,30 @@ def _list(names: Sequence[str] | dict[str, ResourceClaim]) -> str:
     return ", ".join(sorted(names))
 
 
+def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:
+    """What stood in the way on each node, the nearest miss first; nodes that are alike together."""
+    together: dict[Hashable, list[NodeStory]] = {}
+    for refusal in refusals:
+        story = _story(refusal)
+        together.setdefault(_gist(story), []).append(story)
+    folded = [
+        replace(first, alike=tuple(other.node for other in others))
+        for first, *others in together.values()
+    ]
+    return tuple(sorted(folded, key=lambda story: story.lacking or _FAR))
+
+
 def _story(refusal: Refusal) -> NodeStory:
     lacking = max((reason.lacking for reason in refusal.reasons), default=0)
     return NodeStory(refusal.node, lacking, fold(refusal.reasons))
+
+
+def _gist(story: NodeStory) -> Hashable:
+    """What is left of a story without the names of the node and of its devices."""
+    return tuple(
+        (each.request, each.code, each.fact.replace(story.node, ""), each.remedy, len(each.devices))
+        for each in story.obstacles
+    )
 
 
 def _verified(
@@ -191,6 +221,4 @@ class _Trial:
 
 
 def _distance(refusal: Refusal) -> int:
-    # A node that is out of the question is further away than any that lacks devices.
-    lacking = max((reason.lacking for reason in refusal.reasons), default=0)
-    return lacking or 1 << 30
+    return max((reason.lacking for reason in refusal.reasons), default=0) or _FAR

@@ -74,7 +74,7 @@ _CASES_AT_ROOT_MAX = 2000
 _CASES_MAX = 200
 
 # After so many steps below one choice, cases are worth their while for the next.
-_LONG = 2000
+_LONG = 50
 
 # A claim that is hopeless by itself mostly is so at once.
 _ALONE_DEAD_ENDS_MAX = 100

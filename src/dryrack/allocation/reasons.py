@@ -36,6 +36,7 @@ class Code(IntEnum):
     OTHER_CLAIM = 21
     ERROR = 22
     NOT_FOUND = 23
+    UNDECIDED = 24
 
     @property
     def text(self) -> str:

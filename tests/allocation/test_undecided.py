@@ -1,0 +1,54 @@
+"""A search that would take too long is given up, and says so."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from tests.allocation.builders import allocator, claim, counters, drawing, node, pool, request
+
+from dryrack.allocation import Code, Undecided
+from dryrack.allocation import allocator as allocator_module
+
+if TYPE_CHECKING:
+    import pytest
+
+    from dryrack.allocation import Outcome
+
+COUNTERS = ("memory", "cores", "links", "lanes")
+
+
+def knapsack(turns: int, patch: pytest.MonkeyPatch) -> Outcome:
+    """Twenty-five of sixty devices, none like another, that may just fit into four counters."""
+    chance = Random(4)
+    draws = [{name: chance.randint(100, 999) for name in COUNTERS} for _ in range(60)]
+    offered = [drawing(f"part-{n:02}", "gpu", **each) for n, each in enumerate(draws)]
+    least = {name: sum(sorted(each[name] for each in draws)[:25]) for name in COUNTERS}
+    limits = {name: 145 * amount // 100 for name, amount in least.items()}
+    patch.setattr(allocator_module, "_TURNS_MAX", turns)
+    slices = pool(offered, sets=[counters("gpu", **limits)])
+    return allocator(slices).allocate(node(), [claim(request("r", 25), name="all-of-it")])
+
+
+def test_a_search_is_given_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not decided is neither an allocation nor a proof that there is none."""
+    outcome = knapsack(4, monkeypatch)
+
+    assert isinstance(outcome, Undecided)
+
+
+def test_what_is_not_known_is_told_of_each_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason names the claim, says that nothing is known, and what to do about it."""
+    outcome = knapsack(4, monkeypatch)
+
+    assert isinstance(outcome, Undecided)
+    [reason] = outcome.reasons
+    assert reason.code is Code.UNDECIDED
+    assert reason.claim.endswith("all-of-it")
+    assert "given up" in reason.message
+    assert reason.remedy
+
+
+def test_the_same_search_is_given_up_at_the_same_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are counted, not seconds, so a slow machine knows as much as a fast one."""
+    assert knapsack(4, monkeypatch) == knapsack(4, monkeypatch)
