@@ -32,6 +32,7 @@ from dryrack.allocation import (
 from dryrack.allocation import allocator as allocator_module
 from dryrack.allocation import proof as proof_module
 from dryrack.allocation.bounds import Bounds
+from dryrack.allocation.contest import Contest
 from dryrack.allocation.likeness import Likeness
 from dryrack.allocation.proof import SearchProof
 
@@ -300,9 +301,13 @@ CONTENDED: Any = (
     {"x": 0, "y": 0},
     [([[Wanted(1)], [Wanted(1, ("a", 1))]], [])],
 )
-PLANTED: dict[str, list[tuple[type, str, Any]]] = {
+PLANTED: dict[str, list[tuple[object, str, Any]]] = {
     "supply counted one short": [(Bounds, "_most", lambda self, group: group.need - 1)],
     "everything is a twin": [(Likeness, "twin_key", lambda self, walk, frame, device: 0)],
+    "no case is possible": [
+        (proof_module, "_LONG", -1),
+        (Contest, "starves", lambda self: True),
+    ],
     # Bounds would spare the search the state that it then takes for another.
     "every state has been seen": [
         (Bounds, "impossible", lambda self, walk, question: False),
