@@ -13,6 +13,8 @@ tier stops.
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dryrack.cel import attributes as paths
@@ -27,11 +29,27 @@ from dryrack.cel.emission import (
 from dryrack.cel.folds import entries_or_raise, iterate_dyn_or_raise, plain_or_raise
 from dryrack.cel.functions.arithmetic import OPERATORS
 from dryrack.cel.functions.equality import equal
-from dryrack.cel.runtime_cost import COST_LIMIT, LIST_COST, CostLimitExceededError, costs_one
-from dryrack.cel.values import INT_MAX, INT_MIN, MutableList, MutableMap, Value, encode_key, size_of
+from dryrack.cel.runtime_cost import (
+    COST_LIMIT,
+    LIST_COST,
+    MAP_COST,
+    CostLimitExceededError,
+    costs_one,
+)
+from dryrack.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    MutableList,
+    MutableMap,
+    Optional,
+    Value,
+    encode_key,
+    size_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from dryrack.cel.attributes import Attribute, Qualifier, Step
 
@@ -41,6 +59,8 @@ _INT_OPERATORS = {"_+_": "+", "_-_": "-", "_*_": "*"}
 _ORDERS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
 # Loops and branches; Python's own parser allows a hundred levels of indentation.
 _DEPTH_MAX = 60
+# A variable that is bound may have to be worked out in several branches.
+_LINES_MAX = 4000
 # What is made of more than this is made when the expression runs, if it can be paid.
 _FOLDED_SIZE_MAX = 1000
 
@@ -61,7 +81,7 @@ def count(step: Step) -> Counted | None:
         code = compile(source, "<selector>", "exec")
     except (Unsupported, SyntaxError, MemoryError, RecursionError):
         return None
-    namespace: dict[str, Any] = {**writer.names.constants, "over": _over}
+    namespace: dict[str, Any] = {**writer.names.constants, "over": _over, "unset": object()}
     exec(code, namespace)
     made: Counted = namespace["counted"]
     return made
@@ -101,6 +121,31 @@ def _sum(prices: list[str]) -> str:
     return " + ".join([str(known), *(price for price in prices if not price.isdigit())])
 
 
+def _taken_apart(value: Value) -> Value:
+    """What a path is that goes nowhere."""
+    if type(value) is not Optional or not value.present:
+        return value
+    return Optional(paths.unwrapped(value.value))
+
+
+def _present(value: Value, key: Value) -> tuple[Value, bool]:
+    found, present, error = paths.look_up_if_present(value, key)
+    if error is not None:
+        raise KeyError(error.message)
+    return found, present
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bound:
+    """A variable of `cel.bind`, whose value is worked out where it is first asked for."""
+
+    name: str
+    value: Step
+    scopes: tuple[dict[str, str | _Bound], ...]
+    # The block that it is bound in.
+    block: set[str]
+
+
 class _Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -108,13 +153,16 @@ class _Writer:
         self._indent = 1
         self._pending: list[str] = []
         self._known: dict[str, Value] = {}
-        self._scopes: list[dict[str, str]] = [{"device": "device"}]
+        self._scopes: list[dict[str, str | _Bound]] = [{"device": "device"}]
+        # For each block that is open, the bound variables that have their values for certain.
+        self._blocks: list[set[str]] = [set()]
+        self._perhaps: set[str] = set()
 
     # Lines, and the prices of the steps since cost was last compared with the limit.
 
     def _line(self, text: str) -> None:
-        if self._indent > _DEPTH_MAX:
-            raise Unsupported("nested too deeply")
+        if self._indent > _DEPTH_MAX or len(self.lines) > _LINES_MAX:
+            raise Unsupported("nested too deeply, or too long")
         self.lines.append(" " * self._indent + text)
 
     def flush(self) -> None:
@@ -130,6 +178,17 @@ class _Writer:
         name = self.names.temporary()
         self._line(f"{name} = {code}")
         return name
+
+    @contextmanager
+    def _block(self, opening: str) -> Iterator[None]:
+        """What is only done if, or as often as, the line says."""
+        self._line(opening)
+        self._indent += 1
+        self._blocks.append(set())
+        yield
+        self.flush()
+        self._blocks.pop()
+        self._indent -= 1
 
     # Steps: each leaves its value in the name that is returned.
 
@@ -147,6 +206,10 @@ class _Writer:
                 elements = [self.step(element) for element in step.elements]
                 self._charge(LIST_COST)
                 return self._assign(f"[{', '.join(elements)}]")
+            case steps.MapStep() if not any(optional for _, _, optional in step.entries):
+                return self._map(step)
+            case steps.OptionalOr():
+                return self._optional_or(step)
             case steps.Fold():
                 return self._fold(step)
             case steps.Membership():
@@ -160,6 +223,23 @@ class _Writer:
         name = f"({self.names.literal_or_constant(value)})"
         self._known[name] = value
         return name
+
+    def _map(self, step: steps.MapStep) -> str:
+        key = self.names.constant(encode_key)
+        entries = [(self.step(name), self.step(value)) for name, value, _ in step.entries]
+        self._charge(MAP_COST)
+        written = ", ".join(f"{key}({name}): {value}" for name, value in entries)
+        return self._assign(f"{{{written}}}")
+
+    def _optional_or(self, step: steps.OptionalOr) -> str:
+        value = self._assign(self.step(step.left))
+        self.flush()
+        with self._block(f"if {value}.__class__ is {self.names.constant(Optional)}:"):
+            with self._block(f"if not {value}.present:"):
+                self._line(f"{value} = {self.step(step.right)}")
+            if step.unwraps:
+                self._line(f"else: {value} = {value}.value")
+        return value
 
     def _attribute_step(self, step: steps.AttributeStep) -> str:
         value = self._resolve(step.attribute)
@@ -176,29 +256,66 @@ class _Writer:
         if isinstance(attribute, paths.VariableAttribute):
             value = self._variable(attribute.name)
         else:
-            start = self.names.constant(plain_or_raise)
+            start = self.names.constant(plain_or_raise if attribute.qualifiers else _taken_apart)
             value = self._assign(f"{start}({self.step(attribute.operand)})")
-        for qualifier in attribute.qualifiers:
+        for position, qualifier in enumerate(attribute.qualifiers):
+            if qualifier.optional:
+                return self._optional_path(value, attribute.qualifiers[position:])
             value = self._qualify(value, qualifier)
         return value
+
+    def _optional_path(self, value: str, qualifiers: list[Qualifier]) -> str:
+        """From here on nothing is wrong, only absent."""
+        found, present = self.names.temporary(), self.names.temporary()
+        chosen = self._assign(self.names.constant(NONE))
+        with ExitStack() as blocks:
+            for qualifier in qualifiers:
+                look = f"{self.names.constant(_present)}({value}, {self._key(qualifier)})"
+                self._line(f"{found}, {present} = {look}")
+                self.flush()
+                blocks.enter_context(self._block(f"if {present}:"))
+                self._charge(1)
+                value = found
+            self._line(f"{chosen} = {self.names.constant(Optional)}({value})")
+        return chosen
 
     def _variable(self, name: str) -> str:
         for scope in reversed(self._scopes):
             if name in scope:
-                return scope[name]
+                bound = scope[name]
+                return bound if isinstance(bound, str) else self._value_of(bound)
         raise Unsupported("an unknown variable")
 
-    def _qualify(self, value: str, qualifier: Qualifier) -> str:
-        if qualifier.optional:
-            raise Unsupported("an optional path")
-        look = look_up_or_raise
-        if isinstance(qualifier, paths.ConstantQualifier):
-            key = self.names.literal_or_constant(qualifier.key)
-            look = presence_or_raise if qualifier.test_only else look_up_or_raise
+    def _value_of(self, bound: _Bound) -> str:
+        if any(bound.name in block for block in self._blocks):
+            return bound.name
+        if bound.block is self._blocks[-1] and bound.name not in self._perhaps:
+            self._work_out(bound)
         else:
-            key = self._resolve(qualifier.attribute)
+            self.flush()
+            with self._block(f"if {bound.name} is unset:"):
+                self._work_out(bound)
+        self._perhaps.add(bound.name)
+        self._blocks[-1].add(bound.name)
+        return bound.name
+
+    def _work_out(self, bound: _Bound) -> None:
+        here, self._scopes = self._scopes, list(bound.scopes)
+        make = self.names.constant(_mutable_if_empty)
+        self._line(f"{bound.name} = {make}({self.step(bound.value)})")
+        self._scopes = here
+
+    def _qualify(self, value: str, qualifier: Qualifier) -> str:
+        tests = isinstance(qualifier, paths.ConstantQualifier) and qualifier.test_only
+        look = self.names.constant(presence_or_raise if tests else look_up_or_raise)
+        found = self._assign(f"{look}({value}, {self._key(qualifier)})")
         self._charge(1)
-        return self._assign(f"{self.names.constant(look)}({value}, {key})")
+        return found
+
+    def _key(self, qualifier: Qualifier) -> str:
+        if isinstance(qualifier, paths.ConstantQualifier):
+            return self.names.literal_or_constant(qualifier.key)
+        return self._resolve(qualifier.attribute)
 
     def _conditional(self, attribute: paths.ConditionalAttribute) -> str:
         # Under a name, because Python warns of `1 is True`.
@@ -206,11 +323,8 @@ class _Writer:
         self.flush()
         chosen = self.names.temporary()
         for truth, branch in ((True, attribute.truthy), (False, attribute.falsy)):
-            self._line(f"{'if' if truth else 'elif'} {condition} is {truth}:")
-            self._indent += 1
-            self._line(f"{chosen} = {self._resolve(branch)}")
-            self.flush()
-            self._indent -= 1
+            with self._block(f"{'if' if truth else 'elif'} {condition} is {truth}:"):
+                self._line(f"{chosen} = {self._resolve(branch)}")
         self._line("else: raise TypeError")
         return chosen
 
@@ -219,12 +333,10 @@ class _Writer:
         value = self.names.temporary()
         self._line(f"{value} = {self.step(first)}")
         self.flush()
-        self._line(f"if {value} is {not step.decisive}:")
-        self._indent += 1
-        self._line(f"{value} = {self.step(second)}")
-        self.flush()
-        self._line(f"if {value}.__class__ is not bool: raise TypeError")
-        self._indent -= 1
+        with self._block(f"if {value} is {not step.decisive}:"):
+            self._line(f"{value} = {self.step(second)}")
+            self.flush()
+            self._line(f"if {value}.__class__ is not bool: raise TypeError")
         self._line(f"elif {value} is not {step.decisive}: raise TypeError")
         return value
 
@@ -248,6 +360,9 @@ class _Writer:
             self._charge(self._assign(price))
         else:
             self._charge(self._assign(f"{cost}(({listed},), {value})"))
+        if step.where[0] == "_+_" and cost is not None:
+            # Texts that double must not go on doubling after they were too dear.
+            self.flush()
         return value
 
     def _folded(self, step: steps.Call, values: list[Value]) -> str | None:
@@ -290,9 +405,11 @@ class _Writer:
     # Folds.
 
     def _fold(self, fold: steps.Fold) -> str:
-        first, second, accumulator = fold.names
+        if isinstance(fold.iter_range, steps.Constant) and not fold.iter_range.value:
+            return self._binding(fold)
         if not isinstance(fold.accu, steps.Constant):
             raise Unsupported("an accumulator made on demand")
+        first, second, accumulator = fold.names
         over = self.step(fold.iter_range)
         make = self.names.constant(_mutable_if_empty)
         accumulated = self._assign(f"{make}({self.step(fold.accu)})")
@@ -300,13 +417,20 @@ class _Writer:
         target = f"{element}, {other}" if second else element
         entries = self.names.constant(entries_or_raise if second else iterate_dyn_or_raise)
         self.flush()
-        self._line(f"for {target} in {entries}({over}):")
-        self._indent += 1
-        # The accumulator hides a variable of the same name, and the first variable the second.
-        self._scopes.append({second: other, first: element, accumulator: accumulated})
-        self._iteration(fold, accumulated)
-        self._indent -= 1
+        with self._block(f"for {target} in {entries}({over}):"):
+            # The accumulator hides a variable of the same name, and the first variable the second.
+            self._scopes.append({second: other, first: element, accumulator: accumulated})
+            self._iteration(fold, accumulated)
         self._scopes[-1] = {accumulator: accumulated}
+        result = self.step(fold.result)
+        self._scopes.pop()
+        return self._assign(f"{self.names.constant(_finished)}({result})")
+
+    def _binding(self, fold: steps.Fold) -> str:
+        """What goes through nothing: all that is left is the accumulator's first value."""
+        name = self._assign("unset")
+        bound = _Bound(name, fold.accu, tuple(self._scopes), self._blocks[-1])
+        self._scopes.append({fold.names[2]: bound})
         result = self.step(fold.result)
         self._scopes.pop()
         return self._assign(f"{self.names.constant(_finished)}({result})")

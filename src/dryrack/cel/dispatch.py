@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.cel import types as t
+from dryrack.cel.ast import Uint
 from dryrack.cel.functions import (
     amounts,
     arithmetic,
@@ -25,7 +26,8 @@ from dryrack.cel.functions import (
     times,
     urls,
 )
-from dryrack.cel.values import Err, Value, decode_key, type_name
+from dryrack.cel.values import Err, Value, Version, decode_key, type_name
+from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,6 +72,16 @@ class Binding:
     strict: bool = True
 
 
+_CLASSES = {
+    t.BOOL: bool,
+    t.INT: int,
+    t.UINT: Uint,
+    t.DOUBLE: float,
+    t.STRING: str,
+    t.BYTES: bytes,
+    t.QUANTITY: Quantity,
+    t.SEMVER: Version,
+}
 _ANYTHING = (t.Kind.DYN, t.Kind.ANY, t.Kind.TYPE_PARAM)
 
 
@@ -111,8 +123,11 @@ def _never(*_args: Value) -> Value:
 
 def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
     run = OVERLOADS.get(overload.id, _never)
+    usual = tuple(_CLASSES.get(declared) for declared in overload.args)
 
     def guarded(*args: Value) -> Value:
+        if tuple(map(type, args)) == usual:
+            return run(*args)
         return run(*args) if _matches(overload, args) else no_overload(function, args)
 
     return guarded

@@ -77,10 +77,10 @@ class Program:
     def _generate(self, checked: Checked, env: Environment) -> None:
         if self.max_cost > _CHEAP:
             self._counted = count(self._step)
-        if self.max_cost <= COST_LIMIT:
-            self._run = generate(checked, env, self._slow) or self._slow
-        elif self._counted is not None:
+        if self._counted is not None:
             self._run = self._limited
+        if self.max_cost <= COST_LIMIT:
+            self._run = generate(checked, env, self._slow) or self._run
 
     @property
     def is_generated(self) -> bool:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 UINT_MAX = 2**64 - 1
+# Nothing gets larger than this, in elements and in characters. Upstream goes on until memory is
+# used up; but to make use of so much exceeds the cost limit.
+LIST_SIZE_MAX = 2**20
+TEXT_SIZE_MAX = 2**24
 
 # The closed union of values is checked by the interpreter's own type rules at run time;
 # spelling it for the type checker as well would only add casts to every function below.
@@ -47,6 +51,11 @@ class Err:
 def no_such_overload(operand: Value = None) -> Err:
     """The operand does not fit; if it is an error itself, that is the reason."""
     return operand if type(operand) is Err else Err("no such overload")
+
+
+def too_large(function: str, size_max: int) -> Err:
+    """What is made where upstream's memory would be used up."""
+    return Err(f"{function}: the result has more than {size_max} elements or characters")
 
 
 @dataclass(frozen=True, slots=True)

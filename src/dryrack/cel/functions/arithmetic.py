@@ -16,6 +16,8 @@ from dryrack.cel.functions.equality import ORDERED, are_alike, compare, equals_m
 from dryrack.cel.values import (
     INT_MAX,
     INT_MIN,
+    LIST_SIZE_MAX,
+    TEXT_SIZE_MAX,
     UINT_MAX,
     ConcatList,
     Duration,
@@ -25,6 +27,7 @@ from dryrack.cel.values import (
     Value,
     contains_key,
     no_such_overload,
+    too_large,
 )
 
 if TYPE_CHECKING:
@@ -73,12 +76,18 @@ def add(left: Value, right: Value) -> Value:
         return no_such_overload(right)
     if kind is int:
         return checked_int(left + right)
-    return checked_uint(left.value + right.value) if kind is Uint else left + right
+    if kind is Uint:
+        return checked_uint(left.value + right.value)
+    if kind is not float and len(left) + len(right) > TEXT_SIZE_MAX:
+        return too_large("_+_", TEXT_SIZE_MAX)
+    return left + right
 
 
 def _add_lists(left: list[Value], right: Value) -> Value:
     if not isinstance(right, list):
         return no_such_overload()
+    if len(left) + len(right) > LIST_SIZE_MAX:
+        return too_large("_+_", LIST_SIZE_MAX)
     if type(left) is MutableList:
         left.extend(list(right))
         return left

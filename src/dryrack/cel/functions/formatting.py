@@ -11,6 +11,7 @@ from dryrack.cel.functions.conversions import duration_text, timestamp_text, to_
 from dryrack.cel.values import (
     CIDR,
     IP,
+    TEXT_SIZE_MAX,
     Duration,
     Err,
     Optional,
@@ -18,16 +19,13 @@ from dryrack.cel.values import (
     TypeValue,
     Value,
     decode_key,
+    too_large,
     type_name,
 )
 from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-# No text gets longer than this. Upstream goes on until memory is used up; but to make use of so
-# long a text exceeds the cost limit.
-TEXT_SIZE_MAX = 2**24
 
 # What a list or map is written as, known by where it is: it may be in very many places.
 Written: TypeAlias = "dict[int, str]"
@@ -130,7 +128,7 @@ def _held(value: list[Value] | dict[object, Value], written: Written) -> str:
     if text is None:
         text = _list(value, written) if isinstance(value, list) else _map(value, written)
         if len(text) > TEXT_SIZE_MAX:
-            raise _FormatError(f"more than {TEXT_SIZE_MAX} characters")
+            raise _FormatError(too_large("format", TEXT_SIZE_MAX).message)
         written[id(value)] = text
     return text
 

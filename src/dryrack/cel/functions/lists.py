@@ -17,6 +17,7 @@ from dryrack.cel.functions.equality import ORDERED, are_alike, compare, equals_m
 from dryrack.cel.functions.formatting import go_text
 from dryrack.cel.values import (
     INT_MAX,
+    LIST_SIZE_MAX,
     Duration,
     Err,
     MutableMap,
@@ -26,6 +27,7 @@ from dryrack.cel.values import (
     decode_key,
     encode_key,
     no_such_overload,
+    too_large,
     type_name,
 )
 
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
 
 # The API's limit on the values of one list attribute.
 INCLUDES_VALUES_MAX = 48
-# No list gets longer than this. Upstream goes on until memory is used up; but nobody can look at
-# so many elements within the cost limit.
-LIST_SIZE_MAX = 1_000_000
 # A range longer than the cost limit ends the evaluation whatever it holds.
 RANGE_MAX = 2_000_000
 
@@ -141,7 +140,7 @@ def _flatten(values: Value, depth: Value) -> Value:
     flat: list[Value] = list(values)
     while depth > 0 and any(isinstance(value, list) for value in flat):
         if sum(len(value) for value in flat if isinstance(value, list)) > LIST_SIZE_MAX:
-            return Err(f"flatten: more than {LIST_SIZE_MAX} elements")
+            return too_large("flatten", LIST_SIZE_MAX)
         flat = [
             inner for value in flat for inner in (value if isinstance(value, list) else (value,))
         ]

@@ -10,7 +10,7 @@ import re2
 
 from dryrack.cel.functions import formatting
 from dryrack.cel.functions.arithmetic import lacking
-from dryrack.cel.values import Err, Value
+from dryrack.cel.values import TEXT_SIZE_MAX, Err, Value, too_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,8 +97,8 @@ def _join(parts: list[Value], separator: str = "") -> Value:
 
 def _replace(text: str, old: str, new: str, limit: int = -1) -> Value:
     times = text.count(old) if limit < 0 else min(limit, text.count(old))
-    if len(text) + times * (len(new) - len(old)) > formatting.TEXT_SIZE_MAX:
-        return Err(f"replace: more than {formatting.TEXT_SIZE_MAX} characters")
+    if len(text) + times * (len(new) - len(old)) > TEXT_SIZE_MAX:
+        return too_large("replace", TEXT_SIZE_MAX)
     return text.replace(old, new, times)
 
 
@@ -112,6 +112,10 @@ _QUOTED = str.maketrans({
 _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 
 
+# Enough for every pattern that an expression has room for and Go compiles.
+_PATTERN_BYTES_MAX = 2**26
+
+
 @functools.lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
     """Compile a pattern, or give the `Err` that says why it is none."""
@@ -119,6 +123,7 @@ def compile_pattern(pattern: str) -> Any:
         return Err("error parsing regexp: invalid escape sequence: `\\C`")
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _PATTERN_BYTES_MAX
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
