@@ -15,10 +15,12 @@ from dryrack.client.endpoints import (
     NODES,
     POD_GROUPS,
     PODS,
+    QUOTAS,
     SLICES,
     TEMPLATES,
     Endpoint,
 )
+from dryrack.client.errors import ApiError
 from dryrack.client.informer import Name
 from dryrack.cluster.embedded import embedded
 
@@ -196,6 +198,47 @@ def test_a_running_pod_is_resized_and_debugged() -> None:
         resources = status["containerStatuses"][0].get("resources")
         return resources == {"requests": {"cpu": "2"}} and "running" in debuggers[0].get(
             "state", ""
+        )
+
+    play(scene)
+
+
+def test_a_quota_is_counted() -> None:
+    """What is there counts, what comes is held against it, and what goes makes room."""
+
+    async def scene(client: Client) -> None:
+        claim = {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "gpu"}}]}}
+
+        def named(name: str) -> dict[str, Any]:
+            return {"metadata": {"name": name, "namespace": "play"}, "spec": claim}
+
+        await client.create(CLAIMS, named("before"))
+        devices, leases = (
+            "gpu.deviceclass.resource.k8s.io/devices",
+            "count/leases.coordination.k8s.io",
+        )
+        hard = {devices: "2", leases: "1", "pods": "1"}
+        quota = {"metadata": {"name": "q", "namespace": "play"}, "spec": {"hard": hard}}
+        await client.create(QUOTAS, quota)
+        await used(client, {devices: "1", leases: "0", "pods": "0"})
+        await client.create(CLAIMS, named("second"))
+        await used(client, {devices: "2", leases: "0", "pods": "0"})
+        with pytest.raises(ApiError, match="exceeded quota: q, requested: gpu"):
+            await client.create(CLAIMS, named("third"))
+        pod = {"metadata": {"name": "p", "namespace": "play"}, "spec": scenes.POD_SPEC}
+        await client.create(PODS, pod)
+        await used(client, {devices: "2", leases: "0", "pods": "1"})
+        await client.delete(CLAIMS, "before", namespace="play")
+        await client.delete(PODS, "p", namespace="play")
+        await used(client, {devices: "1", leases: "0", "pods": "0"})
+        await client.create(CLAIMS, named("third"))
+
+    async def used(client: Client, wanted: dict[str, str]) -> None:
+        await scenes.settled_one(
+            client,
+            QUOTAS,
+            Name("play", "q"),
+            lambda it: ((it or {}).get("status") or {}).get("used") == wanted,
         )
 
     play(scene)

@@ -79,7 +79,8 @@ class Normaliser:
         if isinstance(value, str):
             return self._keyed(key, value)
         if key in _PORTS and value:
-            return self._token("port", str(value))
+            # A number like all ports: the how manieth of those that the script has seen.
+            return int(self._token("port", str(value)).strip("<port >"))
         return value
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:

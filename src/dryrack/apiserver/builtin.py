@@ -313,7 +313,7 @@ _MORE_PARTS = {
     "ReplicationController": (_SCALE,),
     "Service": (Part("proxy", _PROXY, "ServiceProxyOptions"),),
 }
-_DEEP = ("Service",)
+_DEEP = ("LimitRange", "ResourceQuota", "Service")
 _IN_ALL = ("CronJob", "HorizontalPodAutoscaler", "ReplicationController", "Service")
 
 _STORED = (

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.calls import Authorizer, Page
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.strategy import Write
+    from dryrack.apiserver.writing import Writer
 
 Raw = dict[str, Any]
 
@@ -26,6 +27,18 @@ class Admission(Protocol):
     """Looks at an object before its strategy does, and raises a `StatusError` to refuse it."""
 
     def __call__(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None: ...
+
+
+class Approval(Protocol):
+    """
+    Looks at an object that is prepared and valid, and raises a `StatusError` to refuse it.
+
+    Answers with what else is to be written just before the object is, if there is anything.
+    """
+
+    def __call__(
+        self, resource: Resource, new: Raw, *, old: Raw | None, write: Write
+    ) -> Callable[[Writer], None] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +207,4 @@ class Seams:
     pages: Sequence[Page] = ()
     authorizer: Authorizer | None = None
     admission: Admission | None = None
+    approval: Approval | None = None

@@ -89,6 +89,7 @@ class Proposal:
 
 
 Change = Callable[[Raw | None], Proposal]
+Due = Callable[["Writer"], None] | None
 
 
 class Writer:
@@ -142,7 +143,7 @@ class Writer:
         is_generated = bool(prefix) and not admitted["metadata"].get("name")
         for _ in range(_GENERATE_ATTEMPTS):
             new = self._completed(admitted, resource, write)
-            made = self._stored(order, new)
+            made = self._stored(order, new, self._approved(resource, new, old=None, write=write))
             if made is not None:
                 return made
             if not is_generated:
@@ -161,10 +162,16 @@ class Writer:
             problems = (required("metadata.name", "name or generateName is required"),)
         if problems:
             raise invalid(resource.as_kind, name, problems)
-        resource.strategy.approve(new, None, write)
         return new
 
-    def _stored(self, order: Order, new: Raw) -> Written | None:
+    def _approved(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Due:
+        """What is due when the object is written, if it may be."""
+        resource.strategy.approve(new, old, write)
+        if self._seams.approval is None:
+            return None
+        return self._seams.approval(resource, new, old=old, write=write)
+
+    def _stored(self, order: Order, new: Raw, due: Due) -> Written | None:
         """None if the name is taken."""
         resource = order.resource
         key = Key(resource.storage, order.namespace, new["metadata"]["name"])
@@ -172,6 +179,8 @@ class Writer:
             taken = self._store.get(key) is not None
             return None if taken else Written(_as_if_stored(resource, new), None, is_new=True)
         kept = _measured(_ordered(resource.strategy.to_storage(new)), order.size)
+        if due is not None and self._store.get(key) is None:
+            due(self)
         stored = self._store.put(key, kept, expected=0)
         if isinstance(stored, Conflict):
             return None
@@ -237,8 +246,10 @@ class Writer:
         problems = strategy.validate_update(new, old, write)
         if problems:
             raise invalid(resource.as_kind, order.name, problems)
-        strategy.approve(new, old, write)
+        due = self._approved(resource, new, old=old, write=write)
         new = self._seams.management.settle(old, new)
+        if due is not None and not order.options.dry_run:
+            due(self)
         return self._put(order, new, stored)
 
     def _put(self, order: Order, new: Raw, stored: Stored) -> Written:

@@ -41,17 +41,18 @@ from dryrack.cluster.signing import EllipticKey
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dryrack.apiserver.authentication.tokens import SigningKey
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.openapi import OpenApiPages
     from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
     from dryrack.apiserver.registry import Handler, Resource
-    from dryrack.apiserver.seams import Admission
+    from dryrack.apiserver.seams import Admission, Approval
     from dryrack.apiserver.strategies.pods.logs import Logs
     from dryrack.apiserver.strategy import Strategy, Write
     from dryrack.apiserver.strictness import GoShapes
+    from dryrack.apiserver.writing import Writer
     from dryrack.base.ports import Chance
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Request, Response, Transport
@@ -164,6 +165,7 @@ def _seams(
         ),
         authorizer=authorizer(authorization),
         admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
+        approval=_quotas(registry),
     )
 
 
@@ -177,6 +179,21 @@ def _guard(authorization: Rbac) -> Admission:
             escalation.confirm(authorization, resource, new, old=old, write=write)
 
     return confirm
+
+
+def _quotas(registry: Registry) -> Approval:
+    """Holds writes against the quotas of their namespace, where there are any."""
+
+    def approve(
+        resource: Resource, new: Raw, *, old: Raw | None, write: Write
+    ) -> Callable[[Writer], None] | None:
+        if not write.lookup.list("resourcequotas", write.namespace):
+            return None
+        from dryrack.apiserver.strategies.quotas.admission import QuotaAdmission
+
+        return QuotaAdmission(registry)(resource, new, old=old, write=write)
+
+    return approve
 
 
 def _shapes() -> GoShapes:

@@ -29,6 +29,7 @@ from dryrack.controllers.nodes.readiness import Readiness
 from dryrack.controllers.podgroups.protection import GroupProtection
 from dryrack.controllers.pods.collection import PodCollection
 from dryrack.controllers.pods.running import VirtualKubelet
+from dryrack.controllers.quotas.accounting import Accounting
 from dryrack.controllers.replicasets.replication import Replication
 from dryrack.controllers.serviceaccounts.defaults import Defaults
 from dryrack.controllers.statefulsets.ordering import Ordering
@@ -70,6 +71,7 @@ ENGINES = (
     Engine("daemonsets", (Coverage,)),
     Engine("statefulsets", (Ordering,)),
     Engine("jobs", (Completion,)),
+    Engine("quotas", (Accounting,)),
     publisher(),
 )
 

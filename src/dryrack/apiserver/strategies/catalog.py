@@ -17,11 +17,14 @@ from dryrack.apiserver.strategies.configuration import ConfigMapStrategy, Secret
 from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
 from dryrack.apiserver.strategies.gangs import PodGroupStrategy, WorkloadObjectStrategy
 from dryrack.apiserver.strategies.leases import LeaseStrategy
+from dryrack.apiserver.strategies.limits.ranges import LimitRangeStrategy
 from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
 from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
+from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
+from dryrack.apiserver.strategies.volumes import VolumeClaimStrategy
 from dryrack.apiserver.strategies.workloads.jobs import JobStrategy
 from dryrack.apiserver.strategies.workloads.replicated import (
     DeploymentStrategy,
@@ -55,13 +58,16 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "events.events.k8s.io": NewEventStrategy,
     "jobs.batch": JobStrategy,
     "leases.coordination.k8s.io": LeaseStrategy,
+    "limitranges": LimitRangeStrategy,
     "namespaces": NamespaceStrategy,
     "nodes": NodeStrategy,
+    "persistentvolumeclaims": VolumeClaimStrategy,
     "poddisruptionbudgets.policy": BudgetStrategy,
     "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
     "replicasets.apps": ReplicaSetStrategy,
+    "resourcequotas": QuotaStrategy,
     "secrets": SecretStrategy,
     "serviceaccounts": ServiceAccountStrategy,
     "services": ServiceStrategy,

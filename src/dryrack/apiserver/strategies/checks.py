@@ -36,6 +36,17 @@ _KEY_SYNTAX = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
     "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
+_COUNTED = (
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+)
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -135,8 +146,7 @@ def is_native(name: str) -> bool:
 
 def is_whole(name: str) -> bool:
     """Whether a resource comes in pieces that cannot be shared."""
-    counted = ("pods", "services", "replicationcontrollers", "resourcequotas", "secrets")
-    return name in (*counted, "configmaps") or not is_native(name)
+    return name in _COUNTED or not is_native(name)
 
 
 def selector_problems(field: str, selector: Raw | None) -> Iterator[FieldProblem]:

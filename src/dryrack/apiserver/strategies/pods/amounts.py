@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
-from dryrack.apiserver.strategies.pods.totals import requested
 from dryrack.kinds.quantity import Quantity, QuantityError
+from dryrack.kinds.usage.pods import requested
 from dryrack.kinds.validation.names import label_key
 from dryrack.kinds.validation.problems import Token, forbidden, invalid, not_supported, required
 
@@ -33,7 +33,7 @@ _PAGES = "hugepages-"
 
 def of_container(at: str, given: Raw) -> Iterator[FieldProblem]:
     """Requests and limits, in the order of their names."""
-    return _amounts(at, given, _name_for_container)
+    return _amounts(at, given, container_resource_name)
 
 
 def of_pod(at: str, spec: Raw) -> Iterator[FieldProblem]:
@@ -81,7 +81,8 @@ def _amount(at: str, name: str, amount: Quantity, naming: Naming) -> Iterator[Fi
     yield from checks.quantity_problems(at, name, amount)
 
 
-def _name(at: str, name: str) -> Iterator[FieldProblem]:
+def resource_name(at: str, name: str) -> Iterator[FieldProblem]:
+    """A name that any resource may have."""
     complaints = [invalid(at, Token(name), each) for each in label_key(name)]
     yield from complaints
     is_known = name in _KNOWN or name.startswith((_PAGES, f"requests.{_PAGES}"))
@@ -89,8 +90,9 @@ def _name(at: str, name: str) -> Iterator[FieldProblem]:
         yield invalid(at, Token(name), "must be a standard resource type or fully qualified")
 
 
-def _name_for_container(at: str, name: str) -> Iterator[FieldProblem]:
-    yield from _name(at, name)
+def container_resource_name(at: str, name: str) -> Iterator[FieldProblem]:
+    """A name that what a container asks for may have."""
+    yield from resource_name(at, name)
     if "/" not in name:
         if name not in _OF_CONTAINERS and not name.startswith(_PAGES):
             yield invalid(at, Token(name), "must be a standard resource for containers")
@@ -99,7 +101,7 @@ def _name_for_container(at: str, name: str) -> Iterator[FieldProblem]:
 
 
 def _name_for_pod(at: str, name: str) -> Iterator[FieldProblem]:
-    found = list(_name(at, name))
+    found = list(resource_name(at, name))
     yield from found
     if not found and name not in _OF_PODS and not name.startswith(_PAGES):
         yield not_supported(at, name, _OF_PODS)

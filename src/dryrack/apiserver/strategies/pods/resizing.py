@@ -13,8 +13,8 @@ from dryrack.apiserver.status import Cause, Status, StatusError, Subject
 from dryrack.apiserver.status import forbidden as refused
 from dryrack.apiserver.strategies.edits import with_value, without
 from dryrack.apiserver.strategies.pods.quality import quality
-from dryrack.apiserver.strategies.pods.totals import totals
 from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.usage.pods import totals, with_overhead
 from dryrack.kinds.validation.problems import Token, forbidden, invalid
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _check_system(name: str, node: Raw) -> None:
 
 def _check_room(name: str, spec: Raw, node: Raw) -> None:
     has = (node.get("status") or {}).get("allocatable") or {}
-    asks = totals(spec, "requests")
+    asks = with_overhead(spec, totals(spec, "requests"), "requests")
     cpu, memory = ((asks.get(each, _NOTHING), _quantity(has.get(each, "0"))) for each in _RESIZED)
     lacking = []
     if cpu[0] > cpu[1]:

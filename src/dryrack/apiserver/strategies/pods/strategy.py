@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.edits import with_metadata, with_value
+from dryrack.apiserver.strategies.limits import enforcement
 from dryrack.apiserver.strategies.pods import debugging, defaults, resizing
 from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
 from dryrack.apiserver.strategies.pods.binding import with_condition
@@ -65,10 +66,12 @@ class PodStrategy(PlainStrategy):
         return defaults.pod(obj)
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        if write.subresource == "resize":
+            return enforcement.completed(obj, write)
         if write.subresource:
             return obj
         if old is None:
-            return admitted(obj, write)
+            return admitted(enforcement.completed(obj, write), write)
         return {**obj, "spec": tolerating(_priority_kept(obj.get("spec") or {}, old["spec"]))}
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
@@ -119,6 +122,8 @@ class PodStrategy(PlainStrategy):
         return [*found, *_changes(obj, old, write.subresource)]
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
+        if old is None or write.subresource == "resize":
+            enforcement.check(obj, write)
         if write.subresource == "resize" and old is not None:
             resizing.check_node(obj, old, write)
 

@@ -1,0 +1,1 @@
+"""Quotas of a namespace: how much of everything there may be in it."""

@@ -1,0 +1,144 @@
+"""
+Quotas at the door: what would exceed one is refused, what is let in is counted at once.
+
+A controller counts what there is and sets the numbers right; here they only rise. An object that
+is refused, or comes to try, leaves them as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.status import forbidden
+from dryrack.apiserver.writing import Order, Proposal
+from dryrack.client.transport import User
+from dryrack.kinds.usage import quotas
+from dryrack.kinds.usage.amounts import Amounts, added, masked, read, risen, shown, written
+from dryrack.kinds.usage.scopes import is_terminating
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dryrack.apiserver.registry import Registry, Resource
+    from dryrack.apiserver.status import StatusError
+    from dryrack.apiserver.strategy import Write
+    from dryrack.apiserver.writing import Writer
+
+Raw = dict[str, Any]
+
+_SERVER = User("system:apiserver", groups=("system:masters",))
+_CHANGING = (quotas.CLAIMS, quotas.SERVICES, quotas.VOLUME_CLAIMS)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaAdmission:
+    """Holds writes against the quotas of their namespace."""
+
+    registry: Registry
+
+    def __call__(
+        self, resource: Resource, new: Raw, *, old: Raw | None, write: Write
+    ) -> Callable[[Writer], None] | None:
+        """Refuses the write, or says what is to be done when it is carried out."""
+        if not resource.namespaced or resource.storage in quotas.IGNORED:
+            return None
+        found = write.lookup.list("resourcequotas", write.namespace)
+        if not found or not _is_counted(resource.storage, new, old, write.subresource):
+            return None
+        request = _Request(resource, resource.strategy.to_storage(new), _stored(resource, old))
+        charges = request.charges(found)
+        return (lambda writer: self._charge(writer, charges)) if charges else None
+
+    def _charge(self, writer: Writer, charges: Sequence[tuple[Raw, Raw]]) -> None:
+        resource = self.registry.find("", "v1", "resourcequotas")
+        assert resource is not None, "quotas are built in"
+        for quota, used in charges:
+            _charge(writer, resource, {**quota, "status": {**quota["status"], "used": used}})
+
+
+def _charge(writer: Writer, resource: Resource, quota: Raw) -> None:
+    meta = quota["metadata"]
+    order = Order(
+        resource,
+        meta["namespace"],
+        meta["name"],
+        _SERVER,
+        subresource="status",
+        manager="kube-apiserver",
+    )
+    writer.update(order, lambda _: Proposal(quota))
+
+
+def _stored(resource: Resource, old: Raw | None) -> Raw | None:
+    return None if old is None else resource.strategy.to_storage(old)
+
+
+def _is_counted(storage: str, new: Raw, old: Raw | None, subresource: str) -> bool:
+    """Whether such a write can change what is used."""
+    if storage == quotas.PODS:
+        if subresource or old is None:
+            return subresource == "resize" or not subresource
+        return is_terminating(new) != is_terminating(old)
+    return not subresource and (old is None or storage in _CHANGING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One write, held against quotas."""
+
+    resource: Resource
+    new: Raw
+    old: Raw | None
+
+    def charges(self, found: Sequence[Raw]) -> list[tuple[Raw, Raw]]:
+        """Quotas with what is used of them when the write is done."""
+        relevant = [quota for quota in found if self._concerns(quota)]
+        if not relevant:
+            return []
+        used = quotas.usage_of(self.resource.storage, self.new)
+        made = []
+        for quota in relevant:
+            after = self._after(quota, self._more(quota, used))
+            if after is not None:
+                made.append((quota, written(after)))
+        return made
+
+    def _concerns(self, quota: Raw) -> bool:
+        storage, hard = self.resource.storage, quotas.hard_of(quota)
+        if not quotas.matches(quota, storage, self.new, hard):
+            return False
+        name, names = quota["metadata"]["name"], quotas.names_of(storage, list(hard))
+        complaint = quotas.complaint(storage, names, self.new)
+        if complaint:
+            raise self._refusal(f"failed quota: {name}: {complaint}")
+        used = (quota.get("status") or {}).get("used") or {}
+        if any(each not in used for each in names):
+            shown_names = ",".join(sorted(names))
+            raise self._refusal(f"status unknown for quota: {name}, resources: {shown_names}")
+        return True
+
+    def _more(self, quota: Raw, used: Amounts) -> Amounts:
+        """What comes on top of what the quota has counted."""
+        if self.old is not None and quotas.matches(
+            quota, self.resource.storage, self.old, quotas.hard_of(quota)
+        ):
+            used = risen(used, quotas.usage_of(self.resource.storage, self.old))
+        return {name: amount for name, amount in used.items() if amount.sign}
+
+    def _after(self, quota: Raw, more: Amounts) -> Amounts | None:
+        hard, used = read(quotas.hard_of(quota)), read(quota["status"].get("used"))
+        asked = masked(more, hard)
+        if not asked:
+            return None
+        after = added(used, asked)
+        over = [name for name in asked if after[name] > hard[name]]
+        if over:
+            parts = (("requested", asked), ("used", used), ("limited", hard))
+            told = ", ".join(f"{what}: {shown(masked(each, over))}" for what, each in parts)
+            raise self._refusal(f"exceeded quota: {quota['metadata']['name']}, {told}")
+        return after
+
+    def _refusal(self, detail: str) -> StatusError:
+        name = self.new["metadata"].get("name") or ""
+        return forbidden(self.resource.as_resource, name, detail)

@@ -1,0 +1,24 @@
+"""Claims of storage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.limits.enforcement import check_volume
+from dryrack.apiserver.strategy import PlainStrategy
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.strategy import Write
+
+Raw = dict[str, Any]
+
+
+class VolumeClaimStrategy(PlainStrategy):
+    """Stored as they come, within the limits of their namespace."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True, has_status=True)
+
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
+        if not write.subresource:
+            check_volume(obj, write)

@@ -1,0 +1,90 @@
+"""Scopes: which of the objects that a quota counts it is about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Raw = dict[str, Any]
+
+_PODS = "pods"
+_VOLUMES = "persistentvolumeclaims"
+_TERMS = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+
+
+def selectors_of(quota: Raw) -> list[Raw]:
+    """The scopes of a quota, in the one form that both ways of writing them have."""
+    spec = quota.get("spec") or {}
+    plain = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    return [*plain, *((spec.get("scopeSelector") or {}).get("matchExpressions") or ())]
+
+
+def matches_scopes(quota: Raw, resource: str, obj: Raw) -> bool:
+    """Whether an object is in all scopes of a quota."""
+    return all(_matches(each, resource, obj) for each in selectors_of(quota))
+
+
+def _matches(selector: Raw, resource: str, obj: Raw) -> bool:
+    scope = selector.get("scopeName")
+    if resource == _VOLUMES and scope == "VolumeAttributesClass":
+        return _chosen(selector, (obj.get("spec") or {}).get("volumeAttributesClassName") or "")
+    return resource == _PODS and _matches_pod(selector, obj)
+
+
+def _matches_pod(selector: Raw, pod: Raw) -> bool:
+    spec = pod.get("spec") or {}
+    match selector.get("scopeName"):
+        case "Terminating":
+            return is_terminating(pod)
+        case "NotTerminating":
+            return not is_terminating(pod)
+        case "BestEffort":
+            return _is_best_effort(pod)
+        case "NotBestEffort":
+            return not _is_best_effort(pod)
+        case "PriorityClass":
+            return _chosen(selector, spec.get("priorityClassName") or "")
+        case "CrossNamespacePodAffinity":
+            return any(_leaves_namespace(term) for term in _affinity_terms(spec))
+        case _:
+            return False
+
+
+def is_terminating(pod: Raw) -> bool:
+    deadline = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    return deadline is not None and deadline >= 0
+
+
+def _is_best_effort(pod: Raw) -> bool:
+    found: bool = (pod.get("status") or {}).get("qosClass") == "BestEffort"
+    return found
+
+
+def _chosen(selector: Raw, value: str) -> bool:
+    values = selector.get("values") or ()
+    match selector.get("operator"):
+        case "In":
+            return bool(value) and value in values
+        case "NotIn":
+            return value not in values
+        case "DoesNotExist":
+            return not value
+        case _:
+            return bool(value)
+
+
+def _affinity_terms(spec: Raw) -> Iterator[Raw]:
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for when in _TERMS:
+            for term in (affinity.get(kind) or {}).get(when) or ():
+                yield term.get("podAffinityTerm") or term
+
+
+def _leaves_namespace(term: Raw) -> bool:
+    return bool(term.get("namespaces")) or term.get("namespaceSelector") is not None
