@@ -123,7 +123,9 @@ async def stage(
     informers = Informers(place.client, clock=place.clock, chance=place.chance)
     around = Surroundings(place.client, informers, place.clock, place.chance)
     shelf, ledger = Shelf(), Ledger()
-    publishing = Publishing(around, options or PublishOptions(), shelf=shelf, ledger=ledger)
+    publishing = Publishing(
+        around, options or PublishOptions(), shelf=shelf, ledger=ledger, asker=lambda label: None
+    )
     if mappings or wanted is not None:
         shelf.replace(wanted or inventory(*mappings))
     async with asyncio.TaskGroup() as group:

@@ -55,7 +55,13 @@ async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
     client, clock, chance = Client(transport), LoopTimekeeper(SystemClock()), SystemChance()
     informers = Informers(client, clock=clock, chance=chance)
     around, shelf = Surroundings(client, informers, clock, chance), Shelf()
-    engine = Publishing(around, PublishOptions(resync_seconds=0.2), shelf=shelf, ledger=Ledger())
+    engine = Publishing(
+        around,
+        PublishOptions(resync_seconds=0.2),
+        shelf=shelf,
+        ledger=Ledger(),
+        asker=lambda label: None,
+    )
     shelf.replace(EVERYTHING)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(informers.run()), group.create_task(engine.run())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING, Any
 
 from tests.client.planes import refusal
 from tests.controllers.slices.reading import (
@@ -16,8 +17,13 @@ from tests.controllers.slices.reading import (
 )
 from tests.controllers.slices.whole import Cluster, at_work, ground, node, played
 
-from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS, NODES
+from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS, EVENTS, NODES
 from dryrack.cluster.definitions import definitions
+
+if TYPE_CHECKING:
+    from dryrack.client.transport import Request, Response
+
+Raw = dict[str, Any]
 
 BAD = config().replace("operator: In", "operator: Inn")
 
@@ -136,3 +142,73 @@ def test_an_overlay_stands_before_the_others_while_it_is_there() -> None:
         assert await cluster.devices() == ["gpu-0"]
 
     played(scene)
+
+
+def for_all(name: str) -> Raw:
+    slices = {"driver": "san.example.com", "pool": {"name": name}, "allNodes": True}
+    return {"spec": slices | {"devices": [{"name": "nvme"}]}}
+
+
+MAP = ("ConfigMap", CONFIG_MAP)
+POOL = "san.example.com/of-the-map"
+SHARED_CONFIG = """\
+driver: san.example.com
+mappings:
+- name: san
+  nodeSelectorTerms:
+  - matchExpressions:
+    - {key: type, operator: Exists}
+  resourceSlice:
+    pool: {name: of-the-map}
+    allNodes: true
+    devices:
+    - {name: nvme}
+"""
+
+
+def test_whoever_asks_for_pools_of_the_whole_cluster_hears_of_them() -> None:
+    """There is no node to tell: it is on the object, when they come and when they go."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.define()
+        await cluster.create(NODE_OVERLAYS, overlay("a", resourceSlices=[for_all("a")]))
+        await cluster.put(SHARED_CONFIG)
+        await cluster.at.clock.advance(3)
+        assert await told(cluster) == [
+            ("NodeOverlay", "a", "san.example.com/a: 1 device in 1 slice"),
+        ]
+        await cluster.at.client.delete(NODE_OVERLAYS, "a")
+        await cluster.at.clock.advance(3)
+        assert (*MAP, f"{POOL}: 1 device in 1 slice") in await told(cluster)
+
+        await cluster.at.client.delete(NODES, "node-a")
+        await cluster.at.clock.advance(3)
+        assert (*MAP, f"{POOL}: removed") in await told(cluster)
+
+    played(scene)
+
+
+def test_whoever_asks_for_a_refused_pool_of_the_whole_cluster_hears_of_it() -> None:
+    """On the object, as on a node, and once."""
+
+    async def scene(cluster: Cluster) -> None:
+        def refuse(request: Request) -> Response | None:
+            is_it = request.method == "POST" and b'"allNodes":true' in request.body
+            return refusal(422, "Invalid") if is_it else None
+
+        cluster.at.road.refuse = refuse
+        await cluster.put(SHARED_CONFIG)
+        await cluster.at.clock.advance(60)
+        assert await told(cluster, "DevicesRefused") == [(*MAP, "refused: Invalid")]
+
+    played(scene)
+
+
+async def told(cluster: Cluster, reason: str = "DevicesPublished") -> list[tuple[str, str, str]]:
+    """The events of that reason: on what, and what they say."""
+    found = (await cluster.at.client.list(EVENTS)).items
+    return sorted(
+        (each["involvedObject"]["kind"], each["involvedObject"]["name"], each["message"])
+        for each in found
+        if each["reason"] == reason
+    )

@@ -39,10 +39,16 @@ EVENTS: Mapping[Reason, str] = {
         "on a source: devices are not published because others of their name are, or because "
         "their pool lacks what they need"
     ),
-    Reason.DEVICES_PUBLISHED: "on a node: its slices have changed",
-    Reason.DEVICES_REFUSED: "on a node: the API server refuses a slice; what was there stays",
+    Reason.DEVICES_PUBLISHED: (
+        "on a node: its slices have changed; on a source: those of the whole cluster that it asks "
+        "for have"
+    ),
+    Reason.DEVICES_REFUSED: (
+        "on a node or a source: the API server refuses a slice; what was there stays"
+    ),
     Reason.DEVICES_INCOMPLETE: (
-        "on a node: the API server has dropped fields of a slice, because feature gates are off"
+        "on a node or a source: the API server has dropped fields of a slice, because feature "
+        "gates are off"
     ),
 }
 

@@ -21,8 +21,10 @@ class Publisher:
 
     def __init__(self, around: Surroundings, options: PublishOptions) -> None:
         shelf, self.ledger = Shelf(), Ledger()
-        self.publishing = Publishing(around, options, shelf=shelf, ledger=self.ledger)
         self.sources = Sources(around, options, shelf=shelf, ledger=self.ledger)
+        self.publishing = Publishing(
+            around, options, shelf=shelf, ledger=self.ledger, asker=self.sources.asker
+        )
         if around.metrics is not None:
             watch_sources(around.metrics, self.sources.verdicts)
             watch_ledger(around.metrics, self.ledger)

@@ -76,8 +76,15 @@ class Publishing:
     """See the module's docstring."""
 
     def __init__(
-        self, around: Surroundings, options: PublishOptions, *, shelf: Shelf, ledger: Ledger
+        self,
+        around: Surroundings,
+        options: PublishOptions,
+        *,
+        shelf: Shelf,
+        ledger: Ledger,
+        asker: Callable[[str], Raw | None],
     ) -> None:
+        """`asker` knows the object that asked for the slices with a label."""
         self._around = around
         self._client = around.client
         self._clock = around.clock
@@ -85,6 +92,7 @@ class Publishing:
         self._audience = Audience(options)
         self._shelf = shelf
         self._ledger = ledger
+        self._asker = asker
         self._wanting: Wanting | None = None
         self._callers = Callers()
         self._dropped = Dropped()
@@ -93,7 +101,7 @@ class Publishing:
         self._pace = Pace(around.clock)
         self._progress = Progress()
         self._notices = Notices(around, NAME, lambda: not len(self._loop.queue))
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, dict[str, str]] = {}
         self._tally: Counter[str] = Counter()
         self._nodes = around.informers.of(NODES)
         self._slices = around.informers.of(SLICES)
@@ -189,17 +197,18 @@ class Publishing:
             return NOTHING
         wanted, plans = found
         if plans:
-            return self._plan(key, wanted, plans)
+            texts = reporting.change_texts(plans, wanted.pools, observed)
+            return self._plan(key, plans, texts)
         self._attempts.settle(key, cached=cached, observed=observed)
         self._settle(key, seen, wanted)
         return NOTHING
 
-    def _plan(self, key: str, wanted: Wanted, plans: Mapping[PoolId, Plan]) -> Plan:
+    def _plan(self, key: str, plans: Mapping[PoolId, Plan], texts: dict[str, str]) -> Plan:
         self._progress.leave_open(key)
         wait = self._pace.wait_seconds(key)
         if wait:
             return Plan(again_seconds=wait)
-        self._texts[key] = reporting.change_text(plans, wanted.pools)
+        self._texts[key] = texts
         ordered = self._turns.ordered(key, plans)
         plan = Plan(tuple(write for each in ordered.values() for write in each.writes))
         self._attempts.note(key, plan)
@@ -250,34 +259,38 @@ class Publishing:
         counts = Counter(type(write).__name__.lower() for write in plan.writes)
         self._tally.update(counts)
         _logger.info("slices written", extra={"node": key, **counts})
-        self._tell(key, reporting.change_report, self._texts.pop(key, ""))
+        self._tell(key, reporting.change_report, self._texts.pop(key, {}))
         dropped = [
-            obj["metadata"]["name"]
+            obj
             for write, obj in zip(plan.writes, stored, strict=True)
             if isinstance(write, Create | Update)
             and obj is not None
             and self._dropped.learn(write.object, obj)
         ]
         if dropped:
-            _logger.warning("fields dropped by the server", extra={"slices": dropped})
-            self._tell(key, reporting.drop_report, ", ".join(dropped))
+            names = [each["metadata"]["name"] for each in dropped]
+            _logger.warning("fields dropped by the server", extra={"slices": names})
+            self._tell(key, reporting.drop_report, reporting.drop_texts(dropped))
             self._loop.queue.add(key)
 
     def failed(self, key: str, error: Exception) -> None:
         """Remembers it, and tells people of what does not get better by itself."""
         self._turns.failed(key)
         self._attempts.doubt(key)
-        self._texts.pop(key, None)
+        hearers = self._texts.pop(key, {}) or (reporting.THE_NODE,)
         is_new = self._progress.fail(key, str(error))
         lasts = isinstance(error, ApiError) and 400 <= error.code < 500
         passes = isinstance(error, ConflictError | TooManyRequestsError | NotFoundError)
         if is_new and lasts and not passes:
-            self._tell(key, reporting.refusal_report, str(error))
+            self._tell(key, reporting.refusal_report, dict.fromkeys(hearers, str(error)))
 
-    def _tell(self, key: str, report: Callable[[Raw, str], Report], text: str) -> None:
-        node = self._nodes.get("", key)
-        if node is not None:
-            self._notices.post(report(node, text))
+    def _tell(
+        self, key: str, report: Callable[[Raw, str], Report], texts: Mapping[str, str]
+    ) -> None:
+        for hearer, text in texts.items():
+            who = self._asker(hearer) if key == SHARED else self._nodes.get("", key)
+            if who is not None:
+                self._notices.post(report(who, text))
 
     async def _resync(self) -> None:
         """The safety net: whatever is not known to be right is looked at."""

@@ -22,13 +22,13 @@ from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.slices.presence import Presence
 from dryrack.controllers.slices.readers import is_about_devices, reader_of, source_of
-from dryrack.controllers.slices.telling import listed, note_reports, reports, status_patch
+from dryrack.controllers.slices.telling import note_reports, reports, status_patch
 from dryrack.controllers.slices.verdicts import ABSENT, Verdict, contents_of, inventory_of, judged
+from dryrack.controllers.slices.wording import listed
 from dryrack.controllers.writes import NOTHING, Plan, Write
-from dryrack.hardware.dialects import (
-    Reading,
-)
+from dryrack.hardware.dialects import Reading
 from dryrack.hardware.inventory import Source, SourceKind
+from dryrack.hardware.slicing import source_label
 from dryrack.kinds.documents import Problem
 
 if TYPE_CHECKING:
@@ -96,6 +96,11 @@ class Sources:
     def verdicts(self) -> Mapping[Source, Verdict]:
         """What is known of each source that there is."""
         return self._verdicts
+
+    def asker(self, label: str) -> Raw | None:
+        """The object that asked for the slices with that label, if it is there."""
+        found = next((each for each in self._verdicts if source_label(each) == label), None)
+        return None if found is None else self._object(found)
 
     def lacking(self) -> tuple[str, ...]:
         """What has to be known before anything is published."""

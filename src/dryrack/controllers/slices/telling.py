@@ -15,6 +15,7 @@ from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.objects import condition_of, status_of, uid_of, with_condition
 from dryrack.controllers.slices.glossary import Condition, Reason
+from dryrack.controllers.slices.wording import counted, fitted, listed
 from dryrack.controllers.writes import Patch, Report
 from dryrack.hardware.inventory import SourceKind
 from dryrack.hardware.promises import broken_promises
@@ -26,12 +27,9 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.verdicts import Verdict
     from dryrack.hardware.dialects import Reading
     from dryrack.hardware.inventory import Assignment
-    from dryrack.kinds.documents import Problem
 
 Raw = dict[str, Any]
 
-# What an event may say at most, in bytes.
-_MESSAGE_MAX = 1024
 # What a condition tells of what was left out; the rest is alike.
 _NOTES_MAX = 5
 
@@ -64,7 +62,7 @@ def note_reports(obj: Raw, verdict: Verdict, notes: Iterable[str]) -> Iterator[R
     known = mismatches(verdict.in_force) if verdict.in_force is not None else ()
     for text in (each for each in notes if each not in known):
         yield Report(
-            obj, "Warning", Reason.DEVICES_LEFT_OUT, shortened([text]), f"{verdict.revision} {text}"
+            obj, "Warning", Reason.DEVICES_LEFT_OUT, fitted([text]), f"{verdict.revision} {text}"
         )
 
 
@@ -73,40 +71,6 @@ def mismatches(reading: Reading) -> tuple[str, ...]:
     if reading.overlay is None:
         return ()
     return tuple(each.message for each in broken_promises(reading.overlay))
-
-
-def listed(problems: Sequence[Problem], *more: str) -> str:
-    """
-    One thing a line, as many as an event can hold; what `more` says comes last in any case.
-
-    Tables show the first line only, and descriptions show them all.
-    """
-    return shortened([_said(each) for each in problems], *more)
-
-
-def _said(problem: Problem) -> str:
-    # An object that was never a file has no lines; its fields are found by their names.
-    if problem.line:
-        return str(problem)
-    return f"{problem.message}; {problem.fix}" if problem.fix else problem.message
-
-
-def shortened(lines: Sequence[str], *more: str) -> str:
-    """The lines that have room; the rest is counted."""
-    room = _MESSAGE_MAX - sum(_size(each) + 1 for each in more) - len("and 1000000 more\n")
-    kept: list[str] = []
-    for line in lines:
-        room -= _size(line) + 1
-        if room < 0 and kept:
-            break
-        kept.append(line)
-    left = [f"and {len(lines) - len(kept)} more"] if len(kept) < len(lines) else []
-    text = "\n".join([*kept, *left, *more])
-    return text.encode()[:_MESSAGE_MAX].decode(errors="ignore")
-
-
-def _size(text: str) -> int:
-    return len(text.encode())
 
 
 def _in_force(verdict: Verdict) -> str:
@@ -118,19 +82,15 @@ def _in_force(verdict: Verdict) -> str:
 
 def _summary(reading: Reading) -> str:
     if reading.overlay is not None:
-        return _counted(_devices([reading.overlay.assignment]), "device")
+        return counted(_devices([reading.overlay.assignment]), "device")
     found = reading.assignments
     is_config = any(each.origin.kind is SourceKind.CONFIG for each in found)
-    parts = _counted(len(found), "pool" if is_config else "mapping")
-    return f"{_counted(_devices(found), 'device')} in {parts}"
+    parts = counted(len(found), "pool" if is_config else "mapping")
+    return f"{counted(_devices(found), 'device')} in {parts}"
 
 
 def _devices(assignments: Iterable[Assignment]) -> int:
     return sum(len(batch.devices) for each in assignments for batch in each.batches)
-
-
-def _counted(count: int, word: str) -> str:
-    return f"1 {word}" if count == 1 else f"{count} {word}s"
 
 
 def status_patch(
@@ -177,7 +137,9 @@ def _ready(obj: Raw, verdict: Verdict, notes: Sequence[str], *, is_settled: bool
             Condition.READY, "False", "ValidationFailed", f"see {Condition.VALIDATED}{stays}"
         )
     if is_settled or _was_ready(obj):
-        return _condition(Condition.READY, "True", "Published", shortened(notes[:_NOTES_MAX]))
+        untold = max(len(notes) - _NOTES_MAX, 0)
+        told = fitted(notes[:_NOTES_MAX], untold=untold)
+        return _condition(Condition.READY, "True", "Published", told)
     return _condition(
         Condition.READY, "False", "Publishing", "not all nodes have been looked at yet"
     )

@@ -102,6 +102,13 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest(Problem):
+    """Stands for so many that are not told."""
+
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """
     What a document says, and what there is to say about it.
@@ -146,8 +153,8 @@ class Read:
         shown = [self._problem(key[0], remark) for key, remark in found[:SHOWN_MAX]]
         if len(found) > SHOWN_MAX:
             (place, *_), _ = found[SHOWN_MAX]
-            more = f"and {len(found) - SHOWN_MAX} more {what}"
-            shown.append(Problem(self.file, *place, more))
+            more = len(found) - SHOWN_MAX
+            shown.append(Rest(self.file, *place, f"and {more} more {what}", count=more))
         return tuple(shown)
 
     def _problem(self, place: Place, remark: Remark) -> Problem:
