@@ -10,7 +10,9 @@ from tests.tidy.rules import File, problems
 
 ROOT = Path(__file__).parents[2]
 
-LONG_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n' + "    print()\n" * 71
+LONG_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n' + "    print()\n" * 70
+LONG_SIGNATURE = "def step(\n" + "".join(f"    a{n}: int,\n" for n in range(70)) + ") -> None:\n"
+LONG_SIGNATURE += '    """Does."""\n    print()\n'
 TOLD_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n    """\n' + "    x\n" * 80 + '    """\n'
 
 
@@ -39,6 +41,7 @@ def test_every_tracked_file_keeps_the_rules() -> None:
     ("path", "text", "complaint"),
     [
         ("src/dryrack/kinds/a.py", LONG_FUNCTION, "a.py:4: step has 71 lines"),
+        ("src/dryrack/cli/a.py", f'"""Says."""\n{LONG_SIGNATURE}', "a.py:2: step has 73 lines"),
         ("src/dryrack/kinds/a.py", '"""Says."""\n' + "x = 1\n" * 800, "a.py:1: 801 lines"),
         ("src/dryrack/kinds/utils.py", '"""Says."""\n', "utils.py:1: says nothing"),
         ("src/dryrack/helpers/a.py", '"""Says."""\n', "a.py:1: says nothing"),
@@ -66,6 +69,7 @@ def test_a_planted_violation_is_found(path: str, text: str, complaint: str) -> N
     [
         ("src/dryrack/cli/a.py", '"""Faces may look at the clock."""\ntime.time()\n'),
         ("src/dryrack/kinds/a.py", TOLD_FUNCTION),
+        ("src/dryrack/cli/a.py", f'"""Says."""\n@app.command()\n{LONG_SIGNATURE}'),
         ("src/dryrack/__init__.py", ""),
         ("docs/a.md", "# One\n\n```sh\n# a comment\n```\n"),
         ("a.txt", "a network/" + "work/load and the frame" + "work/ of it\n"),
