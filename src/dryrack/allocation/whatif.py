@@ -11,14 +11,16 @@ affinity, node taints, cordoned nodes, and where claims that it shares are alrea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from dryrack.allocation.allocator import Allocated, Allocator, Unsatisfiable
+from dryrack.allocation.allocator import Allocated, Allocator, Outcome, Undecided, Unsatisfiable
 from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import claim_name
 from dryrack.allocation.reasons import Code, Reason
+from dryrack.allocation.remembering import Memory, Sight, Told, Verdict
 from dryrack.allocation.state import AllocatedState
 from dryrack.allocation.taints import apply_taint_rules
 from dryrack.base.errors import DryrackError
@@ -28,8 +30,9 @@ from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.selectors import SelectorError, matches_node, pod_allows_node, untolerated_taint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from dryrack.allocation.remembering import Key
     from dryrack.allocation.world import Party, World
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Pod
@@ -58,12 +61,60 @@ class Refusal:
     reasons: tuple[Reason, ...]
 
 
+class Refusals(Sequence[Refusal]):
+    """Why each node refused a claim; the reasons may be shared with claims that say the same."""
+
+    def __init__(self, told: Sequence[tuple[str, Told]], index: int, name: str) -> None:
+        self._told = told
+        self._index = index
+        self._name = name
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    @overload
+    def __getitem__(self, place: int) -> Refusal: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Refusal]: ...
+    def __getitem__(self, place: int | slice) -> Refusal | Sequence[Refusal]:
+        if isinstance(place, slice):
+            return Refusals(self._told[place], self._index, self._name)
+        node, told = self._told[place]
+        return Refusal(node, told.to(self._index, self._name))
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A claim that would not be allocated."""
 
     claim: str
-    nodes: tuple[Refusal, ...]
+    nodes: Sequence[Refusal]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A party before a node."""
+
+    party: Party
+    wanted: tuple[ResourceClaim, ...]
+    node: Node
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusing:
+    """A node that has not enough; the attempt, unless it was remembered."""
+
+    asked: _Asked
+    outcome: Unsatisfiable | Undecided | None = None
+
+
+def _is_error(refusal: Refusal | _Refusing) -> bool:
+    return isinstance(refusal, Refusal) and refusal.reasons[0].code is Code.ERROR
+
+
+def _node_of(refusal: Refusal | _Refusing) -> str:
+    return refusal.node if isinstance(refusal, Refusal) else refusal.asked.node.metadata.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +127,23 @@ class WhatIf:
 
     def document(self) -> dict[str, Any]:
         """The outcome as programs read it."""
+        return {key: list(entries) for key, entries in self.lists().items()}
+
+    def lists(self) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+        """The two lists of the document, entry by entry: with many nodes it is a large one."""
         return {
-            "allocations": [
+            "allocations": (
                 {
                     "claim": each.claim,
                     "node": each.node,
                     "allocation": to_builtins(each.allocation),
                 }
                 for each in self.given
-            ],
-            "unsatisfied": [
+            ),
+            "unsatisfied": (
                 {"claim": each.claim, "nodes": [_refusal(node) for node in each.nodes]}
                 for each in self.refused
-            ],
+            ),
         }
 
 
@@ -101,6 +156,10 @@ class Settings:
     features: Features | None = None
     # Only this node, if it is named.
     node: str | None = None
+    # Whose case it is: nobody after this claim is served, and nobody else is told reasons.
+    only: str | None = None
+    # What nodes answered in other what-ifs under the same release and features.
+    memory: Memory | None = None
 
 
 def what_if(world: World, settings: Settings) -> WhatIf:
@@ -111,6 +170,7 @@ def what_if(world: World, settings: Settings) -> WhatIf:
 class _Round:
     def __init__(self, world: World, settings: Settings) -> None:
         self._world = world
+        self._only = settings.only
         self._features = settings.features or Features.defaults(settings.release)
         slices = world.slices
         if self._features.device_taints:
@@ -130,12 +190,20 @@ class _Round:
             for claim in world.claims
             if claim.status.allocation is not None
         }
+        self._memory = settings.memory or Memory()
+        self._sight = Sight(self._memory, slices, world.classes)
+        for name, allocation in self._there.items():
+            self._sight.use(name, allocation)
         self._given: list[Given] = []
         self._refused: list[Refused] = []
+        # Who was refused by all nodes: how much had been given by then, and why.
+        self._hopeless: dict[tuple[int, ...], tuple[int, Sequence[tuple[str, Told]]]] = {}
 
     def run(self) -> WhatIf:
         for party in self._world.in_order():
             self._serve(party)
+            if self._only is not None and self._only in map(claim_name, party.claims):
+                break
         return WhatIf(tuple(self._given), tuple(self._refused), self._notes)
 
     def _serve(self, party: Party) -> None:
@@ -143,50 +211,81 @@ class _Round:
             self._refuse_missing(party)
             return
         wanted = [claim for claim in party.claims if claim_name(claim) not in self._there]
-        if not wanted:
+        if not wanted or self._is_refused_again(party, wanted):
             return
-        refusals: list[Refusal | Unsatisfiable] = []
-        fitting: list[tuple[str, Allocated]] = []
-        for node in self._nodes:
-            outcome = self._try(party.pod, party.claims, wanted, node)
-            if isinstance(outcome, Allocated):
-                fitting.append((node.metadata.name, outcome))
-                if len(fitting) == _FITTING_NODES_MAX:
+        chosen: tuple[str, Allocated] | None = None
+        refusals: list[Refusal | _Refusing] = []
+        fitting = 0
+        for asked in self._in_turn(party, wanted):
+            answer = self._answer(asked, is_choosing=chosen is None)
+            if isinstance(answer, Refusal | _Refusing):
+                refusals.append(answer)
+                if _is_error(answer):
+                    chosen, refusals = None, [answer]
                     break
                 continue
-            refusals.append(outcome)
-            if isinstance(outcome, Refusal) and outcome.reasons[0].code is Code.ERROR:
-                fitting, refusals = [], [outcome]
+            if isinstance(answer, Allocated):
+                chosen = chosen or (asked.node.metadata.name, answer)
+            fitting += 1
+            if fitting == _FITTING_NODES_MAX:
                 break
-        if fitting:
-            self._give(wanted, *fitting[0])
+        if chosen is not None:
+            self._give(wanted, *chosen)
         else:
-            self._refuse(wanted, refusals)
+            self._refuse(party, wanted, refusals)
 
-    def _try(
-        self,
-        pod: Pod | None,
-        claims: Sequence[ResourceClaim],
-        wanted: Sequence[ResourceClaim],
-        node: Node,
-    ) -> Allocated | Unsatisfiable | Refusal:
-        kept_off = _kept_off(pod, node) or self._tied_elsewhere(claims, node)
+    def _is_refused_again(self, party: Party, wanted: Sequence[ResourceClaim]) -> bool:
+        """Whether the like was refused, and nothing given since; the claim is refused then."""
+        given, told = self._hopeless.get(self._like(party, wanted), (-1, ()))
+        name = claim_name(wanted[0])
+        if given != len(self._given) or (not told and self._only in (None, name)):
+            return False
+        self._refused.append(Refused(name, Refusals(told, 0, name)))
+        return True
+
+    def _like(self, party: Party, wanted: Sequence[ResourceClaim]) -> tuple[int, ...]:
+        """What parties have in common that every node treats alike; nothing for larger ones."""
+        if len(party.claims) > 1:
+            return ()
+        return (self._sight.ask(wanted), self._sight.ways(party.pod))
+
+    def _in_turn(self, party: Party, wanted: Sequence[ResourceClaim]) -> Iterator[_Asked]:
+        ask = self._sight.ask(wanted)
+        for node in self._nodes:
+            yield _Asked(party, tuple(wanted), node, self._sight.key(ask, node))
+
+    def _answer(
+        self, asked: _Asked, *, is_choosing: bool
+    ) -> Allocated | Verdict | Refusal | _Refusing:
+        """What the node says; that it fits is enough once another node is chosen."""
+        kept_off = _kept_off(asked.party.pod, asked.node) or self._tied_elsewhere(asked)
         if kept_off is not None:
-            return _refusal_of(wanted, node.metadata.name, Code.NODE, kept_off)
+            return _refusal_of(asked.wanted, asked.node.metadata.name, Code.NODE, kept_off)
+        known = self._memory.answer(asked.key)
+        if isinstance(known, Told) or known is Verdict.DOES_NOT:
+            return _Refusing(asked)
+        if known is Verdict.FITS and not is_choosing:
+            return Verdict.FITS
+        outcome = self._try(asked)
+        if isinstance(outcome, Refusal):
+            return outcome
+        fits = isinstance(outcome, Allocated)
+        self._memory.keep(asked.key, Verdict.FITS if fits else Verdict.DOES_NOT)
+        return outcome if isinstance(outcome, Allocated) else _Refusing(asked, outcome)
+
+    def _try(self, asked: _Asked) -> Outcome | Refusal:
         try:
-            return self._allocator.allocate(node, wanted)
+            return self._allocator.allocate(asked.node, asked.wanted)
         except AllocationError as error:
             told = (str(error), "correct what it names; the scheduler gives up on all nodes")
-            return _refusal_of(wanted, node.metadata.name, Code.ERROR, told)
+            return _refusal_of(asked.wanted, asked.node.metadata.name, Code.ERROR, told)
 
-    def _tied_elsewhere(
-        self, claims: Iterable[ResourceClaim], node: Node
-    ) -> tuple[str, str] | None:
-        for claim in claims:
+    def _tied_elsewhere(self, asked: _Asked) -> tuple[str, str] | None:
+        for claim in asked.party.claims:
             allocation = self._there.get(claim_name(claim))
             if allocation is None or allocation.node_selector is None:
                 continue
-            if not matches_node(allocation.node_selector, node):
+            if not matches_node(allocation.node_selector, asked.node):
                 fact = f"claim {claim_name(claim)} is allocated for other nodes"
                 return fact, "use a node that it is allocated for"
         return None
@@ -196,20 +295,40 @@ class _Round:
             name = claim_name(claim)
             self._given.append(Given(name, node, allocation))
             self._there[name] = allocation
+            self._sight.use(name, allocation)
             self._state = self._state.allocate(allocation, self._features, claim=name)
         self._allocator = self._allocator.with_allocated(self._state)
 
     def _refuse(
-        self, wanted: Sequence[ResourceClaim], refusals: Sequence[Refusal | Unsatisfiable]
+        self,
+        party: Party,
+        wanted: Sequence[ResourceClaim],
+        refusals: Sequence[Refusal | _Refusing],
     ) -> None:
-        told = [(each.node, each.reasons) for each in refusals]
-        for claim in wanted:
-            name = claim_name(claim)
-            nodes = tuple(
-                Refusal(node, tuple(reason for reason in reasons if reason.claim == name))
-                for node, reasons in told
-            )
-            self._refused.append(Refused(name, nodes))
+        names = tuple(map(claim_name, wanted))
+        told: tuple[tuple[str, Told], ...] = ()
+        if self._only is None or self._only in names:
+            told = tuple((_node_of(each), self._told(each, names)) for each in refusals)
+        self._refused += [
+            Refused(name, Refusals(told, index, name)) for index, name in enumerate(names)
+        ]
+        like = self._like(party, wanted)
+        # An error speaks of the claim by name.
+        if like and not any(_is_error(each) for each in refusals):
+            self._hopeless[like] = (len(self._given), told)
+
+    def _told(self, refusal: Refusal | _Refusing, names: tuple[str, ...]) -> Told:
+        """The reasons, which are worked out for those who are refused everywhere."""
+        if isinstance(refusal, Refusal):
+            return Told(names, refusal.reasons)
+        known = self._memory.answer(refusal.asked.key)
+        if isinstance(known, Told) and known.serves(names):
+            return known
+        outcome = refusal.outcome or self._try(refusal.asked)
+        assert not isinstance(outcome, Allocated), "a node that takes back what it said"
+        told = Told(names, outcome.reasons)
+        self._memory.keep(refusal.asked.key, told)
+        return told
 
     def _refuse_missing(self, party: Party) -> None:
         pod = f"pod {party.pod.metadata.namespace}/{party.pod.metadata.name}" if party.pod else ""
