@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.explain import fold
+from dryrack.allocation.explain import stories
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.whatif import Settings as Reckoning
 from dryrack.allocation.whatif import what_if
@@ -13,14 +13,23 @@ from dryrack.allocation.world import World
 from dryrack.base.errors import DryrackError
 from dryrack.cli.chance import SeededChance
 from dryrack.cli.doubts import refusals, unknown_fields
-from dryrack.cli.files import ContentError, UsageError
+from dryrack.cli.files import ContentError, UsageError, without_pauses
 from dryrack.cli.objects import load
-from dryrack.cli.output import Format, paint, print_data, print_table, say, shown
+from dryrack.cli.output import (
+    Format,
+    many,
+    paint,
+    print_data,
+    print_json_lists,
+    print_table,
+    say,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.allocation.explain import Obstacle
+    from dryrack.allocation.explain import NodeStory, Obstacle
     from dryrack.allocation.whatif import Given, Refused, WhatIf
     from dryrack.kinds.catalog import Typed
 
@@ -64,6 +73,8 @@ def run(names: Sequence[str], settings: Settings, form: Format) -> bool:
         say(shown(note))
     if form is Format.TABLE:
         _print(outcome)
+    elif form is Format.JSON:
+        print_json_lists(outcome.lists())
     else:
         print_data(outcome.document(), form)
     return not outcome.refused
@@ -71,9 +82,10 @@ def run(names: Sequence[str], settings: Settings, form: Format) -> bool:
 
 def load_world(names: Sequence[str], settings: Settings) -> World:
     """The world in the files, which must have something to ask for."""
-    found = load(names)
-    tell_doubts(found, settings)
-    world = World.of(each.object for each in found)
+    with without_pauses():
+        found = load(names)
+        tell_doubts(found, settings)
+        world = World.of(each.object for each in found)
     if not world.parties:
         raise ContentError(f"{', '.join(names)}: no claim and no pod; add what asks for devices")
     known = {node.metadata.name for node in world.nodes}
@@ -129,12 +141,20 @@ def _rows(given: Given) -> list[tuple[str, str, str, str]]:
 def _tell(refused: Refused) -> None:
     """Why not, for a person: talk, so that the table stays a table in a pipe."""
     say(f"\n{paint(shown(refused.claim), 'bold')} does not fit:")
-    for refusal in refused.nodes:
-        say(f"  node {shown(refusal.node)}:" if refusal.node else "  on any node:")
-        for obstacle in fold(refusal.reasons):
+    for story in stories(refused.nodes):
+        say(f"  {place(story)}:")
+        for obstacle in story.obstacles:
             say(f"    {sentence(obstacle)}")
     namespace, _, name = refused.claim.rpartition("/")
     say(f"  more: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
+
+
+def place(story: NodeStory) -> str:
+    """The nodes that a story is about."""
+    if not story.node:
+        return "on any node"
+    more = f" and {many(len(story.alike), 'node')} like it" if story.alike else ""
+    return f"node {shown(story.node)}{more}"
 
 
 def sentence(obstacle: Obstacle) -> str:

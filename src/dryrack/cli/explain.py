@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation.explain import explain_claim
 from dryrack.allocation.identity import claim_name
-from dryrack.cli.allocate import load_world, sentence
+from dryrack.cli.allocate import load_world, place, sentence
 from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.output import Format, paint, print_data, say, shown
 from dryrack.kinds.decode import to_builtins
@@ -83,7 +83,11 @@ def _document(story: Explanation) -> dict[str, Any]:
         "node": given.node if given else None,
         "allocation": to_builtins(given.allocation) if given else None,
         "nodes": [
-            {"node": node.node, "reasons": [_reason(each) for each in node.obstacles]}
+            {
+                "node": node.node,
+                "alike": list(node.alike),
+                "reasons": [_reason(each) for each in node.obstacles],
+            }
             for node in story.nodes
         ],
         "helps": list(story.helps),
@@ -125,7 +129,7 @@ def _print_refused(story: Explanation) -> None:
 
 def _print_node(node: NodeStory) -> None:
     lacking = f", {node.lacking} short" if node.lacking else ""
-    _write(f"\n{f'node {shown(node.node)}' if node.node else 'on any node'}{lacking}")
+    _write(f"\n{place(node)}{lacking}")
     for obstacle in node.obstacles:
         remedy = shown(f"; {obstacle.remedy}") if obstacle.remedy else ""
         _write(f"  {obstacle.code.text}: {sentence(obstacle)}{remedy}")

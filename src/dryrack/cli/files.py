@@ -8,18 +8,23 @@ in its content (exit 1).
 
 from __future__ import annotations
 
+import gc
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.limits import FILE_BYTES_MAX
+from dryrack.cli.output import say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 STDIN = "-"
+# From here on somebody at a terminal wonders whether anything happens.
+_PATIENCE_MEGABYTES = 4
 
 
 class UsageError(DryrackError):
@@ -43,7 +48,11 @@ def read_sources(names: Sequence[str]) -> tuple[Source, ...]:
         raise UsageError("no input; name files with -f FILE, or - for standard input")
     if names.count(STDIN) > 1:
         raise UsageError("-: standard input can be read once; name it once")
-    return tuple(_read(name) for name in names)
+    sources = tuple(_read(name) for name in names)
+    megabytes = sum(len(source.content) for source in sources) // 1_000_000
+    if megabytes >= _PATIENCE_MEGABYTES and sys.stderr.isatty():
+        say(f"reading {megabytes} MB …")
+    return sources
 
 
 def _read(name: str) -> Source:
@@ -63,6 +72,22 @@ def _read(name: str) -> Source:
         raise UsageError(
             f"{name}: {(error.strerror or str(error)).lower()}; check it can be read"
         ) from None
+
+
+@contextmanager
+def without_pauses() -> Iterator[None]:
+    """
+    For reading: millions of small objects are made, and none is dropped before the end.
+
+    Looking for garbage among them would take half of the time, and again whenever more are made
+    later; so they are set aside.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _standard_input() -> bytes:

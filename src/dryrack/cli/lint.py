@@ -7,18 +7,15 @@ the same as data. Findings are data and go to standard output, the tally is talk
 
 from __future__ import annotations
 
-import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dryrack.cli.files import read_sources
+from dryrack.cli.files import read_sources, without_pauses
 from dryrack.cli.output import Format, paint, print_data, say, shown
 from dryrack.hardware.lint import Finding, Severity, lint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from dryrack.cli.files import Source
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
@@ -26,7 +23,8 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO
 def run(names: Sequence[str], form: Format) -> bool:
     """Prints the findings; whether there is no error among them."""
     sources = read_sources(names)
-    findings = _lint_without_pauses(sources)
+    with without_pauses():
+        findings = lint([(source.name, source.content) for source in sources])
     if form is Format.TABLE:
         for finding in findings:
             sys.stdout.write(_line(finding) + "\n")
@@ -34,16 +32,6 @@ def run(names: Sequence[str], form: Format) -> bool:
     else:
         print_data({"findings": [_data(finding) for finding in findings]}, form)
     return not any(finding.severity is Severity.ERROR for finding in findings)
-
-
-def _lint_without_pauses(sources: Sequence[Source]) -> tuple[Finding, ...]:
-    # Millions of small objects are made and none is dropped before the end; looking for garbage
-    # among them would take half of the time.
-    gc.disable()
-    try:
-        return lint([(source.name, source.content) for source in sources])
-    finally:
-        gc.enable()
 
 
 def _line(finding: Finding) -> str:

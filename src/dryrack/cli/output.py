@@ -17,7 +17,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -44,6 +44,20 @@ def print_data(value: Any, form: Format) -> None:
 
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True).rstrip("\n")
     sys.stdout.write(text + "\n")
+
+
+def print_json_lists(lists: Mapping[str, Iterable[Any]]) -> None:
+    """Prints an object of lists as `print_data` does, but holds one entry at a time."""
+    sys.stdout.write("{")
+    for place, (key, entries) in enumerate(lists.items()):
+        sys.stdout.write(f"{',' if place else ''}\n  {json.dumps(key)}: [")
+        empty = True
+        for entry in entries:
+            text = json.dumps(entry, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+            sys.stdout.write(f"{'' if empty else ','}\n    {text}")
+            empty = False
+        sys.stdout.write("]" if empty else "\n  ]")
+    sys.stdout.write("\n}\n")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
