@@ -29,6 +29,7 @@ Schema = Mapping[str, Any]
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES = ("atomic", "set", "map")
+_MAP_TYPES = ("atomic", "granular")
 _JUNCTORS = ("anyOf", "allOf", "oneOf")
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _EMPTY_TYPE = {
@@ -38,19 +39,22 @@ _EMPTY_TYPE = {
 }
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 _UNREADABLE = ("is not supported", "not an array")
-_NOT_IN_JUNCTORS = (
-    "type",
-    "additionalProperties",
-    "default",
-    "nullable",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-list-type",
-    "x-kubernetes-map-type",
-    "x-kubernetes-validations",
-)
+# What a branch cannot say: it restricts what the schema around it describes.
+_NOT_IN_JUNCTORS = {
+    "type": "must be empty",
+    "additionalProperties": "must be undefined",
+    "default": "must be undefined",
+    "title": "must be empty",
+    "description": "must be empty",
+    "nullable": "must be false",
+    "x-kubernetes-preserve-unknown-fields": "must be false",
+    "x-kubernetes-embedded-resource": "must be false",
+    "x-kubernetes-int-or-string": "must be false",
+    "x-kubernetes-list-map-keys": "must be empty",
+    "x-kubernetes-list-type": "must be undefined",
+    "x-kubernetes-map-type": "must be undefined",
+    "x-kubernetes-validations": "must be empty",
+}
 
 
 def schema_problems(schema: Schema, path: str) -> list[FieldProblem]:
@@ -58,7 +62,7 @@ def schema_problems(schema: Schema, path: str) -> list[FieldProblem]:
     general = list(_general(schema, path, level="root"))
     # What the server cannot even read as a structure, it does not judge as one.
     is_readable = not any(problem.detail.endswith(_UNREADABLE) for problem in general)
-    shape = sorted(_structure(schema, path, level="root"), key=str) if is_readable else []
+    shape = sorted(_shape(schema, path), key=str) if is_readable else []
     defaults = [] if shape or not is_readable else list(_defaults(schema, path))
     found = [*shape, *defaults, *general]
     return found or list(_rules(schema, path))
@@ -74,6 +78,37 @@ def _children(schema: Schema, path: str) -> Iterator[tuple[Schema, str, str]]:
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
         yield additional, f"{path}.additionalProperties", "field"
+
+
+def _branches(schema: Schema, path: str) -> Iterator[tuple[Schema, str]]:
+    """What stands in the junctors of a schema."""
+    if schema.get("not") is not None:
+        yield schema["not"], f"{path}.not"
+    for junctor in _JUNCTORS:
+        for index, branch in enumerate(schema.get(junctor) or ()):
+            yield branch, f"{path}.{junctor}[{index}]"
+
+
+def _shape(schema: Schema, path: str) -> Iterator[FieldProblem]:
+    yield from _structure(schema, path, level="root")
+    # Only of the whole it is asked whether its branches speak of what it describes.
+    for branch, at in _branches(schema, path):
+        yield from _undescribed(branch, at, schema, path)
+
+
+def _undescribed(branch: Schema, at: str, outer: Schema, place: str) -> Iterator[FieldProblem]:
+    """Fields and items that a branch speaks of, and the schema around it does not."""
+    for inner, below in _branches(branch, at):
+        yield from _undescribed(inner, below, outer, place)
+    parts = [("items", branch.get("items"), outer.get("items"))]
+    described = outer.get("properties") or {}
+    for name, given in sorted((branch.get("properties") or {}).items()):
+        parts.append((f"properties[{name}]", given, described.get(name)))
+    for part, given, known in parts:
+        if isinstance(given, dict) and not isinstance(known, dict):
+            yield required(f"{place}.{part}", f"because it is defined in {at}.{part}")
+        elif isinstance(given, dict) and isinstance(known, dict):
+            yield from _undescribed(given, f"{at}.{part}", known, f"{place}.{part}")
 
 
 def _structure(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]:
@@ -149,9 +184,9 @@ def _junctors(schema: Schema, path: str) -> Iterator[FieldProblem]:
         for index, branch in enumerate(branches):
             if is_either and junctor == "allOf" and branch.get("anyOf") == _INT_OR_STRING:
                 continue
-            yield from _branch(branch, f"{path}.{junctor}[{index}]", outer=schema)
+            yield from _branch(branch, f"{path}.{junctor}[{index}]")
     if schema.get("not") is not None:
-        yield from _branch(schema["not"], f"{path}.not", outer=schema)
+        yield from _branch(schema["not"], f"{path}.not")
     pattern = schema.get("pattern")
     if pattern:
         yield from _pattern(pattern, path)
@@ -164,31 +199,20 @@ def _pattern(pattern: str, path: str) -> Iterator[FieldProblem]:
         yield invalid(f"{path}.pattern", pattern, detail)
 
 
-def _branch(branch: Schema, path: str, *, outer: Schema) -> Iterator[FieldProblem]:
+def _branch(branch: Schema, path: str) -> Iterator[FieldProblem]:
     """A branch may only restrict what the schema around it has described."""
     yield from _junctors(branch, path)
-    for name in _NOT_IN_JUNCTORS:
-        if branch.get(name):
-            told = "must be undefined" if name == "additionalProperties" else "must be empty"
-            if isinstance(branch[name], bool):
-                told = "must be false"
-            yield forbidden(f"{path}.{name}", f"{told} to be structural")
-    described = outer.get("properties") or {}
+    if isinstance(branch.get("items"), dict):
+        yield from _branch(branch["items"], f"{path}.items")
     for name, place in sorted((branch.get("properties") or {}).items()):
-        below = f"{path}.properties[{name}]"
-        if name not in described and not outer.get("x-kubernetes-preserve-unknown-fields"):
-            at = below.replace(f"{path}.", f"{_outside(path)}.", 1)
-            detail = f"because it is defined in {below}"
-            yield required(at, detail)
-        yield from _branch(place, below, outer=described.get(name, {}))
-
-
-def _outside(path: str) -> str:
-    """The path of the schema in which a branch stands."""
-    parts = path.split(".")
-    while parts and (parts[-1].partition("[")[0] in (*_JUNCTORS, "not")):
-        parts.pop()
-    return ".".join(parts)
+        yield from _branch(place, f"{path}.properties[{name}]")
+    for name, told in _NOT_IN_JUNCTORS.items():
+        is_set = branch.get(name) is not None if told == "must be undefined" else branch.get(name)
+        if is_set:
+            yield forbidden(f"{path}.{name}", f"{told} to be structural")
+    if "metadata" in (branch.get("properties") or {}):
+        at = f"{path}.properties[metadata]"
+        yield forbidden(at, "must not be specified in a nested context")
 
 
 def _defaults(schema: Schema, path: str) -> Iterator[FieldProblem]:
@@ -226,9 +250,13 @@ def _general(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]
         yield forbidden(f"{path}.additionalProperties", detail)
     if level == "root":
         yield from _root_defaults(schema, path)
+    yield from _map_type(schema, path)
     yield from _list_type(schema, path)
     for place, below, lower in _children(schema, path):
         yield from _general(place, below, level=lower)
+    for branch, at in _branches(schema, path):
+        yield from _general(branch, at, level="field")
+        yield from _missing_rules(branch, at)
 
 
 def _root_defaults(schema: Schema, path: str) -> Iterator[FieldProblem]:
@@ -239,6 +267,15 @@ def _root_defaults(schema: Schema, path: str) -> Iterator[FieldProblem]:
             yield forbidden(at, f"must not be set in top-level {name}")
     if schema.get("nullable"):
         yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
+
+
+def _map_type(schema: Schema, path: str) -> Iterator[FieldProblem]:
+    kind, given = schema.get("x-kubernetes-map-type"), schema.get("type") or ""
+    if kind is not None and given != "object":
+        where, detail = f"{path}.type", "must be object if x-kubernetes-map-type is specified"
+        yield invalid(where, given, detail) if given else required(where, detail)
+    if kind is not None and kind not in _MAP_TYPES:
+        yield not_supported(f"{path}.x-kubernetes-map-type", kind, _MAP_TYPES)
 
 
 def _list_type(schema: Schema, path: str) -> Iterator[FieldProblem]:
