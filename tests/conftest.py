@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +37,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = len(real)
     # Under xdist only the workers collect; every one of them collects the same tests.
     getattr(config, "workeroutput", {})[WORKER_OUTPUT] = len(real)
+
+
+def pytest_collection_finish() -> None:
+    # What is there now stays until the end; the collector need not go through it again and again.
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """What a module leaves open is told in that module, and not in the test of somebody else."""
+    yield
+    gc.collect()
 
 
 class FromWorkers:

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -246,7 +247,7 @@ def by_token(kubectl: Kubectl, token: str, *words: str) -> subprocess.CompletedP
 
 def test_strangers_stay_outside(kubectl: Kubectl) -> None:
     """Without a certificate or a token nothing is told but the health."""
-    assert "Unauthorized" in by_token(kubectl, "a.b.c", "get", "pods").stderr
+    assert "Unauthorized" in by_token(kubectl, "a.b.c", "get", "--raw", "/api/v1/pods").stderr
     assert anonymous(kubectl, "/healthz") == (200, b"ok")
     status, body = anonymous(kubectl, "/api")
     assert (status, json.loads(body)["reason"]) == (401, "Unauthorized")
@@ -269,26 +270,32 @@ def test_the_python_client_reads_writes_and_watches(kubectl: Kubectl) -> None:
     """The official client, as its documentation uses it."""
     kubernetes = pytest.importorskip("kubernetes")
     kubernetes.config.load_kube_config(str(kubectl.kubeconfig))
-    core = kubernetes.client.CoreV1Api()
-    made = core.create_namespaced_config_map(
-        "default", {"metadata": {"generateName": "python-"}, "data": {"a": "1"}}
-    )
-    name, revision = made.metadata.name, made.metadata.resource_version
-    core.patch_namespaced_config_map(name, "default", {"data": {"a": "2"}})
-    assert core.read_namespaced_config_map(name, "default").data == {"a": "2"}
-    watch = kubernetes.watch.Watch()
+    with kubernetes.client.ApiClient() as api:
+        core = kubernetes.client.CoreV1Api(api)
+        made = core.create_namespaced_config_map(
+            "default", {"metadata": {"generateName": "python-"}, "data": {"a": "1"}}
+        )
+        name, revision = made.metadata.name, made.metadata.resource_version
+        core.patch_namespaced_config_map(name, "default", {"data": {"a": "2"}})
+        assert core.read_namespaced_config_map(name, "default").data == {"a": "2"}
+        event = first_event(kubernetes.watch.Watch(), core, revision)
+        assert (event["type"], event["object"].data) == ("MODIFIED", {"a": "2"})
+        core.delete_namespaced_config_map(name, "default")
+        with pytest.raises(kubernetes.client.ApiException) as gone:
+            core.read_namespaced_config_map(name, "default")
+        assert gone.value.status == 404
+        slices = kubernetes.client.ResourceV1Api(api).list_resource_slice()
+        assert slices.kind == "ResourceSliceList"
+
+
+def first_event(watch: Any, core: Any, revision: str) -> Any:
+    """What is told first after a revision."""
     events = watch.stream(
         core.list_namespaced_config_map,
         "default",
         resource_version=revision,
         timeout_seconds=30,
     )
-    event = next(iter(events))
-    watch.stop()
-    assert (event["type"], event["object"].data) == ("MODIFIED", {"a": "2"})
-    core.delete_namespaced_config_map(name, "default")
-    with pytest.raises(kubernetes.client.ApiException) as gone:
-        core.read_namespaced_config_map(name, "default")
-    assert gone.value.status == 404
-    slices = kubernetes.client.ResourceV1Api().list_resource_slice()
-    assert slices.kind == "ResourceSliceList"
+    # The library itself closes the connection of a watch when its generator ends.
+    with closing(events):
+        return next(iter(events))
