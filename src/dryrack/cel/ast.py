@@ -4,13 +4,16 @@ The shape of a CEL expression after macros are expanded.
 Every node has an `id`, unique in its expression, under which the checker records its type
 and what it refers to, and a `position`, the offset of the character that an error about it
 points at. Nodes are frozen: a pass that learns something about a node writes it into a
-table beside the tree, never into the tree.
+table beside the tree, never into the tree. They are made by the thousand, and msgspec makes
+them several times faster than a dataclass does.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +26,19 @@ class Uint:
 Constant: TypeAlias = bool | int | Uint | float | str | bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(msgspec.Struct, frozen=True):
     id: int
     position: int
     value: Constant
 
 
-@dataclass(frozen=True, slots=True)
-class Ident:
+class Ident(msgspec.Struct, frozen=True):
     id: int
     position: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(msgspec.Struct, frozen=True):
     """`operand.field`; with `test_only`, the expansion of `has(operand.field)`."""
 
     id: int
@@ -48,8 +48,7 @@ class Select:
     test_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """`function(args)` or `target.function(args)`; operators carry cel-go's names (`_&&_`)."""
 
     id: int
@@ -59,16 +58,14 @@ class Call:
     target: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral:
+class ListLiteral(msgspec.Struct, frozen=True):
     id: int
     position: int
     elements: tuple[Expr, ...]
     optional_indices: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MapEntry:
+class MapEntry(msgspec.Struct, frozen=True):
     id: int
     position: int
     key: Expr
@@ -76,15 +73,13 @@ class MapEntry:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MapLiteral:
+class MapLiteral(msgspec.Struct, frozen=True):
     id: int
     position: int
     entries: tuple[MapEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StructField:
+class StructField(msgspec.Struct, frozen=True):
     id: int
     position: int
     name: str
@@ -92,8 +87,7 @@ class StructField:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StructLiteral:
+class StructLiteral(msgspec.Struct, frozen=True):
     """`Name{field: value}`: parsed so that the checker can refuse it by name."""
 
     id: int
@@ -102,8 +96,7 @@ class StructLiteral:
     fields: tuple[StructField, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comprehension:
+class Comprehension(msgspec.Struct, frozen=True):
     """What every comprehension macro becomes; `iter_var2` is empty for one-variable ones."""
 
     id: int

@@ -9,8 +9,11 @@ be one name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from dryrack.cel import ast
 from dryrack.cel import types as t
@@ -33,8 +36,7 @@ if TYPE_CHECKING:
 TYPE_DEPTH_MAX = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """
     What a node refers to: a variable or type by `name`, or the overloads that a call may mean.
 

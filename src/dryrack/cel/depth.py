@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, get_args
 
 from dryrack.cel import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 # An attribute within an attribute is the deepest a single level of the tree goes.
 _FRAMES_PER_LEVEL = 6
@@ -48,37 +48,66 @@ def _move_limit(frames: int) -> None:
 
 
 def depth_of(expr: ast.Expr) -> int:
-    deepest = 0
-    waiting: list[tuple[ast.Expr, int]] = [(expr, 1)]
-    while waiting:
-        node, depth = waiting.pop()
-        deepest = max(deepest, depth)
-        waiting.extend((child, depth + 1) for child in children(node))
-    return deepest
+    depth = 0
+    level: list[ast.Expr] = [expr]
+    while level:
+        depth += 1
+        level = [child for node in level for child in _CHILDREN[type(node)](node)]
+    return depth
 
 
-def children(expr: ast.Expr) -> tuple[ast.Expr, ...]:
+def has_loops(expr: ast.Expr) -> bool:
+    """Whether anything is done more than once."""
+    level: list[ast.Expr] = [expr]
+    while level:
+        if ast.Comprehension in map(type, level):
+            return True
+        level = [child for node in level for child in _CHILDREN[type(node)](node)]
+    return False
+
+
+def children(expr: ast.Expr) -> Sequence[ast.Expr]:
     """The nodes right below one, in the order of evaluation."""
-    match expr:
-        case ast.Literal() | ast.Ident():
-            return ()
-        case ast.Select():
-            return (expr.operand,)
-        case ast.Call():
-            return expr.args if expr.target is None else (expr.target, *expr.args)
-        case ast.ListLiteral():
-            return expr.elements
-        case ast.MapLiteral():
-            return tuple(part for entry in expr.entries for part in (entry.key, entry.value))
-        case ast.StructLiteral():
-            return tuple(field.value for field in expr.fields)
-        case ast.Comprehension():
-            return (
-                expr.iter_range,
-                expr.accu_init,
-                expr.loop_condition,
-                expr.loop_step,
-                expr.result,
-            )
-        case _:
-            assert_never(expr)
+    return _CHILDREN[type(expr)](expr)
+
+
+def _none(_expr: ast.Literal | ast.Ident) -> Sequence[ast.Expr]:
+    return ()
+
+
+def _of_select(expr: ast.Select) -> Sequence[ast.Expr]:
+    return (expr.operand,)
+
+
+def _of_call(expr: ast.Call) -> Sequence[ast.Expr]:
+    return expr.args if expr.target is None else (expr.target, *expr.args)
+
+
+def _of_list(expr: ast.ListLiteral) -> Sequence[ast.Expr]:
+    return expr.elements
+
+
+def _of_map(expr: ast.MapLiteral) -> Sequence[ast.Expr]:
+    return [part for entry in expr.entries for part in (entry.key, entry.value)]
+
+
+def _of_struct(expr: ast.StructLiteral) -> Sequence[ast.Expr]:
+    return [field.value for field in expr.fields]
+
+
+def _of_comprehension(expr: ast.Comprehension) -> Sequence[ast.Expr]:
+    return (expr.iter_range, expr.accu_init, expr.loop_condition, expr.loop_step, expr.result)
+
+
+# By class: a tree has thousands of nodes, and each is asked several times.
+_CHILDREN: dict[type, Callable[[Any], Sequence[ast.Expr]]] = {
+    ast.Literal: _none,
+    ast.Ident: _none,
+    ast.Select: _of_select,
+    ast.Call: _of_call,
+    ast.ListLiteral: _of_list,
+    ast.MapLiteral: _of_map,
+    ast.StructLiteral: _of_struct,
+    ast.Comprehension: _of_comprehension,
+}
+assert set(_CHILDREN) == set(get_args(ast.Expr)), "every node has its children"

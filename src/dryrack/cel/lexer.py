@@ -9,7 +9,7 @@ White space and comments are dropped.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dryrack.cel.source import Problem
 
@@ -26,7 +26,8 @@ _STRING = (
     r"|[rR]'[^'\n\r]*'"
 )
 _TOKEN = re.compile(
-    r"(?P<skipped>[\t \r\n\f]+|//[^\n]*)"
+    r"(?P<punctuation>[\[\]{}(),?:+*%-]|\.(?![0-9])|[!=<>]=|[<>!]|&&|\|\||/(?!/))"
+    r"|(?P<skipped>[\t \r\n\f]+|//[^\n]*)"
     rf"|(?P<string>{_STRING})"
     rf"|(?P<bytes>[bB](?:{_STRING}))"
     r"|(?P<ident>[A-Za-z_][A-Za-z0-9_]*)"
@@ -35,7 +36,6 @@ _TOKEN = re.compile(
     rf"|(?P<uint>(?:0x{_HEX}+|[0-9]+)[uU])"
     rf"|(?P<int>0x{_HEX}+|[0-9]+)"
     r"|(?P<escaped>`[A-Za-z0-9_./ -]+`)"
-    r"|(?P<punctuation>==|!=|<=|>=|&&|\|\||[<>\[\]{}().,!?:+*/%-])"
 )
 # What could have become a token, had the next character been another one.
 _BEGUN_ESCAPE = rf"(?:\\(?:[xX]{_HEX}?|u{_HEX}{{0,3}}|U{_HEX}{{0,7}}|[0-3][0-7]?)?)?"
@@ -50,8 +50,7 @@ _KEYWORDS = frozenset({"in", "true", "false", "null"})
 EOF = "<EOF>"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """`kind` is the text itself for punctuation and keywords, else what sort of token it is."""
 
     kind: str
@@ -63,24 +62,22 @@ def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
     """Split text into tokens, the last of which is `EOF`, and what could not be one."""
     tokens: list[Token] = []
     problems: list[Problem] = []
-    position = 0
-    while position < len(text):
-        found = _TOKEN.match(text, position)
+    position, end = 0, len(text)
+    match = _TOKEN.match
+    while position < end:
+        found = match(text, position)
         if found is None:
             position = _skip(text, position, problems)
             continue
-        if found.lastgroup != "skipped":
-            tokens.append(_token(found))
+        kind = found.lastgroup or ""
+        if kind != "skipped":
+            written = found.group()
+            if kind == "punctuation" or written in _KEYWORDS:
+                kind = written
+            tokens.append(Token(kind, written, position))
         position = found.end()
-    tokens.append(Token(EOF, EOF, len(text)))
+    tokens.append(Token(EOF, EOF, end))
     return tokens, problems
-
-
-def _token(found: re.Match[str]) -> Token:
-    kind, text = found.lastgroup or "", found.group()
-    if kind == "punctuation" or text in _KEYWORDS:
-        kind = text
-    return Token(kind, text, found.start())
 
 
 def _skip(text: str, position: int, problems: list[Problem]) -> int:

@@ -7,8 +7,9 @@ the call that it came from.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from dryrack.cel import ast
 from dryrack.cel.trampoline import run

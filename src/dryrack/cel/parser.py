@@ -11,7 +11,7 @@ one look shows all of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dryrack.cel import ast, literals, macros
 from dryrack.cel.expectations import (
@@ -68,6 +68,8 @@ _OR, _AND, _RELATION, _SUM, _PRODUCT = range(1, 6)
 _FIELD_NAMES = ("ident", "escaped")
 _FIELD_STARTS = frozenset((*_FIELD_NAMES, "?"))
 _ITEM_STARTS = STARTS | {"?"}
+_GOING_DEEPER = frozenset((".", "["))
+_ENDS = frozenset((",", "]", "}", ")", ":"))
 _COMPOUND = ("ident", "(", "[", "{", ".")
 _OPERATORS = {
     "||": _Operator("_||_", _OR),
@@ -79,8 +81,7 @@ _OPERATORS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Depth:
+class _Depth(NamedTuple):
     """How often each rule that can nest on its own is entered above this point."""
 
     expr: int = 0
@@ -105,8 +106,7 @@ class _Chain:
     operators: list[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
+class _Pending(NamedTuple):
     operator: _Operator
     token: Token
     id: int
@@ -144,6 +144,8 @@ def parse(text: str) -> ast.Expr | Issues:
 class _Parser:
     def __init__(self, tokens: list[Token], problems: list[Problem]) -> None:
         self._tokens = tokens
+        # With some more of the last, so that whoever looks ahead finds it.
+        self._kinds = [*(token.kind for token in tokens), EOF, EOF, EOF]
         self._problems = problems
         self._index = 0
         self._ids = Ids()
@@ -160,8 +162,7 @@ class _Parser:
     # Tokens
 
     def _peek(self, ahead: int = 0) -> str:
-        index = min(self._index + ahead, len(self._tokens) - 1)
-        return self._tokens[index].kind
+        return self._kinds[self._index + ahead]
 
     def _take(self) -> Token:
         token = self._tokens[self._index]
@@ -214,7 +215,7 @@ class _Parser:
         return -1 if len(self._tokens) == 1 and token.position == 0 else token.position
 
     def _accept(self, kind: str) -> bool:
-        if self._peek() != kind:
+        if self._kinds[self._index] != kind:
             return False
         self._index += 1
         return True
@@ -238,7 +239,7 @@ class _Parser:
         inside = _Depth(depth.expr + 1, depth.relation, depth.calc)
         _limit(inside.expr)
         condition: _Part = yield self._binary(inside)
-        if self._peek() != "?":
+        if self._kinds[self._index] != "?":
             return condition
         question = self._take()
         taken = self._ids.take()
@@ -253,16 +254,32 @@ class _Parser:
 
     def _binary(self, depth: _Depth) -> Steps[_Part]:
         pending: list[_Pending] = []
-        operands: list[_Operand] = [(yield self._unary(_operand_depth(depth, pending)))]
-        while (operator := _OPERATORS.get(self._peek())) is not None:
+        inside = _operand_depth(depth, pending)
+        operands: list[_Operand] = [self._single() or (yield self._unary(inside))]
+        while (operator := _OPERATORS.get(self._kinds[self._index])) is not None:
             self._reduce(operands, pending, operator.precedence)
             token = self._take()
             # The nodes of `&&` and `||` are numbered when their right side is complete.
             taken = self._ids.take() if operator.precedence > _AND else 0
             pending.append(_Pending(operator, token, taken))
-            operands.append((yield self._unary(_operand_depth(depth, pending))))
+            inside = _operand_depth(depth, pending)
+            operands.append(self._single() or (yield self._unary(inside)))
         self._reduce(operands, pending, 0)
         return _finished(operands[0])
+
+    def _single(self) -> _Part | None:
+        """An operand that is one token; most are, and need nothing that nests."""
+        kind, after = self._kinds[self._index], self._kinds[self._index + 1]
+        if kind in _LITERALS and after not in _GOING_DEEPER:
+            return _Part(self._literal(), 0)
+        return None
+
+    def _sole(self, depth: _Depth) -> _Part | None:
+        """The same of an expression that ends after one token."""
+        if self._kinds[self._index + 1] not in _ENDS:
+            return None
+        _limit(1 + max(depth.expr, depth.relation, depth.calc))
+        return self._single()
 
     def _reduce(self, operands: list[_Operand], pending: list[_Pending], precedence: int) -> None:
         while pending and pending[-1].operator.precedence >= precedence:
@@ -493,7 +510,7 @@ class _Parser:
         while more:
             if self._accept("?"):
                 optionals.append(len(elements))
-            elements.append((yield self._expr(depth)))
+            elements.append(self._sole(depth) or (yield self._expr(depth)))
             more = self._another(_ITEM_STARTS)
         self._close_list("]")
         literal = ast.ListLiteral(taken, opened.position, _exprs(elements), tuple(optionals))
@@ -518,9 +535,9 @@ class _Parser:
     def _entry(self, depth: _Depth) -> Steps[tuple[ast.MapEntry, int]]:
         optional = self._accept("?")
         taken = self._ids.take()
-        key: _Part = yield self._expr(depth)
+        key: _Part = self._sole(depth) or (yield self._expr(depth))
         colon = self._expect(":", STARTS)
-        value: _Part = yield self._expr(depth)
+        value: _Part = self._sole(depth) or (yield self._expr(depth))
         entry = ast.MapEntry(taken, colon.position, key.expr, value.expr, optional=optional)
         return entry, max(key.height, value.height)
 
@@ -560,14 +577,13 @@ def _limit(depth: int) -> None:
 
 def _operand_depth(depth: _Depth, pending: list[_Pending]) -> _Depth:
     """Give the depth at which the operand after the pending operators is parsed."""
-    levels = [waiting.operator.precedence for waiting in pending]
-    inside = _Depth(
-        depth.expr,
-        depth.relation + 1 + levels.count(_RELATION),
-        depth.calc + 1 + levels.count(_SUM) + levels.count(_PRODUCT),
-    )
-    _limit(max(inside.relation, inside.calc))
-    return inside
+    relation, calc = depth.relation + 1, depth.calc + 1
+    for waiting in pending:
+        precedence = waiting.operator.precedence
+        relation += precedence == _RELATION
+        calc += precedence > _RELATION
+    _limit(max(relation, calc))
+    return _Depth(depth.expr, relation, calc)
 
 
 def _finished(operand: _Operand) -> _Part:

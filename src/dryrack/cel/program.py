@@ -5,6 +5,9 @@ A program has up to three tiers. The fast one is generated Python; it is there i
 has a shape that it knows and cannot exceed the cost limit. The counting one is generated too,
 for what can be expensive. The exact one can do everything and is asked whenever another meets
 anything out of the ordinary.
+
+Code is generated when it is needed: at once for what has loops, and otherwise when the
+expression is asked about for the second time. Many are only checked, or have one device to judge.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dryrack.cel import types as t
 from dryrack.cel.checker import Checked
 from dryrack.cel.codegen import generate
 from dryrack.cel.counting import count
-from dryrack.cel.depth import depth_of, room_for
+from dryrack.cel.depth import depth_of, has_loops, room_for
 from dryrack.cel.estimation import estimate
 from dryrack.cel.forms import Change, change_in
 from dryrack.cel.frontend import compile_text
@@ -61,30 +64,54 @@ Judged: TypeAlias = tuple[bool | EvaluationError, int]
 class Program:
     """A compiled selector."""
 
-    __slots__ = ("_change", "_counted", "_depth", "_lists", "_run", "_step", "max_cost")
+    __slots__ = (
+        *("_change", "_checked", "_cost", "_counted", "_depth", "_env"),
+        *("_lists", "_run", "_step"),
+    )
 
-    def __init__(self, checked: Checked, env: Environment) -> None:
+    def __init__(self, checked: Checked, env: Environment, depth: int) -> None:
+        self._checked = checked
+        self._env = env
         self._lists = env.list_type_attributes
-        self._depth = depth_of(checked.expr)
+        self._depth = depth
         self._step: Step = Planner(checked, env).plan(checked.expr)
-        self.max_cost: int = estimate(checked, env).max
+        self._cost: int | None = None
         self._counted: Counted | None = None
-        self._run: Callable[[View], bool] = self._slow
         self._change = change_in(checked)
-        if self._change is not Change.ALWAYS:
-            self._generate(checked, env)
+        self._run: Callable[[View], bool] = self._prepare if has_loops(checked.expr) else self._once
 
-    def _generate(self, checked: Checked, env: Environment) -> None:
-        if self.max_cost > _CHEAP:
-            self._counted = count(self._step)
-        if self._counted is not None:
-            self._run = self._limited
-        if self.max_cost <= COST_LIMIT:
-            self._run = generate(checked, env, self._slow) or self._run
+    @property
+    def max_cost(self) -> int:
+        """What an evaluation may cost, as Kubernetes estimates it beforehand."""
+        if self._cost is None:
+            with room_for(self._depth):
+                self._cost = estimate(self._checked, self._env).max
+        return self._cost
+
+    def _once(self, view: View) -> bool:
+        self._run = self._prepare
+        return self._slow(view)
+
+    def _prepare(self, view: View) -> bool:
+        self._generate()
+        return self._run(view)
+
+    def _generate(self) -> None:
+        self._run = self._slow
+        if self._change is Change.ALWAYS:
+            return
+        with room_for(self._depth):
+            if self.max_cost > _CHEAP and (counted := count(self._step)) is not None:
+                self._counted = counted
+                self._run = self._limited
+            if self.max_cost <= COST_LIMIT:
+                self._run = generate(self._checked, self._env, self._slow) or self._run
 
     @property
     def is_generated(self) -> bool:
         """Whether there is a tier before the exact one."""
+        if self._run in (self._once, self._prepare):
+            self._generate()
         return self._run != self._slow
 
     def matches(self, device: Device) -> bool:
@@ -120,6 +147,8 @@ class Program:
 
     def _count(self, view: View) -> Judged | None:
         """Ask the counting tier; None if there is none, or it has met anything unusual."""
+        if self._run == self._prepare:
+            self._generate()
         if self._counted is None:
             return None
         try:
@@ -160,15 +189,16 @@ def compile_expression(text: str, env: Environment) -> Program | CompileError:
     checked = compile_text(text, env)
     if not isinstance(checked, Checked):
         return CompileError(f"compilation failed: {checked.text}")
-    with room_for(depth_of(checked.expr)):
-        return _program(checked, env)
+    depth = depth_of(checked.expr)
+    with room_for(depth):
+        return _program(checked, env, depth)
 
 
-def _program(checked: Checked, env: Environment) -> Program | CompileError:
+def _program(checked: Checked, env: Environment, depth: int) -> Program | CompileError:
     output = checked.output_type
     if output not in (t.BOOL, t.ANY) and not (env.list_type_attributes and output == t.DYN):
         return CompileError(f"must evaluate to bool or the unknown type, not {output.qualified()}")
     try:
-        return Program(checked, env)
+        return Program(checked, env, depth)
     except (PlanError, PanicError) as error:
         return CompileError(f"program instantiation failed: {error}")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _WILD = (Kind.DYN, Kind.ANY, Kind.ERROR)
 _DYNAMIC = (Kind.DYN, Kind.ANY)
 _NULLABLE = (Kind.OPAQUE, Kind.STRUCT, Kind.DURATION, Kind.TIMESTAMP, Kind.NULL)
-_COMPOSED = (Kind.OPAQUE, Kind.LIST, Kind.MAP)
 
 
 def is_dynamic(of: Type) -> bool:

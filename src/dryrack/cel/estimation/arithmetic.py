@@ -9,8 +9,9 @@ that is how the reference does it; the float's own rounding is part of the resul
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 UINT64_MAX = 2**64 - 1
 
@@ -24,8 +25,7 @@ MAP_BASE = 30
 STRUCT_BASE = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """From `min` to `max`, both included."""
 
     min: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dryrack.cel.ast import Literal
 from dryrack.cel.estimation.arithmetic import UNKNOWN, CostEstimate, Estimate, SizeEstimate
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from dryrack.cel.types import Type
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(msgspec.Struct, frozen=True):
     """A target or an argument; `size` is None where nothing is known about it."""
 
     expr: Expr
@@ -34,8 +34,7 @@ class Operand:
         return self.expr.value if isinstance(self.expr, Literal) else None
 
 
-@dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSite(msgspec.Struct, frozen=True):
     """One overload of one call. A call whose types are dynamic has several."""
 
     function: str
@@ -54,8 +53,7 @@ class CallSite:
         return self.hints.size(operand.path.copied().extended(ITEMS)) or UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class CallEstimate:
+class CallEstimate(msgspec.Struct, frozen=True):
     """The cost of the call without that of its arguments, and the size of its result."""
 
     cost: CostEstimate
