@@ -219,7 +219,9 @@ def unlike_neighbours(chance: Random) -> Any:
 def _look(chance: Random) -> Any:
     drawn = {"a": chance.randint(0, 2), "b": chance.choice((0, 0, 1))}
     attributes = {name: each for name, each in drawn.items() if chance.random() < 0.95}
-    return {"attributes": attributes, "draws": {"x": 1} if chance.random() < 0.1 else {}}
+    # What sets others apart may be what is short.
+    drawing = chance.random() < (0.1 if drawn["a"] else 0.3)
+    return {"attributes": attributes, "draws": {"x": 1} if drawing else {}}
 
 
 def _differing(chance: Random) -> Any:
@@ -276,6 +278,20 @@ def test_cuts_never_change_the_answer_where_all_is_entangled(release: Release, s
             told.append(_told(slices, claims, release))
 
     assert told[0] == told[1]
+
+
+def test_what_is_tried_in_vain_costs_no_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two devices draw on a counter for one; the one stands between others, the other is had."""
+    values = [("a", 0), ("a", 1), ("a", 0), ("a", 1), ("a", 0)]
+    made = [{"attributes": dict([each]), "draws": {"x": 1} if each[1] else {}} for each in values]
+    under = [Rule("a", same=False, requests=frozenset())]
+    problem = made, {"x": 1, "y": 0}, [([[Wanted(4)]], under)]
+
+    for how in PATIENCE:
+        with monkeypatch.context() as patch:
+            be_patient(patch, how)
+            found = [(0, f"gpu-{n}") for n in (0, 2, 3, 4)]
+            assert ours(problem, Release.V1_36) == found == naively(problem, Forgetful)
 
 
 @settings(max_examples=200, deadline=None)

@@ -179,7 +179,13 @@ class Casework:
             *state.others(way.name_of, self._walk.ongoing),
             *(v for (n, at), v in case.last.items() if n == number and at < index),
         ]
-        return [d for d in devices if column[d] != MISSING and differs(column, column[d], barred)]
+        # What is of unknown type may be let in as the first.
+        return [
+            device
+            for device in devices
+            if column[device] < MISSING
+            or (column[device] >= 0 and differs(column, column[device], barred))
+        ]
 
     # The flow.
 
@@ -228,9 +234,14 @@ class Casework:
 
     def _sets_apart(self, constraint: Constraint, option: Option) -> bool:
         """Whether the constraint lets a request have one of several devices."""
-        state = self._walk.states[constraint.number]
+        state, column = (
+            self._walk.states[constraint.number],
+            self._problem.columns[constraint.number],
+        )
+        if any(column[device] < 0 for device in option.devices):
+            return False
         if isinstance(state, DistinctState):
-            return self._problem.columns[constraint.number].scalar
+            return column.scalar
         in_rows = isinstance(state, LastDistinctState) and not option.way.ask.takes_all
         return in_rows and option.need > 1
 
@@ -248,17 +259,18 @@ class Casework:
         values_of = {row: column[device] for device, row in rows.items()}
         return Lanes(rows, widths, values_of, self._half(option, seen))
 
-    @staticmethod
-    def _half(option: Option, seen: Sequence[int]) -> int | None:
+    def _half(self, option: Option, seen: Sequence[int]) -> int | None:
         """
         How many devices of one value a demand can have, if others of it count as well.
 
         Between two of one value that follow each other there is one of another: chosen too, or
         tried in vain and so not held by anyone before. Of those that are chosen or tried there
         are as many as needed with no more than half of one value. Somebody who comes later may
-        take what was tried in vain.
+        take what was tried in vain; and to try one device after the other costs counters once.
         """
-        return (option.need + 1) // 2 if len(seen) == len(option.devices) else None
+        if len(seen) > len(option.devices) or any(map(self._walk.draw, seen)):
+            return None
+        return (option.need + 1) // 2
 
     def _seen(self, case: Case, index: int, way: Slate, constraint: Constraint) -> Sequence[int]:
         """

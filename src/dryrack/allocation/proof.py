@@ -69,8 +69,7 @@ if TYPE_CHECKING:
 # Dead ends are strings of some hundred bytes; this bounds them to about a hundred megabytes.
 _DEAD_ENDS_MAX = 300_000
 
-# How many cases are looked at, at the root of the search and below it.
-_CASES_AT_ROOT_MAX = 2000
+# What is not proved in so many cases mostly is not in more either.
 _CASES_MAX = 200
 
 # After so many steps below one choice, cases are worth their while for the next.
@@ -272,7 +271,7 @@ class SearchProof(RelaxedProof):
         if not self.cuts:
             return False
         walk = Walk(self._problem)
-        return Casework(walk, self._at_root(), cases_max=_CASES_AT_ROOT_MAX).impossible()
+        return Casework(walk, self._at_root(), cases_max=_CASES_MAX).impossible()
 
     def _at_root(self) -> Question:
         # Nothing is held yet, so nothing is shut.
