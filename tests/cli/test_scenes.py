@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +23,8 @@ from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.rights import MANIFESTS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.realcluster.controlplane import ControlPlane
 
 Raw = dict[str, Any]
@@ -207,3 +212,14 @@ def test_a_scene_does_not_touch_what_is_there(real_plane: ControlPlane) -> None:
         assert real_plane.kubectl("get", "namespace", "karpenter").returncode != 0
     finally:
         real_plane.kubectl("delete", "node", "kwok-f1")
+
+
+def test_a_demo_that_nobody_watches_leaves_nothing_running(tmp_path: Path) -> None:
+    """`dryrack demo | head` ends the control plane that it began."""
+    environment = {**os.environ, "DRYRACK_HOME": str(tmp_path)}
+    script = f"{sys.executable} -m dryrack demo h100 | head -12 >/dev/null"
+    subprocess.run(["bash", "-c", f"set -o pipefail; {script}"], env=environment, check=False)
+    status = [sys.executable, "-m", "dryrack", "status"]
+    done = subprocess.run(status, env=environment, capture_output=True, text=True, check=False)
+
+    assert "no clusters" in done.stderr

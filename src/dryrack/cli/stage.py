@@ -39,6 +39,7 @@ CLUSTER = "demo"
 # A pod with a claim runs within a second; a machine that does much else may take its time.
 SECONDS_MAX = 60.0
 _LOOK_SECONDS = 0.1
+_COMMAND = (sys.executable, "-m", "dryrack")
 # Longer files are cut: they repeat themselves.
 _LINES_SHOWN = 45
 # The end of a log, where the reason is.
@@ -54,7 +55,20 @@ def play(scene: Scene, *, keep: bool) -> list[str]:
         return [str(error), *_last_words()]
     finally:
         if not keep:
-            _dryrack("down")
+            _end()
+
+
+def _end() -> None:
+    try:
+        _dryrack("down")
+    except BrokenPipeError:
+        _end_unheard()
+        raise
+
+
+def _end_unheard() -> None:
+    """Nobody listens any more, and the control plane would stay for good."""
+    subprocess.run([*_COMMAND, "down", "--name", CLUSTER], capture_output=True, check=False)
 
 
 def _last_words() -> list[str]:
@@ -68,10 +82,15 @@ def _last_words() -> list[str]:
 def _dryrack(verb: str, *options: str) -> None:
     words = [verb, "--name", CLUSTER, *options]
     say(f"$ dryrack {' '.join(words)}")
-    command = [sys.executable, "-m", "dryrack", *words]
+    command = [*_COMMAND, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
-    # What to try next is for people who start it themselves.
-    say(done.stderr.partition("\n\n")[0].strip())
+    try:
+        # What to try next is for people who start it themselves.
+        say(done.stderr.partition("\n\n")[0].strip())
+    except BrokenPipeError:
+        if done.returncode == 0:
+            _end_unheard()
+        raise
     if done.returncode != 0:
         raise ContentError(f"dryrack {verb} --name {CLUSTER} did not succeed; its words are above")
 
