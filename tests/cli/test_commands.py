@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import yaml
 from tests.cli.command import dryrack
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FLEET = ("-f", "fleet.yaml")
 
@@ -103,3 +107,39 @@ def test_the_demo_checks_itself() -> None:
 def test_the_version_is_data_too() -> None:
     """Programs read it as JSON."""
     assert json.loads(dryrack("version", "-o", "json").stdout).keys() == {"version"}
+
+
+def test_nodes_of_which_the_same_is_true_are_told_together(tmp_path: Path) -> None:
+    """Fifty nodes that lack the same are one paragraph, and all of them in the JSON."""
+    slices = "".join(
+        f"""\
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {{name: s{n}}}
+spec:
+  driver: gpu.example.com
+  nodeName: n{n}
+  pool: {{name: n{n}, generation: 1, resourceSliceCount: 1}}
+  devices: [{{name: gpu-0}}]
+---
+"""
+        for n in range(50)
+    )
+    wanted = """\
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: pair}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}]}}
+"""
+    (tmp_path / "a.yaml").write_text(slices + wanted)
+    told = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path).stderr
+    explained = dryrack("explain", "claim", "pair", "-f", "a.yaml", cwd=tmp_path).stdout
+    data = json.loads(dryrack("allocate", "-f", "a.yaml", "-o", "json", cwd=tmp_path).stdout)
+
+    assert "node n0 and 49 nodes like it:" in told
+    assert "node n0 and 49 nodes like it, 1 short" in explained
+    assert len(data["unsatisfied"][0]["nodes"]) == 50
