@@ -7,11 +7,11 @@ from random import Random
 from typing import Any
 
 from tests.apiserver.generate_objects import KINDS, Kind, Maker, kind_of
+from tests.apiserver.one_version import OneVersion
 
 from dryrack.apiserver.managing import (
     ApplyConflicts,
     ApplyProblem,
-    OneVersion,
     Tracked,
     applied,
     managed_after_update,

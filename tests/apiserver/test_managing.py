@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of
 from tests.apiserver.go_oracle import ask
+from tests.apiserver.one_version import OneVersion
 from tests.apiserver.owner_series import NOW, comparable, followed, read, series
 
 from dryrack.apiserver.managing import (
     ApplyConflicts,
     ApplyProblem,
-    OneVersion,
     Tracked,
     applied,
     fieldsets,

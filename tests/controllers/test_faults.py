@@ -13,7 +13,6 @@ from tests.client.planes import Road, refusal
 from tests.controllers import scenes
 
 from dryrack.client.client import Client
-from dryrack.client.timekeeping import LoopTimekeeper
 from dryrack.cluster.plane import PlaneOptions, build
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers.engines import ENGINES, run
@@ -63,7 +62,7 @@ class Deadly:
 @asynccontextmanager
 async def engines_on(road: Road, *, lives: int) -> AsyncIterator[None]:
     """Controllers and a scheduler that reach the server by this road; they die so many times."""
-    client, clock, chance = Client(road), LoopTimekeeper(SystemClock()), SystemChance()
+    client, clock, chance = Client(road), SystemClock(), SystemChance()
 
     async def live() -> None:
         async with asyncio.TaskGroup() as group:

@@ -16,7 +16,6 @@ from dryrack.client.endpoints import DEPLOYMENTS, PODS, TEMPLATES
 from dryrack.client.https import connected
 from dryrack.client.informer import Name
 from dryrack.client.kubeconfig import load
-from dryrack.client.timekeeping import LoopTimekeeper
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers.engines import ENGINES, run
@@ -35,7 +34,7 @@ Raw = dict[str, Any]
 @asynccontextmanager
 async def our_kubelet(kubeconfig: Path) -> AsyncIterator[Client]:
     """A real control plane with all its controllers, and virtual nodes of ours."""
-    clock = LoopTimekeeper(SystemClock())
+    clock = SystemClock()
     kubelet = [each for each in ENGINES if each.name == "kubelet"]
     async with connected(load([kubeconfig], clock)) as transport, asyncio.TaskGroup() as group:
         client = Client(transport)

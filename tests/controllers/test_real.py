@@ -18,7 +18,6 @@ from tests.realcluster.controlplane import Options
 from dryrack.client.client import Client
 from dryrack.client.https import connected
 from dryrack.client.kubeconfig import load
-from dryrack.client.timekeeping import LoopTimekeeper
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers.engines import ENGINES, run
 
@@ -50,7 +49,7 @@ OURS = (
 
 @asynccontextmanager
 async def our_controllers(kubeconfig: Path) -> AsyncIterator[Client]:
-    clock = LoopTimekeeper(SystemClock())
+    clock = SystemClock()
     async with connected(load([kubeconfig], clock)) as transport, asyncio.TaskGroup() as group:
         client = Client(transport)
         engines = group.create_task(run(ENGINES, client=client, clock=clock, chance=SystemChance()))

@@ -1,6 +1,5 @@
 """Documents become typed objects, or all their mistakes are told."""
 
-import json
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ from tests.kinds.shapes import documents
 
 from dryrack.kinds import shape
 from dryrack.kinds.core import ConfigMap, Pod
-from dryrack.kinds.decode import DecodeError, decode, decode_json, to_builtins, unknown_fields
+from dryrack.kinds.decode import DecodeError, decode, to_builtins, unknown_fields
 from dryrack.kinds.quantity import FORMAT_WRONG, Quantity
 from dryrack.kinds.resource import Device, DeviceAttribute, ResourceClaim, ResourceSlice
 from dryrack.kinds.scheduling import CoschedulingPodGroup
@@ -43,13 +42,6 @@ def test_a_document_is_read_with_its_nulls_and_whole_floats() -> None:
     assert spec.devices[0].binding_conditions == ()
     assert spec.devices[0].attributes["a.b/c"] == DeviceAttribute(int_value=3)
     assert spec.devices[0].capacity["cores"].value == Quantity.parse("8")
-
-
-def test_json_text_is_read_the_same() -> None:
-    """The fast way in gives the same object and the same mistakes."""
-    assert decode_json(json.dumps(SLICE), ResourceSlice) == decode(SLICE, ResourceSlice)
-    with pytest.raises(DecodeError, match=r"spec: expected an object, got the number 5"):
-        decode_json(b'{"spec": 5}', ResourceSlice)
 
 
 def test_all_mistakes_are_told_with_their_paths() -> None:

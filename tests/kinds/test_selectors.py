@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dryrack.kinds.core import Node, NodeSelector, Pod, PreferredSchedulingTerm, Taint, Toleration
+from dryrack.kinds.core import Node, NodeSelector, Pod, Taint, Toleration
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.resource import DeviceTaint, DeviceToleration
@@ -21,7 +21,6 @@ from dryrack.kinds.selectors import (
     matches_node,
     parse_node_selector,
     pod_allows_node,
-    preference,
     strict_node_selector,
     tolerates_device_taint,
     tolerates_taint,
@@ -122,21 +121,6 @@ def test_a_pod_says_where_it_may_run(spec: dict[str, Any], allowed: bool) -> Non
         }
 
     assert pod_allows_node(decode({"spec": spec}, Pod), NODE) == allowed
-
-
-def test_preferences_add_up() -> None:
-    """Weights of met terms are summed; weightless and empty ones do not count."""
-    met = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
-    unmet = {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}
-    terms = [(3, met), (4, met), (50, unmet), (9, {}), (0, {"matchExpressions": [{}]})]
-
-    assert (
-        preference(
-            [decode({"weight": w, "preference": p}, PreferredSchedulingTerm) for w, p in terms],
-            NODE,
-        )
-        == 7
-    )
 
 
 def test_the_first_untolerated_taint_is_named() -> None:

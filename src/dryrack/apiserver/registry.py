@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Call"], Awaitable["Answer"]]
 
-READ = ("get", "list", "watch")
 ALL_VERBS = (
     "create",
     "delete",

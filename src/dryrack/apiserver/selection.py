@@ -4,7 +4,6 @@ Which objects a list or a watch is about: by labels and by fields.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.apiserver import field_selectors, label_selectors
 from dryrack.apiserver.field_selectors import FieldSelection
@@ -14,8 +13,6 @@ from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.status import bad_request
 from dryrack.kinds.quoting import quoted
 from dryrack.store import Key, Listed, Store, Stored
-
-Raw = dict[str, Any]
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 _NO_LABELS: dict[str, str] = {}

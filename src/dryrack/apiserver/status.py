@@ -155,11 +155,6 @@ def page_not_found() -> StatusError:
     return StatusError(Status(404, "NotFound", message, {}))
 
 
-def method_not_supported(subject: Subject, action: str) -> StatusError:
-    message = f"{action} is not supported on resources of kind {_quoted(subject.qualified)}"
-    return StatusError(Status(405, "MethodNotAllowed", message, subject.details()))
-
-
 def method_not_allowed() -> StatusError:
     """The path is served, and not with this method."""
     message = "the server does not allow this method on the requested resource"
@@ -226,10 +221,6 @@ def internal_error(message: str) -> StatusError:
 def not_implemented(message: str) -> StatusError:
     """What a real server does and this one does not: said plainly, never pretended."""
     return StatusError(Status(501, "NotImplemented", message))
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ the work, and hands the result to `rendering`. Those that change something are i
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver import media
 from dryrack.apiserver.lists import Page, listed
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.store import Store
 
-Raw = dict[str, Any]
 
 _WATCH_HEADERS = (("content-type", media.JSON),)
 

@@ -26,7 +26,6 @@ _decode = msgspec.json.Decoder().decode
 _decode_object = msgspec.json.Decoder(Raw).decode
 
 JSON = "application/json"
-JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"

@@ -10,8 +10,6 @@ from typing import Any
 
 from dryrack.base.errors import DryrackError
 
-Raw = dict[str, Any]
-
 
 class TransportError(DryrackError):
     """No answer, or half of one; whether the request had an effect is not known."""

@@ -132,17 +132,3 @@ async def settle(steps: int = SETTLING_STEPS) -> None:
     """Lets everybody who can act without time passing do so."""
     for _ in range(steps):
         await asyncio.sleep(0)
-
-
-class LoopTimekeeper:
-    """A clock of the machine, with the running event loop to wake people."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def now(self) -> float:
-        return self._clock.now()
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        delay = max(0.0, when - self._clock.now())
-        return asyncio.get_running_loop().call_later(delay, callback)

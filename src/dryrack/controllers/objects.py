@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dryrack.client.endpoints import Endpoint
-from dryrack.client.informer import Name
 
 Raw = dict[str, Any]
 
@@ -112,10 +111,6 @@ def node_names(pod: Raw) -> Iterable[str]:
 
 def is_ready(obj: Raw) -> bool:
     return has_condition(obj, "Ready")
-
-
-def full_name(name: Name) -> str:
-    return f"{name.namespace}/{name.name}" if name.namespace else name.name
 
 
 def changed(obj: Raw, **parts: Any) -> Raw:

@@ -41,15 +41,6 @@ def decode(raw: Any, type: type[T]) -> T:
     return _decode_irregular(raw, type)
 
 
-def decode_json(data: bytes | str, type: type[T]) -> T:
-    """The typed object of JSON text; the fastest way in."""
-    try:
-        return msgspec.json.decode(data, type=type, dec_hook=_read)
-    except msgspec.ValidationError:
-        pass
-    return _decode_irregular(msgspec.json.decode(data), type)
-
-
 def to_builtins(value: msgspec.Struct) -> dict[str, Any]:
     """
     The document of a typed object: unset fields left out, quantities in canonical form.

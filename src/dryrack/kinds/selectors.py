@@ -17,7 +17,6 @@ from dryrack.kinds.core import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     Pod,
-    PreferredSchedulingTerm,
     Taint,
     Toleration,
 )
@@ -140,20 +139,6 @@ def pod_allows_node(pod: Pod, node: Node) -> bool:
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     return required is None or parse_node_selector(required).matches(node)
-
-
-def preference(terms: Sequence[PreferredSchedulingTerm], node: Node) -> int:
-    """The summed weight of the preferred terms that the node meets."""
-    total = 0
-    for index, term in enumerate(terms):
-        wanted = term.preference
-        if not term.weight or not (wanted.match_expressions or wanted.match_fields):
-            continue
-        parsed = _term(wanted, f"[{index}]")
-        if parsed.errors:
-            raise SelectorError(_aggregate(parsed.errors))
-        total += term.weight * parsed.matches(node.metadata.labels, node.metadata.name)
-    return total
 
 
 def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:

@@ -61,11 +61,6 @@ class Log:
         self._events_max = events_max
         self._floor = floor
 
-    @property
-    def floor(self) -> int:
-        """Every event after this revision is here."""
-        return self._floor
-
     def append(self, event: Event) -> None:
         if len(self._events) >= self._events_max:
             self._floor = self._events.popleft().revision

@@ -31,7 +31,6 @@ from dryrack.client.endpoints import (
 from dryrack.client.https import connected
 from dryrack.client.informer import Informers
 from dryrack.client.kubeconfig import load
-from dryrack.client.timekeeping import LoopTimekeeper
 from dryrack.cluster.definitions import definitions
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers import slices
@@ -53,7 +52,7 @@ Raw = dict[str, Any]
 
 @asynccontextmanager
 async def publishing(kubeconfig: Path) -> AsyncIterator[Client]:
-    clock, chance = LoopTimekeeper(SystemClock()), SystemChance()
+    clock, chance = SystemClock(), SystemChance()
     async with connected(load([kubeconfig], clock)) as transport, asyncio.TaskGroup() as group:
         client = Client(transport)
         informers = Informers(client, clock=clock, chance=chance)

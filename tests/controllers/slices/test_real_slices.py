@@ -26,7 +26,7 @@ from dryrack.client.endpoints import EVENTS, NODES, SLICES
 from dryrack.client.https import connected
 from dryrack.client.informer import Informers
 from dryrack.client.kubeconfig import load
-from dryrack.client.timekeeping import LoopTimekeeper, sleep
+from dryrack.client.timekeeping import sleep
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.options import PublishOptions
@@ -52,7 +52,7 @@ NODE_NAMES = ("node-0", "node-1")
 @asynccontextmanager
 async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
     """A publisher that looks at everything again all the time."""
-    client, clock, chance = Client(transport), LoopTimekeeper(SystemClock()), SystemChance()
+    client, clock, chance = Client(transport), SystemClock(), SystemChance()
     informers = Informers(client, clock=clock, chance=chance)
     around, shelf = Surroundings(client, informers, clock, chance), Shelf()
     engine = Publishing(
@@ -81,7 +81,7 @@ async def is_published(client: Client, nodes: int) -> None:
 
 async def is_quiet(engine: Publishing, road: Road) -> None:
     """Waits until all is settled; then nothing is written in ten rounds of looking again."""
-    clock = LoopTimekeeper(SystemClock())
+    clock = SystemClock()
     while not engine.is_idle or engine.unsettled():
         await sleep(clock, 0.05)
     await sleep(clock, 0.5)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 _GROUP = "authorization.k8s.io"
-_ALL = "*"
 
 
 def handlers(

@@ -16,12 +16,11 @@ from dryrack.apiserver.managing.face import (
     managed_after_update,
     manager_name,
 )
-from dryrack.apiserver.managing.tracked import OneVersion, Tracked, Versions
+from dryrack.apiserver.managing.tracked import Tracked, Versions
 
 __all__ = [
     "ApplyConflicts",
     "ApplyProblem",
-    "OneVersion",
     "Tracked",
     "Versions",
     "applied",

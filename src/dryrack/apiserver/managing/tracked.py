@@ -25,23 +25,6 @@ class Versions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OneVersion:
-    """A kind that is served in one version only."""
-
-    api_version: str
-    only: Schema | None
-
-    def serves(self, api_version: str) -> bool:
-        return api_version == self.api_version
-
-    def schema(self, api_version: str) -> Schema | None:
-        return self.only
-
-    def convert(self, value: Object, api_version: str) -> Object:
-        raise AssertionError(f"{self.api_version} has no other version, {api_version} was asked")
-
-
-@dataclass(frozen=True, slots=True)
 class Tracked:
     """
     A kind in a version, or one of its subresources.

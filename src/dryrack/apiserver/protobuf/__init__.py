@@ -20,7 +20,6 @@ from dryrack.apiserver.protobuf.wire import WireError, fields, integers
 
 Raw = dict[str, Any]
 
-MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 # Schemas of custom kinds nest in themselves; nothing that people write is deeper than this.
 _DEPTH_MAX = 100
