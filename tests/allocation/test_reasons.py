@@ -111,7 +111,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Code, str]] = {
         [asking("5")],
         {},
         Code.CAPACITY_POLICY,
-        "5 of memory is not an amount that its policy allows; ask for an allowed amount",
+        "5 of memory is not an amount that its policy allows; ask for 1 to 4",
     ),
     "binding conditions switched off": (
         [device("gpu-0", more={"bindingConditions": ["Ready"]})],

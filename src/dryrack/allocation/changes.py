@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.reasons import Reason
     from dryrack.allocation.world import World
+    from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.resource import (
         Device,
         DeviceRequest,
@@ -41,6 +42,8 @@ _WOULD_DO = (
     Code.COUNTER_SHORT,
 )
 _SLICES_TRIED_MAX = 12
+_CAPACITY = (Code.CAPACITY_SHORT, Code.CAPACITY_POLICY, Code.CAPACITY_ABSENT)
+_AMOUNTS_TRIED_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def possible_changes(
 ) -> Iterator[Change]:
     """What might help, the least intrusive first; each text once."""
     seen: set[str] = set()
-    for propose in (_untaint, _free, _complete, _add, _widen, _unconstrain, _lessen):
+    for propose in (_untaint, _free, _complete, _add, _widen, _unconstrain, _shrink, _lessen):
         for change in propose(world, claim, reasons):
             if change.text not in seen:
                 seen.add(change.text)
@@ -108,11 +111,14 @@ def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> 
 
 
 def _add(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
-    likely = [reason.device for reason in reasons if reason.code in _WOULD_DO and reason.device]
+    would_do = [reason for reason in reasons if reason.code in _WOULD_DO and reason.device]
+    # Of a device in use nobody asked whether it is selected at all.
+    would_do.sort(key=lambda reason: reason.code is Code.IN_USE)
+    likely = [reason.device for reason in would_do]
     # Devices of one slice are mostly alike.
     firsts = [f"{_pool(s)}/{s.spec.devices[0].name}" for s in world.slices if s.spec.devices]
     for count in sorted({1, *(reason.lacking for reason in reasons if reason.lacking)}):
-        for named in [*likely[:1], *firsts[:_SLICES_TRIED_MAX]]:
+        for named in dict.fromkeys([*likely[:1], *firsts[:_SLICES_TRIED_MAX]]):
             for each, device in _find(world, named):
                 told = f"add {'a device' if count == 1 else f'{count} devices'} like {named}"
                 more = tuple(_another(device, number) for number in range(count))
@@ -140,6 +146,50 @@ def _unconstrain(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) 
         name = constraint.match_attribute or constraint.distinct_attribute
         edited = changed(claim, spec=changed(claim.spec, devices=devices))
         yield Change(f"drop the constraint {kind}: {name}", world.with_claim(edited))
+
+
+def _shrink(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    """Less of a capacity: what the device has or allows, the most first, or what it gives."""
+    for reason in reasons:
+        ask = _ask(claim, reason.request)
+        if reason.code not in _CAPACITY or ask is None or ask.capacity is None:
+            continue
+        for name, wanted in ask.capacity.requests.items():
+            for _, device in _find(world, reason.device):
+                for amount in _amounts(device, name, below=wanted):
+                    told = f"ask for {amount} instead of {wanted} of {name}"
+                    edited = _edited(claim, reason.request, _asking(name, amount))
+                    yield Change(f"{told} in request {reason.request}", world.with_claim(edited))
+            told = f"ask for no particular {name} in request {reason.request}"
+            yield Change(
+                told, world.with_claim(_edited(claim, reason.request, _asking(name, None)))
+            )
+
+
+def _amounts(device: Device, name: str, *, below: Quantity) -> list[Quantity]:
+    """How much of a capacity one could ask a device for, if it must be less."""
+    bare = name.rpartition("/")[2]
+    found = device.capacity.get(name) or device.capacity.get(bare)
+    if found is None:
+        return []
+    amounts = {found.value}
+    policy = found.request_policy
+    if policy is not None:
+        most = policy.valid_range.max if policy.valid_range is not None else None
+        amounts.update(each for each in (*policy.valid_values, policy.default, most) if each)
+    return sorted((each for each in amounts if each < below), reverse=True)[:_AMOUNTS_TRIED_MAX]
+
+
+def _asking(
+    name: str, amount: Quantity | None
+) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
+    def edit(ask: ExactDeviceRequest | DeviceSubRequest) -> ExactDeviceRequest | DeviceSubRequest:
+        assert ask.capacity is not None, "a request for less of what was not asked for"
+        rest = {key: each for key, each in ask.capacity.requests.items() if key != name}
+        requests = rest if amount is None else {**rest, name: amount}
+        return changed(ask, capacity=changed(ask.capacity, requests=requests))
+
+    return edit
 
 
 def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:

@@ -215,8 +215,20 @@ class _Diagnosis:
             return f"has no capacity {misfit.name}", "ask for a capacity that it has"
         return (
             f"{misfit.wanted} of {misfit.name} is not an amount that its policy allows",
-            "ask for an allowed amount",
+            f"ask for {self._allowed(device, misfit.name)}",
         )
+
+    def _allowed(self, device: int, name: str) -> str:
+        """The amounts that one may ask a device for, in words."""
+        found = self._problem.devices[device].device.capacity.get(name)
+        policy = found.request_policy if found is not None else None
+        if policy is not None and policy.valid_values:
+            return " or ".join(map(str, policy.valid_values))
+        if policy is None or policy.valid_range is None:
+            return "an allowed amount"
+        least, most, step = (getattr(policy.valid_range, key) for key in ("min", "max", "step"))
+        to = f" to {most}" if most is not None else " or more"
+        return f"{least}{to}{f', in steps of {step}' if step is not None else ''}"
 
     def _crowding(self, slate: Slate, device: int) -> tuple[str, str]:
         room = self._moment.room(device)

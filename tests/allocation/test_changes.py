@@ -1,0 +1,101 @@
+"""The smallest change that would help, where amounts and not devices are what is lacking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.allocation.builders import Counting
+
+from dryrack.allocation import Settings, World, explain_claim, what_if
+from dryrack.kinds.catalog import Typed, typed
+from dryrack.kinds.documents import read
+
+WORLD = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: one}
+spec:
+  driver: gpu.example.com
+  nodeName: one
+  pool: {name: one, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: gpu-0
+    allowMultipleAllocations: true
+    attributes: {model: {string: small}}
+    capacity: {memory: {value: 10Gi, requestPolicy: POLICY}}
+  - name: gpu-1
+    attributes: {model: {string: large}}
+    taints: [{key: sick, effect: NoSchedule}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: x}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, ASK}}]}}
+"""
+NONE = "null"
+VALUES = "{default: 2Gi, validValues: [2Gi, 4Gi, 8Gi]}"
+RANGE = "{default: 2Gi, validRange: {min: 2Gi, max: 8Gi, step: 2Gi}}"
+SMALL = (
+    "selectors: [{cel: {expression: \"device.attributes['gpu.example.com'].model == 'small'\"}}]"
+)
+
+
+def world(ask: str, policy: str = NONE, more: str = "") -> World:
+    text = WORLD.replace("ASK", ask).replace("POLICY", policy) + more
+    objects = []
+    for document in read(text, "f.yaml").documents:
+        found = typed(document)
+        assert isinstance(found, Typed), found
+        objects.append(found.object)
+    return World.of(objects)
+
+
+def explained(ask: str, policy: str = NONE) -> Any:
+    return explain_claim(world(ask, policy), "x", Settings(chance=Counting()))
+
+
+@pytest.mark.parametrize(
+    ("ask", "policy", "helps"),
+    [
+        ("capacity: {requests: {memory: 20Gi}}", NONE, "ask for 10Gi instead of 20Gi of memory"),
+        ("capacity: {requests: {memory: 9Gi}}", VALUES, "ask for 8Gi instead of 9Gi of memory"),
+        ("capacity: {requests: {memory: 9Gi}}", RANGE, "ask for 8Gi instead of 9Gi of memory"),
+        ("capacity: {requests: {cores: 1}}", NONE, "ask for no particular cores"),
+    ],
+)
+def test_less_of_a_capacity_is_proposed(ask: str, policy: str, helps: str) -> None:
+    """As much as the device has or allows is asked for, and no less."""
+    assert f"{helps} in request r" in explained(f"{ask}, {SMALL}", policy).helps
+
+
+@pytest.mark.parametrize(
+    ("policy", "allowed"),
+    [(VALUES, "2Gi or 4Gi or 8Gi"), (RANGE, "2Gi to 8Gi, in steps of 2Gi")],
+)
+def test_the_amounts_that_a_policy_allows_are_named(policy: str, allowed: str) -> None:
+    """Nobody has to look them up in the slice."""
+    (story,) = explained("capacity: {requests: {memory: 9Gi}}", policy).nodes
+
+    assert f"ask for {allowed}" in [each.remedy for each in story.obstacles]
+
+
+def test_a_device_like_one_that_is_selected_is_proposed() -> None:
+    """Another device like the tainted one would do; one like the first of the slice would not."""
+    large = SMALL.replace("small", "large")
+
+    assert "add a device like gpu.example.com/one/gpu-1" in explained(large).helps
+
+
+def test_who_has_devices_already_is_mentioned() -> None:
+    """An answer without allocations is not silence."""
+    results = "[{request: r, driver: gpu.example.com, pool: one, device: gpu-0}]"
+    status = f"status: {{allocation: {{devices: {{results: {results}}}}}}}\n"
+    outcome = what_if(world(SMALL, more=status), Settings(chance=Counting()))
+
+    assert (outcome.given, outcome.refused) == ((), ())
+    assert outcome.notes[-1] == "claim default/x is allocated already, and keeps it"
