@@ -196,6 +196,7 @@ class _Round:
             self._sight.use(name, allocation)
         self._given: list[Given] = []
         self._refused: list[Refused] = []
+        self._settled: dict[str, None] = {}
         # Who was refused by all nodes: how much had been given by then, and why.
         self._hopeless: dict[tuple[int, ...], tuple[int, Sequence[tuple[str, Told]]]] = {}
 
@@ -204,13 +205,17 @@ class _Round:
             self._serve(party)
             if self._only is not None and self._only in map(claim_name, party.claims):
                 break
-        return WhatIf(tuple(self._given), tuple(self._refused), self._notes)
+        settled = tuple(
+            f"claim {name} is allocated already, and keeps it" for name in self._settled
+        )
+        return WhatIf(tuple(self._given), tuple(self._refused), self._notes + settled)
 
     def _serve(self, party: Party) -> None:
         if party.missing:
             self._refuse_missing(party)
             return
         wanted = [claim for claim in party.claims if claim_name(claim) not in self._there]
+        self._settled |= {claim_name(c): None for c in party.claims if c.status.allocation}
         if not wanted or self._is_refused_again(party, wanted):
             return
         chosen: tuple[str, Allocated] | None = None
