@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import paint
 from dryrack.cli.scenes import EXAMPLES, load_scenes
-from dryrack.cli.stage import CLUSTER, play, show
+from dryrack.cli.stage import CLUSTER, play, show, tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,10 +97,10 @@ def run(names: Sequence[str], wish: Wish) -> bool:
     for name in names or (FILES, *known):
         failures += _play_files() if name == FILES else _play_scene(known[name], wish)
     for failure in failures:
-        _write(paint(f"not as it must be: {failure}", "bold red"))
+        tell(paint(f"not as it must be: {failure}", "bold red"))
     if not failures:
-        _write(paint("all answers are as they must be", "bold green"))
-        _write(f"the files are in {EXAMPLES}")
+        tell(paint("all answers are as they must be", "bold green"))
+        tell(f"the files are in {EXAMPLES}")
     return not failures
 
 
@@ -109,13 +109,13 @@ def _play_files() -> list[str]:
 
 
 def _play_scene(scene: Scene, wish: Wish) -> list[str]:
-    _write(paint(f"\n== {scene.title}\n", "bold"))
+    tell(paint(f"\n== {scene.title}\n", "bold"))
     found = _play_there(scene, wish) if wish.is_visit else play(scene, keep=wish.keep)
     failures = [f"{scene.name}: {what}" for what in found]
     if wish.keep and not wish.is_visit:
-        _write(f"the cluster stays; try: dryrack kubeconfig --name {CLUSTER} > demo.kubeconfig")
-        _write("  kubectl --kubeconfig demo.kubeconfig get pods,resourceclaims -o wide")
-        _write(f"and end it with: dryrack down --name {CLUSTER}")
+        tell(f"the cluster stays; try: dryrack kubeconfig --name {CLUSTER} > demo.kubeconfig")
+        tell("  kubectl --kubeconfig demo.kubeconfig get pods,resourceclaims -o wide")
+        tell(f"and end it with: dryrack down --name {CLUSTER}")
     return failures
 
 
@@ -134,10 +134,10 @@ def _play_there(scene: Scene, wish: Wish) -> list[str]:
 
 
 def _play(act: Act) -> list[str]:
-    _write(paint(f"\n== {act.title}\n", "bold"))
+    tell(paint(f"\n== {act.title}\n", "bold"))
     for name in act.shown:
         show(name)
-    _write(paint(f"$ dryrack {act.command}", "bold cyan"))
+    tell(paint(f"$ dryrack {act.command}", "bold cyan"))
     done = subprocess.run(
         [sys.executable, "-m", "dryrack", *act.command.split()],
         cwd=EXAMPLES,
@@ -146,13 +146,8 @@ def _play(act: Act) -> list[str]:
         timeout=60,
         check=False,
     )
-    _write(done.stdout + done.stderr)
+    tell(done.stdout + done.stderr)
     wrong = [f"{act.title}: no word of {words!r}" for words in act.said if words not in done.stdout]
     if done.returncode != act.exit_code:
         wrong.append(f"{act.title}: exit {done.returncode}, not {act.exit_code}")
     return wrong
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()

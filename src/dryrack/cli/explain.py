@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from dryrack.allocation.explain import explain_claim
 from dryrack.allocation.identity import claim_name
 from dryrack.cli.allocate import load_world, place, sentence
 from dryrack.cli.files import ContentError, UsageError
-from dryrack.cli.output import Format, paint, print_data, say, shown
+from dryrack.cli.output import Format, paint, print_data, print_line, say, shown
 from dryrack.kinds.decode import to_builtins
 
 if TYPE_CHECKING:
@@ -104,7 +103,9 @@ def _print(story: Explanation) -> None:
     if story.given is not None:
         _print_given(story)
     elif story.settled:
-        _write(f"{paint(shown(story.claim), 'bold green')} is allocated already; nothing to decide")
+        print_line(
+            f"{paint(shown(story.claim), 'bold green')} is allocated already; nothing to decide"
+        )
     else:
         _print_refused(story)
 
@@ -112,28 +113,24 @@ def _print(story: Explanation) -> None:
 def _print_given(story: Explanation) -> None:
     assert story.given is not None, "asked for a claim that is given devices"
     node = shown(story.given.node)
-    _write(f"{paint(shown(story.claim), 'bold green')} fits on node {node}:")
+    print_line(f"{paint(shown(story.claim), 'bold green')} fits on node {node}:")
     for each in story.given.allocation.devices.results:
-        _write(shown(f"  {each.request}: {each.driver}/{each.pool}/{each.device}"))
+        print_line(shown(f"  {each.request}: {each.driver}/{each.pool}/{each.device}"))
 
 
 def _print_refused(story: Explanation) -> None:
-    _write(f"{paint(shown(story.claim), 'bold red')} does not fit on any node")
+    print_line(f"{paint(shown(story.claim), 'bold red')} does not fit on any node")
     for node in story.nodes:
         _print_node(node)
     if story.helps:
-        _write("\nany one of these would help:")
+        print_line("\nany one of these would help:")
         for help_ in story.helps:
-            _write(f"  {paint(shown(help_), 'green')}")
+            print_line(f"  {paint(shown(help_), 'green')}")
 
 
 def _print_node(node: NodeStory) -> None:
     lacking = f", {node.lacking} short" if node.lacking else ""
-    _write(f"\n{place(node)}{lacking}")
+    print_line(f"\n{place(node)}{lacking}")
     for obstacle in node.obstacles:
         remedy = shown(f"; {obstacle.remedy}") if obstacle.remedy else ""
-        _write(f"  {obstacle.code.text}: {sentence(obstacle)}{remedy}")
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line + "\n")
+        print_line(f"  {obstacle.code.text}: {sentence(obstacle)}{remedy}")

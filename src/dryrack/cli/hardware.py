@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dryrack.cli.files import UsageError, read_sources
-from dryrack.cli.output import Format, print_data, print_table
+from dryrack.cli.output import Format, print_data, print_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -269,13 +269,13 @@ def _print_entry(entry: InstanceType | Model, slices: Sequence[ResourceSlice]) -
     from dryrack.hardware.catalogue import InstanceType
 
     if isinstance(entry, InstanceType):
-        _write(f"{entry.name} ({entry.provider}): {_devices_text(entry)}")
+        print_line(f"{entry.name} ({entry.provider}): {_devices_text(entry)}")
     else:
-        _write(f"{entry.name} ({entry.vendor}): {entry.title}")
+        print_line(f"{entry.name} ({entry.vendor}): {entry.title}")
     if entry.note:
-        _write(f"note: {entry.note}")
+        print_line(f"note: {entry.note}")
     for source in entry.sources:
-        _write(f"source: {source}")
+        print_line(f"source: {source}")
     for driver, alike in _groups(slices):
         _print_group(driver, alike)
 
@@ -293,7 +293,7 @@ def _groups(slices: Sequence[ResourceSlice]) -> Iterable[tuple[str, list[Device]
 def _print_group(driver: str, devices: Sequence[Device]) -> None:
     names = [device.name for device in devices]
     shown = f"{names[0]} … {names[-1]}" if len(names) > 1 else names[0]
-    _write(f"\n{driver}: {len(names)} device{'s' if len(names) > 1 else ''}, {shown}")
+    print_line(f"\n{driver}: {len(names)} device{'s' if len(names) > 1 else ''}, {shown}")
     documents = [_document(device) for device in devices]
     rows = [
         [name, kind, _alike([document[kind, name] for document in documents])]
@@ -316,7 +316,7 @@ def _print_profiles(devices: Sequence[Device]) -> None:
             by_profile.items(), key=lambda each: each[1][0].capacity["memory"].value
         )
     ]
-    _write("")
+    print_line()
     print_table(["PROFILE", "DEVICES", *(_spaced(name) for name in names)], rows)
 
 
@@ -342,7 +342,3 @@ def _alike(values: Sequence[str]) -> str:
     """One value if all have it, else the first and the last."""
     different = list(dict.fromkeys(values))
     return values[0] if len(different) == 1 else f"{values[0]} … {values[-1]}"
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line + "\n")

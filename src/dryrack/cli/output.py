@@ -60,6 +60,11 @@ def print_json_lists(lists: Mapping[str, Iterable[Any]]) -> None:
     sys.stdout.write("\n}\n")
 
 
+def print_line(text: str = "") -> None:
+    """Prints a line of words."""
+    sys.stdout.write(text + "\n")
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if sys.stdout.isatty():
         stdout_console().print(table_of(columns, rows))

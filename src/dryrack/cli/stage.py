@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.errors import DryrackError
 from dryrack.cli.board import COLUMNS, SLICE_COLUMNS, Sight, events_of, rows, slice_rows
 from dryrack.cli.files import ContentError
-from dryrack.cli.output import paint, print_table, say, stdout_console, table_of
+from dryrack.cli.output import paint, print_line, print_table, say, stdout_console, table_of
 from dryrack.cli.scenes import EXAMPLES
 from dryrack.client.client import Client
 from dryrack.client.discovery import discover
@@ -157,15 +157,15 @@ class Stage:
         return []
 
     async def _step(self, step: Step) -> list[str]:
-        _write(paint(f"-- {step.title}", "bold"))
+        tell(paint(f"-- {step.title}", "bold"))
         for name in step.show:
             show(name)
         for name in step.apply:
-            _write(paint(f"$ kubectl apply -f {name}", "bold cyan"))
+            tell(paint(f"$ kubectl apply -f {name}", "bold cyan"))
             for obj in objects_of(name):
                 await self._apply(obj)
         for name in step.delete:
-            _write(paint(f"$ kubectl delete -f {name}", "bold cyan"))
+            tell(paint(f"$ kubectl delete -f {name}", "bold cyan"))
             for obj in reversed(objects_of(name)):
                 await self._delete(obj)
         return await self._watched(step)
@@ -218,12 +218,12 @@ class Stage:
 def _show_sight(sight: Sight, step: Step) -> None:
     print_table(COLUMNS, rows(sight))
     if sight.slices and (step.expect.devices or step.expect.counts):
-        _write("")
+        tell()
         print_table(SLICE_COLUMNS, slice_rows(sight))
     for event in events_of(sight):
         if any(words in event for words in step.expect.told):
-            _write(f"event: {event}")
-    _write("")
+            tell(f"event: {event}")
+    tell()
 
 
 def objects_of(name: str) -> list[Raw]:
@@ -238,13 +238,14 @@ def objects_of(name: str) -> list[Raw]:
 def show(name: str) -> None:
     """A file of the examples, for people to read."""
     lines = (EXAMPLES / name).read_text().splitlines()
-    _write(paint(f"   {name}", "bold"))
-    _write(paint("\n".join(lines[:_LINES_SHOWN]), "dim"))
+    tell(paint(f"   {name}", "bold"))
+    tell(paint("\n".join(lines[:_LINES_SHOWN]), "dim"))
     if len(lines) > _LINES_SHOWN:
-        _write(f"   … and {len(lines) - _LINES_SHOWN} more lines like these")
-    _write("")
+        tell(f"   … and {len(lines) - _LINES_SHOWN} more lines like these")
+    tell()
 
 
-def _write(text: str) -> None:
-    sys.stdout.write(text + "\n")
+def tell(text: str = "") -> None:
+    """A line before whatever comes next, be it another process that prints."""
+    print_line(text)
     sys.stdout.flush()
