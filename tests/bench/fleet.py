@@ -100,7 +100,7 @@ async def _publish(cluster: EmbeddedCluster, names: Sequence[str]) -> None:
     await client.create(CONFIG_MAPS, _config_map("before"))
     async with asyncio.TaskGroup() as group:
         group.create_task(_until(cluster, set(names), lambda spec: _has(spec, "before")))
-        await load.at_once(len(names), lambda n: client.create(NODES, _node(names[n])))
+        await load.at_once(len(names), lambda n: client.create(NODES, load.kwok_node(names[n])))
 
 
 async def _change(cluster: EmbeddedCluster, names: Sequence[str]) -> None:
@@ -117,7 +117,7 @@ async def _replace(cluster: EmbeddedCluster, replaced: Sequence[str], names: Seq
         watching = group.create_task(crew.watch(cluster))
         for name in replaced:
             await cluster.client.delete(NODES, name)
-            made = await cluster.client.create(NODES, _node(name))
+            made = await cluster.client.create(NODES, load.kwok_node(name))
             crew.replaced(name, made["metadata"]["uid"])
         await crew.done.wait()
         watching.cancel()
@@ -198,15 +198,6 @@ def _has(spec: Raw, model: str) -> bool:
     return len(devices) == DEVICES and all(
         each["attributes"]["model"]["string"] == model for each in devices
     )
-
-
-def _node(name: str) -> Raw:
-    metadata = {
-        "name": name,
-        "labels": {"node.kubernetes.io/instance-type": "bench"},
-        "annotations": {"kwok.x-k8s.io/node": "fake"},
-    }
-    return {"metadata": metadata}
 
 
 def _config_map(model: str) -> Raw:

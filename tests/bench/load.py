@@ -140,3 +140,13 @@ def _pod(number: int) -> Raw:
         "schedulingGates": [{"name": "example.com/rest"}],
     }
     return {"metadata": {"name": f"populated-{number}", "namespace": "default"}, "spec": spec}
+
+
+def kwok_node(name: str) -> Raw:
+    """A node of the instance type that the devices are for."""
+    metadata = {
+        "name": name,
+        "labels": {"node.kubernetes.io/instance-type": "bench"},
+        "annotations": {"kwok.x-k8s.io/node": "fake"},
+    }
+    return {"metadata": metadata}

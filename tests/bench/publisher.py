@@ -131,7 +131,7 @@ async def _work(bed: Cluster, side: Side, sizes: Sizes) -> Measured:
 async def _one_node(client: Client) -> None:
     """The publisher is up when it has published once."""
     async with asyncio.timeout(WAIT_SECONDS_MAX):
-        await client.create(NODES, _node("first"))
+        await client.create(NODES, load.kwok_node("first"))
         await _seen(client, "0", {"first"}, lambda _: None)
 
 
@@ -147,7 +147,7 @@ async def _latencies(client: Client, sizes: Sizes) -> list[float]:
     async with asyncio.timeout(WAIT_SECONDS_MAX), asyncio.TaskGroup() as group:
         group.create_task(_seen(client, revision, set(names), saw))
         for name in names:
-            await client.create(NODES, _node(name))
+            await client.create(NODES, load.kwok_node(name))
             created[name] = time.perf_counter()
             await asyncio.sleep(sizes.singles_seconds / sizes.singles)
     return [max(visible[name] - created[name], 0.0) for name in names]
@@ -158,7 +158,7 @@ async def _change(client: Client, sizes: Sizes) -> float:
     revision = (await client.list(SLICES)).revision
     async with asyncio.timeout(WAIT_SECONDS_MAX), asyncio.TaskGroup() as group:
         group.create_task(_seen(client, revision, set(names), lambda _: None))
-        await load.at_once(len(names), lambda n: client.create(NODES, _node(names[n])))
+        await load.at_once(len(names), lambda n: client.create(NODES, load.kwok_node(names[n])))
     listing = await client.list(SLICES)
     everywhere = {each["spec"]["nodeName"] for each in listing.items}
     began = time.perf_counter()
@@ -218,15 +218,6 @@ def _is_write(line: str) -> bool:
     return any(f'verb="{each}"' in line for each in verbs) and any(
         f'resource="{each}"' in line for each in kinds
     )
-
-
-def _node(name: str) -> Raw:
-    metadata = {
-        "name": name,
-        "labels": {"node.kubernetes.io/instance-type": "bench"},
-        "annotations": {"kwok.x-k8s.io/node": "fake"},
-    }
-    return {"metadata": metadata}
 
 
 def _config(model: str) -> Raw:

@@ -6,9 +6,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 EXAMPLES = Path(__file__).parents[2] / "src" / "dryrack" / "cli" / "examples"
 _SECONDS_MAX = 60
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    """The objects in a file of the examples."""
+    return list(yaml.safe_load_all((EXAMPLES / name).read_text()))
 
 
 def dryrack(

@@ -6,8 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
-from tests.cli.command import EXAMPLES
+from tests.cli.command import documents
 from tests.client.planes import Road, refusal, site
 
 from dryrack.client.client import Client
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response
 
 Raw = dict[str, Any]
-
-
-def documents(name: str) -> list[Raw]:
-    return list(yaml.safe_load_all((EXAMPLES / name).read_text()))
 
 
 async def inhabit(client: Client, *nodes: Raw, config: str = "") -> None:

@@ -33,10 +33,11 @@ def differences(script: Script, answers: Sequence[dict[str, Any]]) -> Iterator[s
         if step not in recorded:
             yield f"{script.name}: {step}: not recorded; run: python -m tests.parity record"
         elif recorded[step] != answer:
-            yield f"{script.name}: {step}:\n{_diff(recorded[step], answer)}"
+            yield f"{script.name}: {step}:\n{diff(recorded[step], answer)}"
 
 
-def _diff(recorded: dict[str, Any], answer: dict[str, Any]) -> str:
+def diff(recorded: dict[str, Any], answer: dict[str, Any]) -> str:
+    """The lines in which two answers differ, as many as anybody reads."""
     before, after = (
         json.dumps(value, indent=1, sort_keys=True).splitlines() for value in (recorded, answer)
     )

@@ -17,6 +17,7 @@ from tests.controllers.slices.pool_worlds import (
     visible,
     wanted_slices,
 )
+from tests.controllers.slices.stages import devices
 
 from dryrack.client.endpoints import SLICES
 from dryrack.controllers.slices.pools import document, plan
@@ -27,11 +28,6 @@ from dryrack.kinds.resource import Device, DeviceAttribute, DeviceCapacity, Devi
 
 Raw = dict[str, Any]
 Parts = dict[str, tuple[Device, ...]]
-
-
-def devices(model: str, count: int) -> tuple[Device, ...]:
-    attributes = {"model": DeviceAttribute(string_value=model)}
-    return tuple(Device(name=f"{model}-{n}", attributes=attributes) for n in range(count))
 
 
 def wanted(parts: Parts, uid: str = "uid-a") -> list[Raw]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-import yaml
-from tests.cli.command import EXAMPLES
+from tests.cli.command import documents
 from tests.client.planes import site
 
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 OPTIONS = PublishOptions()
-
-
-def documents(name: str) -> list[Raw]:
-    return list(yaml.safe_load_all((EXAMPLES / name).read_text()))
 
 
 async def ground(*files: str) -> Site:
