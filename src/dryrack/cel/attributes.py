@@ -55,7 +55,7 @@ class Step(Protocol):
 # What a lookup that need not succeed found, whether it was there, and what went wrong.
 Found: TypeAlias = "tuple[Value, bool, Err | None]"
 
-_QUALIFIER_TYPES = (str, int, Uint, bool, float)
+QUALIFIER_TYPES = (str, int, Uint, bool, float)
 
 
 def look_up(value: Value, key: Value) -> Value:
@@ -186,7 +186,7 @@ class ComputedQualifier:
 
     def _key(self, scope: Scope, tracker: Tracker) -> Value:
         key = self.attribute.resolve(scope, tracker)
-        if type(key) in _QUALIFIER_TYPES or type(key) is Err:
+        if type(key) in QUALIFIER_TYPES or type(key) is Err:
             return key
         return Err(f"invalid qualifier type: {go_name(key)}")
 

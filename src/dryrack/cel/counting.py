@@ -129,6 +129,8 @@ def _taken_apart(value: Value) -> Value:
 
 
 def _present(value: Value, key: Value) -> tuple[Value, bool]:
+    if type(key) not in paths.QUALIFIER_TYPES:
+        raise TypeError("not a key, even of what is absent")
     found, present, error = paths.look_up_if_present(value, key)
     if error is not None:
         raise KeyError(error.message)
