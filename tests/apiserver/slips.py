@@ -37,25 +37,26 @@ class Slip:
 
 def slips(good: dict[str, Any]) -> Iterator[Slip]:
     """Every slip of an object, in the order of its fields; what it is stays."""
-    for path, value in _places(good, ()):
+    for path, value in places(good):
         if not path or path[0] in ("apiVersion", "kind"):
             continue
         for wrong in _wrong(path, value):
-            made = _with(good, path, wrong)
+            made = spoilt(good, path, wrong)
             # No labels and an empty map of them are one here, and two where the real server
             # refuses them.
-            if not any(at[-1:] == ("labels",) and each == {} for at, each in _places(made, ())):
+            if not any(at[-1:] == ("labels",) and each == {} for at, each in places(made)):
                 yield Slip(path, wrong, made)
 
 
-def _places(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The value and all that is in it, each with the way to it."""
     yield path, value
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _places(inner, (*path, key))
+            yield from places(inner, (*path, key))
     if isinstance(value, list):
         for position, inner in enumerate(value):
-            yield from _places(inner, (*path, position))
+            yield from places(inner, (*path, position))
 
 
 def _wrong(path: Path, value: Any) -> Iterator[Any]:
@@ -74,7 +75,8 @@ def _wrong(path: Path, value: Any) -> Iterator[Any]:
             yield {**value, "no such": 1}
 
 
-def _with(good: dict[str, Any], path: Path, wrong: Any) -> Any:
+def spoilt(good: dict[str, Any], path: Path, wrong: Any) -> Any:
+    """A copy with something else at one place."""
     made: Any = copy.deepcopy(good)
     *way, last = path
     holder = made

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import embedded_server
+from tests.apiserver.slips import places, spoilt
 from tests.parity.script import SCRIPTS, load
 from tests.parity.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.apiserver.replay import EmbeddedServer
     from tests.realcluster.controlplane import ControlPlane
 
@@ -39,23 +38,10 @@ _JSON = {"Content-Type": "application/json"}
 _OBJECTS = 300
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, each in inner:
-        yield (*path, key)
-        if isinstance(each, dict | list):
-            yield from _places(each, (*path, key))
-
-
 def _spoilt(chance: random.Random) -> dict[str, Any]:
-    body: dict[str, Any] = copy.deepcopy(chance.choice(_SAMPLES))
-    body["metadata"] = {"name": "spoilt"}
-    place = chance.choice(list(_places(body["spec"])))
-    at: Any = body["spec"]
-    for key in place[:-1]:
-        at = at[key]
-    at[place[-1]] = copy.deepcopy(chance.choice(_JUNK))
-    return body
+    body = chance.choice(_SAMPLES) | {"metadata": {"name": "spoilt"}}
+    place = chance.choice([path for path, _ in places(body["spec"]) if path])
+    return body | {"spec": spoilt(body["spec"], place, copy.deepcopy(chance.choice(_JUNK)))}
 
 
 def _verdict(server: Server | EmbeddedServer, body: dict[str, Any]) -> Any:

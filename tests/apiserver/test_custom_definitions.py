@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.apiserver.replay import CountingChance
+from tests.apiserver.slips import places, spoilt
 from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
@@ -251,24 +252,16 @@ _WITH_SCHEMA = [
 ]
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, each in inner:
-        yield (*path, key)
-        if isinstance(each, dict | list):
-            yield from _places(each, (*path, key))
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_spoilt_definitions_are_judged_not_fatal(data: st.DataObject) -> None:
     """Whatever is put anywhere into a schema, the answer is a verdict."""
     body = copy.deepcopy(data.draw(st.sampled_from(_WITH_SCHEMA)).body)
-    at: Any = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    place = data.draw(st.sampled_from(list(_places(at))))
-    for key in place[:-1]:
-        at = at[key]
-    at[place[-1]] = copy.deepcopy(data.draw(st.sampled_from(_JUNK)))
+    schema = body["spec"]["versions"][0]["schema"]
+    good = schema["openAPIV3Schema"]
+    place = data.draw(st.sampled_from([path for path, _ in places(good) if path]))
+    junk = copy.deepcopy(data.draw(st.sampled_from(_JUNK)))
+    schema["openAPIV3Schema"] = spoilt(good, place, junk)
 
     assert _verdict(body) in ("taken", "refused", "unreadable")
 

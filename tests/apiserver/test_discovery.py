@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.apiserver.visits import json_of, plain_registry, visited
 
-from dryrack.apiserver.builtin import BUILTINS, resources
+from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.discovery import DiscoveryPages
-from dryrack.apiserver.registry import Registry, Resource
+from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.apiserver.versions import version_order
-from dryrack.client.transport import Request, Response
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dryrack.apiserver.builtin import Builtin
-    from dryrack.apiserver.registry import Handler
-    from dryrack.apiserver.strategy import Strategy
 
 _RECORDED = Path(__file__).parents[1] / "parity" / "answers" / "discovery.json"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-
-class _Plain:
-    def strategy(self, kind: Builtin) -> Strategy:
-        return PlainStrategy(namespaced=kind.namespaced)
-
-    def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
-        return {}
-
-
-def _registry() -> Registry:
-    return Registry(resources(_Plain()))
-
-
-def _ask(pages: DiscoveryPages, path: str, **headers: str) -> Response:
-    request = Request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
-    response = asyncio.run(_sent(pages, request))
-    assert response is not None
-    return response
-
-
-async def _sent(pages: DiscoveryPages, request: Request) -> Response | None:
-    return await pages(request)
-
-
-def _body(response: Response) -> Any:
-    assert isinstance(response.body, bytes)
-    return json.loads(response.body)
 
 
 def _recorded(step: str) -> Any:
@@ -70,7 +34,7 @@ def _recorded(step: str) -> Any:
 def test_every_resource_is_told_as_a_real_server_tells_it(step: str, path: str) -> None:
     """Each entry that we list equals the recorded one, hash and all; the order is the same."""
     recorded = _recorded(step)
-    told = _body(_ask(DiscoveryPages(_registry()), path))
+    told = json_of(visited(DiscoveryPages(plain_registry()), path))
     names = [entry["name"] for entry in told["resources"]]
 
     assert told["resources"] == [e for e in recorded["resources"] if e["name"] in names]
@@ -81,17 +45,17 @@ def test_every_resource_is_told_as_a_real_server_tells_it(step: str, path: str) 
 
 def test_a_group_is_told_as_a_real_server_tells_it() -> None:
     """The versions of a group are in order of preference."""
-    told = _body(_ask(DiscoveryPages(_registry()), "/apis/resource.k8s.io"))
+    told = json_of(visited(DiscoveryPages(plain_registry()), "/apis/resource.k8s.io"))
 
     assert told == _recorded("the group")
 
 
 def test_aggregated_discovery_names_every_builtin_once() -> None:
     """The two aggregated documents together hold all that the registry holds."""
-    pages = DiscoveryPages(_registry())
+    pages = DiscoveryPages(plain_registry())
     found = []
     for path in ("/api", "/apis"):
-        for group in _body(_ask(pages, path, accept=_AGGREGATED))["items"]:
+        for group in json_of(visited(pages, path, accept=_AGGREGATED))["items"]:
             for version in group["versions"]:
                 found += [
                     (group["metadata"].get("name", ""), version["version"], entry["resource"])
@@ -103,14 +67,14 @@ def test_aggregated_discovery_names_every_builtin_once() -> None:
 
 def test_a_client_that_has_the_document_is_not_sent_it_again() -> None:
     """The entity tag of an answer, sent back, is answered with 304 until something changes."""
-    registry = _registry()
+    registry = plain_registry()
     pages = DiscoveryPages(registry)
-    first = _ask(pages, "/apis", accept=_AGGREGATED)
+    first = visited(pages, "/apis", accept=_AGGREGATED)
     tag = first.header("etag") or ""
 
-    assert _ask(pages, "/apis", accept=_AGGREGATED, if_none_match=tag).status == 304
+    assert visited(pages, "/apis", accept=_AGGREGATED, if_none_match=tag).status == 304
     registry.add(_gadget())
-    assert _ask(pages, "/apis", accept=_AGGREGATED, if_none_match=tag).status == 200
+    assert visited(pages, "/apis", accept=_AGGREGATED, if_none_match=tag).status == 200
 
 
 def _gadget() -> Resource:
@@ -126,19 +90,19 @@ def _gadget() -> Resource:
 
 def test_custom_groups_come_last() -> None:
     """A custom group never takes a short name from a built-in one."""
-    registry = _registry()
+    registry = plain_registry()
     registry.add(_gadget())
-    told = _body(_ask(DiscoveryPages(registry), "/apis"))
+    told = json_of(visited(DiscoveryPages(registry), "/apis"))
 
     assert told["groups"][-1]["name"] == "example.com"
 
 
 def test_the_old_documents_are_for_those_who_ask_for_nothing_else() -> None:
     """Without the aggregated type in front, a client gets the old documents."""
-    pages = DiscoveryPages(_registry())
+    pages = DiscoveryPages(plain_registry())
 
-    assert _body(_ask(pages, "/apis", accept="application/json"))["kind"] == "APIGroupList"
-    assert _body(_ask(pages, "/api"))["kind"] == "APIVersions"
+    assert json_of(visited(pages, "/apis", accept="application/json"))["kind"] == "APIGroupList"
+    assert json_of(visited(pages, "/api"))["kind"] == "APIVersions"
 
 
 def test_versions_are_ordered_by_stability_and_age() -> None:

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.go_oracle import ask
+from tests.apiserver.visits import found, json_of, plain_registry, text_of, visited
 
-from dryrack.apiserver.builtin import resources
 from dryrack.apiserver.openapi import OpenApiPages
 from dryrack.apiserver.pages import Check, HealthPages, IndexPage, NoSuchPage, version_page
 from dryrack.apiserver.protobuf import documents
 from dryrack.apiserver.protobuf.wire import fields
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.strategy import PlainStrategy
-from dryrack.client.transport import Request, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from dryrack.apiserver.builtin import Builtin
-    from dryrack.apiserver.calls import Page
-    from dryrack.apiserver.registry import Handler
-    from dryrack.apiserver.strategy import Strategy
-
-
-class _Plain:
-    def strategy(self, kind: Builtin) -> Strategy:
-        return PlainStrategy(namespaced=kind.namespaced)
-
-    def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
-        return {}
+    from collections.abc import Iterator
 
 
 def _registry() -> Registry:
-    registry = Registry(resources(_Plain()))
+    registry = plain_registry()
     registry.add(
         Resource(
             group="example.com",
@@ -50,27 +35,6 @@ def _registry() -> Registry:
         )
     )
     return registry
-
-
-def _ask(page: Page, target: str, **headers: str) -> Response:
-    path, _, query = target.partition("?")
-    given = {name.replace("_", "-"): value for name, value in headers.items()}
-    response = asyncio.run(_sent(page, Request("GET", path, query, given)))
-    assert response is not None
-    return response
-
-
-async def _sent(page: Page, request: Request) -> Response | None:
-    return await page(request)
-
-
-def _text(response: Response) -> str:
-    assert isinstance(response.body, bytes)
-    return response.body.decode()
-
-
-def _json(response: Response) -> Any:
-    return json.loads(_text(response))
 
 
 def _references(value: Any) -> Iterator[str]:
@@ -86,19 +50,19 @@ def _references(value: Any) -> Iterator[str]:
 def test_the_index_leads_to_documents_that_hold_all_they_refer_to() -> None:
     """Every address of the index answers, and no reference in a document leads out of it."""
     pages = OpenApiPages(_registry())
-    index = _json(_ask(pages, "/openapi/v3"))["paths"]
+    index = json_of(visited(pages, "/openapi/v3"))["paths"]
 
     assert "api/v1" in index
     assert "apis/example.com/v1" in index
     for entry in index.values():
-        document = _json(_ask(pages, entry["serverRelativeURL"]))
+        document = json_of(visited(pages, entry["serverRelativeURL"]))
         names = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
         assert set(_references(document)) <= names
 
 
 def test_version_2_holds_all_it_refers_to() -> None:
     """No reference in the old document leads out of it, and none has anything of version 3."""
-    document = _json(_ask(OpenApiPages(_registry()), "/openapi/v2"))
+    document = json_of(visited(OpenApiPages(_registry()), "/openapi/v2"))
     names = {f"#/definitions/{name}" for name in document["definitions"]}
 
     assert set(_references(document)) <= names
@@ -112,7 +76,7 @@ def test_kubectl_finds_that_the_server_validates_fields() -> None:
         ("apis/resource.k8s.io/v1", "ResourceClaim"),
         ("apis/example.com/v1", "Gadget"),
     ):
-        document = _json(_ask(pages, f"/openapi/v3/{address}"))
+        document = json_of(visited(pages, f"/openapi/v3/{address}"))
         patches = [path["patch"] for path in document["paths"].values() if "patch" in path]
         mine = [p for p in patches if p["x-kubernetes-group-version-kind"]["kind"] == kind]
 
@@ -122,7 +86,7 @@ def test_kubectl_finds_that_the_server_validates_fields() -> None:
 
 def test_a_kind_is_found_by_its_group_version_and_kind() -> None:
     """The schema of each kind says whose it is, which is how `kubectl explain` finds it."""
-    document = _json(_ask(OpenApiPages(_registry()), "/openapi/v3/apis/example.com/v1"))
+    document = json_of(visited(OpenApiPages(_registry()), "/openapi/v3/apis/example.com/v1"))
     found = [
         kind
         for schema in document["components"]["schemas"].values()
@@ -134,7 +98,7 @@ def test_a_kind_is_found_by_its_group_version_and_kind() -> None:
 
 def test_identifiers_of_operations_are_used_once() -> None:
     """Clients are generated from them, so no two operations share one."""
-    document = _json(_ask(OpenApiPages(_registry()), "/openapi/v2"))
+    document = json_of(visited(OpenApiPages(_registry()), "/openapi/v2"))
     found = [
         operation["operationId"]
         for path in document["paths"].values()
@@ -160,15 +124,15 @@ WIRE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 )
 def test_version_2_comes_in_the_form_that_is_asked_for(accept: str, form: str) -> None:
     """kubectl asks for protobuf by its old name, and is answered by the new one."""
-    answer = _ask(OpenApiPages(_registry()), "/openapi/v2", accept=accept)
+    answer = visited(OpenApiPages(_registry()), "/openapi/v2", accept=accept)
 
     assert (answer.status, dict(answer.headers)["content-type"]) == (200, form)
 
 
 def test_what_is_asked_for_in_no_form_there_is_is_refused() -> None:
     """A client that takes nothing of what there is is told so, and goes on."""
-    assert _ask(OpenApiPages(_registry()), "/openapi/v2", accept="text/html").status == 406
-    assert _ask(OpenApiPages(_registry()), "/openapi/v3/api/v1", accept=WIRE).status == 406
+    assert visited(OpenApiPages(_registry()), "/openapi/v2", accept="text/html").status == 406
+    assert visited(OpenApiPages(_registry()), "/openapi/v3/api/v1", accept=WIRE).status == 406
 
 
 def _inside(wire: bytes, *numbers: int) -> Any:
@@ -203,7 +167,7 @@ def test_schemas_are_written_by_their_numbers() -> None:
 def test_protobuf_says_what_the_document_says() -> None:
     """Kubernetes' own reader finds the same in both, down to the last extension."""
     pages = OpenApiPages(_registry())
-    told, wire = (_ask(pages, "/openapi/v2", accept=accept).body for accept in ("", WIRE))
+    told, wire = (visited(pages, "/openapi/v2", accept=accept).body for accept in ("", WIRE))
     assert isinstance(told, bytes)
     assert isinstance(wire, bytes)
     case = {"json": b64encode(told).decode(), "wire": b64encode(wire).decode()}
@@ -215,20 +179,20 @@ def test_health_names_what_fails() -> None:
     """One failing check fails the whole, and is named; the others can be asked one by one."""
     pages = HealthPages((Check("ping"), Check("store", lambda: False)))
 
-    assert _ask(pages, "/readyz").status == 500
-    assert _text(_ask(pages, "/readyz")) == (
+    assert visited(pages, "/readyz").status == 500
+    assert text_of(visited(pages, "/readyz")) == (
         "[+]ping ok\n[-]store failed: reason withheld\nreadyz check failed\n"
     )
-    assert _text(_ask(pages, "/livez/ping")) == "ok"
-    assert _ask(pages, "/livez/nothing").status == 404
+    assert text_of(visited(pages, "/livez/ping")) == "ok"
+    assert visited(pages, "/livez/nothing").status == 404
 
 
 def test_health_may_leave_checks_out() -> None:
     """What is excluded cannot fail, and an unknown name is warned of."""
     pages = HealthPages((Check("ping"), Check("store", lambda: False)))
 
-    assert _text(_ask(pages, "/livez?exclude=store")) == "ok"
-    assert _text(_ask(pages, "/livez?verbose&exclude=store&exclude=zork")) == (
+    assert text_of(visited(pages, "/livez?exclude=store")) == "ok"
+    assert text_of(visited(pages, "/livez?verbose&exclude=store&exclude=zork")) == (
         "[+]ping ok\n[+]store excluded: ok\n"
         'warn: some health checks cannot be excluded: no matches for "zork"\nlivez check passed\n'
     )
@@ -236,7 +200,7 @@ def test_health_may_leave_checks_out() -> None:
 
 def test_the_version_is_that_of_the_reference_release() -> None:
     """Clients decide by the minor version what they may ask for."""
-    told = _json(_ask(version_page, "/version"))
+    told = json_of(visited(version_page, "/version"))
 
     assert (told["major"], told["minor"]) == ("1", "36")
 
@@ -245,21 +209,21 @@ def test_paths_of_no_group_are_no_pages() -> None:
     """Groups that are served answer for themselves; for all others there is no page."""
     page = NoSuchPage(_registry())
 
-    assert _text(_ask(page, "/nowhere")) == "404 page not found\n"
-    assert _text(_ask(page, "/apis/none.example.com/v1/things")) == "404 page not found\n"
-    assert asyncio.run(_sent(page, Request("GET", "/apis/apps/v9"))) is None
+    assert text_of(visited(page, "/nowhere")) == "404 page not found\n"
+    assert text_of(visited(page, "/apis/none.example.com/v1/things")) == "404 page not found\n"
+    assert found(page, "/apis/apps/v9") is None
 
 
 def test_the_index_lists_custom_groups() -> None:
     """`/` tells every path of discovery."""
-    assert "/apis/example.com/v1" in _json(_ask(IndexPage(_registry()), "/"))["paths"]
+    assert "/apis/example.com/v1" in json_of(visited(IndexPage(_registry()), "/"))["paths"]
 
 
 def test_every_field_of_the_device_kinds_is_explained() -> None:
     """`kubectl explain` has a line for each type and field of dynamic resource allocation."""
     pages = OpenApiPages(_registry())
     for version in ("v1", "v1beta2"):
-        document = _json(_ask(pages, f"/openapi/v3/apis/resource.k8s.io/{version}"))
+        document = json_of(visited(pages, f"/openapi/v3/apis/resource.k8s.io/{version}"))
         for name, schema in document["components"]["schemas"].items():
             if name.startswith("io.k8s.api.resource.") and not name.endswith("List"):
                 own = set(schema["properties"]) - {"apiVersion", "kind", "metadata"}

@@ -1,0 +1,60 @@
+"""Pages of a server, visited one by one without the server around them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.builtin import resources
+from dryrack.apiserver.registry import Registry
+from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.client.transport import Request, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.apiserver.builtin import Builtin
+    from dryrack.apiserver.calls import Page
+    from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.strategy import Strategy
+
+
+class _Plain:
+    def strategy(self, kind: Builtin) -> Strategy:
+        return PlainStrategy(namespaced=kind.namespaced)
+
+    def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
+        return {}
+
+
+def plain_registry() -> Registry:
+    """All built-in kinds, none of which can do anything."""
+    return Registry(resources(_Plain()))
+
+
+def visited(page: Page, target: str, **headers: str) -> Response:
+    """What the page answers to a path with or without a query."""
+    response = found(page, target, **headers)
+    assert response is not None
+    return response
+
+
+def found(page: Page, target: str, **headers: str) -> Response | None:
+    """The same; None if the page leaves the path to others."""
+    path, _, query = target.partition("?")
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    return asyncio.run(_sent(page, Request("GET", path, query, given)))
+
+
+async def _sent(page: Page, request: Request) -> Response | None:
+    return await page(request)
+
+
+def text_of(response: Response) -> str:
+    assert isinstance(response.body, bytes)
+    return response.body.decode()
+
+
+def json_of(response: Response) -> Any:
+    return json.loads(text_of(response))
