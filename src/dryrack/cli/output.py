@@ -14,6 +14,7 @@ import json
 import os
 import re
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -121,9 +122,16 @@ def paint(text: str, style: str) -> str:
 
 
 def stdout_console() -> Console:
+    """What standard output is at the moment, a terminal or not."""
+    return _console(sys.stdout)
+
+
+# Looking at a terminal and its environment takes longer than writing a line to it.
+@lru_cache(maxsize=1)
+def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    return Console(file=sys.stdout)
+    return Console(file=stream)
 
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
