@@ -3,9 +3,8 @@ Tokens to an expression, with its macros expanded.
 
 The grammar and its limits are those of the reference implementation: how deep rules may nest,
 how deep operators and selections may chain, and that `a && b && c` becomes a balanced tree. A
-syntax error ends the parse, unless a token more or less would have made it right; whatever else
-is wrong (a reserved word, a literal out of range, a bad argument of a macro) is collected, so that
-one look shows all of it.
+syntax error ends the parse, and `syntax` says what it is; whatever else is wrong (a reserved word,
+a literal out of range, a bad argument of a macro) is collected, so that one look shows all of it.
 """
 
 from __future__ import annotations
@@ -14,21 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dryrack.cel import ast, literals, macros
-from dryrack.cel.expectations import (
-    GOING_ON,
-    STARTS,
-    extraneous,
-    mismatched,
-    missing,
-    not_viable,
-)
 from dryrack.cel.lexer import EOF, Token, tokenize
 from dryrack.cel.nodes import ExpansionError, Ids, MacroNodes
 from dryrack.cel.source import Issues, Problem, report
+from dryrack.cel.syntax import explain
+from dryrack.cel.syntax.grammar import STARTS
 from dryrack.cel.trampoline import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from dryrack.cel.trampoline import Steps
 
@@ -116,9 +109,11 @@ _Operand: TypeAlias = _Part | _Chain
 
 
 class _SyntaxError(Exception):
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
+    """The tokens are no expression."""
+
+
+class _TooDeepError(Exception):
+    """A rule is inside itself too often."""
 
 
 def parse(text: str) -> ast.Expr | Issues:
@@ -127,17 +122,23 @@ def parse(text: str) -> ast.Expr | Issues:
         size = f"size: {len(text)}, limit {CODE_POINTS_MAX}"
         problem = Problem(None, f"expression code point size exceeds limit: {size}")
         return report(text, [problem])
-    tokens, problems = tokenize(text)
+    tokens, no_tokens = tokenize(text)
+    problems: list[Problem] = []
     parser = _Parser(tokens, problems)
     try:
         part = run(parser.start())
-    except _SyntaxError as error:
-        problems.append(error.problem)
+    except _SyntaxError:
+        problems += explain(text, tokens, no_tokens)
+    except _TooDeepError:
+        too_deep = Problem(None, f"expression recursion limit exceeded: {DEPTH_MAX}")
+        problems += explain(text, tokens, no_tokens) if no_tokens else [too_deep]
     except ExpansionError as error:
         problems.append(Problem(None, str(error)))
     else:
         if part.height > DEPTH_MAX:
             problems.append(Problem(None, "max recursion depth exceeded"))
+        if no_tokens:
+            problems += explain(text, tokens, no_tokens)
     return report(text, problems) if problems else part.expr
 
 
@@ -149,10 +150,6 @@ class _Parser:
         self._problems = problems
         self._index = 0
         self._ids = Ids()
-        # What may come after the constructs that are open, from the outermost to the innermost.
-        self._after: list[frozenset[str]] = [frozenset({EOF})]
-        # What an expression that begins here could be instead.
-        self._instead: tuple[int, frozenset[str]] = (-1, frozenset())
 
     def start(self) -> Steps[_Part]:
         part: _Part = yield self._expr(_Depth())
@@ -169,64 +166,16 @@ class _Parser:
         self._index += 1
         return token
 
-    def _expect(self, kind: str, follow: frozenset[str] = frozenset()) -> Token:
-        """A token that has to be there; one too many, or this one missing, is passed over."""
-        token = self._tokens[self._index]
-        if token.kind == kind:
-            return self._take()
-        if self._peek(1) == kind:
-            self._note(token, extraneous(token, (kind,)))
-            self._index += 1
-            return self._take()
-        if token.kind in follow:
-            self._note(token, missing(token, kind))
-            return token
-        raise self._unexpected((kind,))
-
-    def _close(self, kind: str) -> None:
-        """The end of a construct."""
-        self._after.pop()
-        self._expect(kind, GOING_ON | self._after[-1])
-
-    def _close_list(self, kind: str) -> None:
-        """The end of one whose last item may have a comma behind it."""
-        self._after.pop()
-        if self._accept(","):
-            self._expect(kind, GOING_ON | self._after[-1])
-        elif self._peek() != kind:
-            self._unwanted((kind, ","))
-            self._expect(kind)
-        else:
-            self._index += 1
-
-    def _unwanted(self, wanted: Collection[str]) -> None:
-        """Passes over a token too many; raises if it is not just that."""
-        token = self._tokens[self._index]
-        if token.kind == EOF or self._peek(1) not in wanted:
-            raise self._unexpected(wanted)
-        self._note(token, extraneous(token, wanted))
-        self._index += 1
-
-    def _note(self, token: Token, message: str) -> None:
-        self._problems.append(Problem(self._place(token), message))
-
-    def _place(self, token: Token) -> int:
-        # Where there is no text there is no first column either.
-        return -1 if len(self._tokens) == 1 and token.position == 0 else token.position
+    def _expect(self, kind: str) -> Token:
+        if self._kinds[self._index] != kind:
+            raise _SyntaxError
+        return self._take()
 
     def _accept(self, kind: str) -> bool:
         if self._kinds[self._index] != kind:
             return False
         self._index += 1
         return True
-
-    def _unexpected(self, wanted: Collection[str]) -> _SyntaxError:
-        token = self._tokens[self._index]
-        return _SyntaxError(Problem(self._place(token), mismatched(token, wanted)))
-
-    def _begin(self, *instead: str) -> None:
-        """Says what could be here if it is no expression."""
-        self._instead = (self._index, frozenset(instead))
 
     def _wrong(self, position: int, problem: str) -> ast.Expr:
         """Note a problem and stand in for the node that it prevents."""
@@ -243,10 +192,8 @@ class _Parser:
             return condition
         question = self._take()
         taken = self._ids.take()
-        self._after.append(frozenset(":"))
         if_true: _Part = yield self._binary(inside)
-        self._after.pop()
-        self._expect(":", STARTS)
+        self._expect(":")
         if_false: _Part = yield self._expr(inside)
         args = (condition.expr, if_true.expr, if_false.expr)
         call = ast.Call(taken, question.position, "_?_:_", args)
@@ -300,9 +247,6 @@ class _Parser:
         return left
 
     def _unary(self, depth: _Depth) -> Steps[_Part]:
-        if self._peek() not in STARTS:
-            at, instead = self._instead
-            self._unwanted(STARTS | instead if at == self._index else STARTS)
         kind = self._peek()
         if kind == "!" or (kind == "-" and self._peek(1) not in ("int", "float")):
             return self._negated(kind, depth)
@@ -313,25 +257,12 @@ class _Parser:
         count = 1
         while self._accept(kind):
             count += 1
-        self._check_negated(kind)
         taken = self._ids.take() if count % 2 else 0
         operand: _Part = yield self._member(depth)
         if not taken:
             return operand
         call = ast.Call(taken, first.position, f"{kind}_", (operand.expr,))
         return _Part(call, operand.height)
-
-    def _check_negated(self, kind: str) -> None:
-        token = self._tokens[self._index]
-        if token.kind in STARTS and (kind == "-" or token.kind not in "-!"):
-            return
-        if kind == "-":
-            self._note(token, not_viable("-", token))
-        elif token.kind == EOF:
-            raise _SyntaxError(Problem(token.position, extraneous(token, STARTS)))
-        elif token.kind == "-" and self._peek(1) not in ("int", "float"):
-            after = self._tokens[self._index + 1]
-            raise _SyntaxError(Problem(after.position, not_viable("-", after)))
 
     # Selections and calls
 
@@ -354,10 +285,7 @@ class _Parser:
         dot = self._take()
         optional = self._accept("?")
         if self._peek() not in _FIELD_NAMES:
-            token = self._tokens[self._index]
-            if optional:
-                raise self._unexpected(_FIELD_NAMES)
-            raise _SyntaxError(Problem(token.position, not_viable(".", token)))
+            raise _SyntaxError
         name = self._take()
         if self._peek() == "(" and not optional and name.kind == "ident":
             called: _Part = yield self._member_call(part, name, depth)
@@ -381,12 +309,10 @@ class _Parser:
 
     def _index_of(self, part: _Part, depth: _Depth) -> Steps[_Part]:
         opened = self._take()
-        self._begin("?")
         function = "_[?_]" if self._accept("?") else "_[_]"
         taken = self._ids.take()
-        self._after.append(frozenset("]"))
         index: _Part = yield self._expr(depth)
-        self._close("]")
+        self._expect("]")
         call = ast.Call(taken, opened.position, function, (part.expr, index.expr))
         return _Part(call, 1 + max(part.height, index.height))
 
@@ -394,12 +320,10 @@ class _Parser:
         args: list[_Part] = []
         if self._accept(")"):
             return args
-        self._after.append(frozenset("),"))
-        self._begin(")")
         args.append((yield self._expr(depth)))
         while self._accept(","):
             args.append((yield self._expr(depth)))
-        self._close(")")
+        self._expect(")")
         return args
 
     def _expanded(self, call: ast.Call) -> ast.Expr:
@@ -430,16 +354,15 @@ class _Parser:
 
     def _nested(self, depth: _Depth) -> Steps[_Part]:
         self._take()
-        self._after.append(frozenset(")"))
         part: _Part = yield self._expr(depth)
-        self._close(")")
+        self._expect(")")
         return part
 
     def _named(self, depth: _Depth) -> Steps[_Part]:
         position = self._tokens[self._index].position
         dot = "." if self._accept(".") else ""
         if self._peek() != "ident":
-            raise self._unexpected(("ident",))
+            raise _SyntaxError
         name = self._take()
         if self._peek() != "(":
             if name.text in RESERVED_WORDS:
@@ -468,13 +391,11 @@ class _Parser:
         taken = self._ids.take()
         fields: list[ast.StructField] = []
         height = 0
-        self._after.append(frozenset("},"))
-        self._begin("}", ",", "?")
         more = self._peek() not in ("}", ",")
         while more:
             optional = self._accept("?")
             field = self._field_name()
-            colon = self._expect(":", STARTS)
+            colon = self._expect(":")
             field_id = self._ids.take()
             value: _Part = yield self._expr(depth)
             height = max(height, value.height)
@@ -482,14 +403,13 @@ class _Parser:
                 ast.StructField(field_id, colon.position, field, value.expr, optional=optional)
             )
             more = self._another(_FIELD_STARTS)
-        self._close_list("}")
+        self._accept(",")
+        self._expect("}")
         return _Part(ast.StructLiteral(taken, opened.position, name, tuple(fields)), height)
 
     def _field_name(self) -> str:
         if self._peek() not in _FIELD_NAMES:
-            at, instead = self._instead
-            more = instead if at == self._index else frozenset()
-            raise self._unexpected({*_FIELD_NAMES, *more})
+            raise _SyntaxError
         name = self._take()
         if name.kind == "escaped":
             self._wrong(name.position, "unsupported syntax: '`'")
@@ -504,15 +424,14 @@ class _Parser:
         taken = self._ids.take()
         elements: list[_Part] = []
         optionals: list[int] = []
-        self._after.append(frozenset("],"))
-        self._begin("]", ",", "?")
         more = self._peek() not in ("]", ",")
         while more:
             if self._accept("?"):
                 optionals.append(len(elements))
             elements.append(self._sole(depth) or (yield self._expr(depth)))
             more = self._another(_ITEM_STARTS)
-        self._close_list("]")
+        self._accept(",")
+        self._expect("]")
         literal = ast.ListLiteral(taken, opened.position, _exprs(elements), tuple(optionals))
         return _Part(literal, _height(elements))
 
@@ -521,22 +440,21 @@ class _Parser:
         taken = self._ids.take()
         entries: list[ast.MapEntry] = []
         height = 0
-        self._after.append(frozenset("},"))
-        self._begin("}", ",", "?")
         more = self._peek() not in ("}", ",")
         while more:
             entry, reach = yield self._entry(depth)
             entries.append(entry)
             height = max(height, reach)
             more = self._another(_ITEM_STARTS)
-        self._close_list("}")
+        self._accept(",")
+        self._expect("}")
         return _Part(ast.MapLiteral(taken, opened.position, tuple(entries)), height)
 
     def _entry(self, depth: _Depth) -> Steps[tuple[ast.MapEntry, int]]:
         optional = self._accept("?")
         taken = self._ids.take()
         key: _Part = self._sole(depth) or (yield self._expr(depth))
-        colon = self._expect(":", STARTS)
+        colon = self._expect(":")
         value: _Part = self._sole(depth) or (yield self._expr(depth))
         entry = ast.MapEntry(taken, colon.position, key.expr, value.expr, optional=optional)
         return entry, max(key.height, value.height)
@@ -546,7 +464,7 @@ class _Parser:
         sign = "-" if self._peek() == "-" and self._peek(1) in ("int", "float") else ""
         self._index += len(sign)
         if self._peek() not in _LITERALS:
-            raise self._unexpected(STARTS)
+            raise _SyntaxError
         token = self._take()
         try:
             value = _LITERALS[token.kind](sign + token.text)
@@ -572,7 +490,7 @@ _LITERALS: Mapping[str, Callable[[str], ast.Constant]] = {
 
 def _limit(depth: int) -> None:
     if depth > DEPTH_MAX:
-        raise _SyntaxError(Problem(None, f"expression recursion limit exceeded: {DEPTH_MAX}"))
+        raise _TooDeepError
 
 
 def _operand_depth(depth: _Depth, pending: list[_Pending]) -> _Depth:
