@@ -71,6 +71,9 @@ def _uses(spec: PodSpec) -> Iterator[FieldProblem]:
         for position, container in enumerate(containers):
             field = f"spec.{where}[{position}].resources.claims"
             yield from _container(field, container.resources.claims, known)
+    if spec.resources is not None:
+        # They may not be there at all, and are looked at all the same.
+        yield from _container("spec.resources.claims", spec.resources.claims, known)
 
 
 def _container(

@@ -88,7 +88,8 @@ def init_containers(at: str, around: Surroundings) -> Iterator[FieldProblem]:
         yield from _restarts(path, container)
         if name in seen:
             yield duplicate(f"{path}.name", name)
-        seen.add(name)
+        # Of two without a name the second is none too many.
+        seen.update([name] if name else [])
         yield from _host_ports(at, [container])
         if container.get("restartPolicy") == "Always":
             yield from hooks(path, container, around.grace_seconds)

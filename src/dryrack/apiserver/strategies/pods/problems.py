@@ -59,6 +59,7 @@ def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterato
     yield from init_containers(f"{at}.initContainers", around)
     yield from ephemeral_containers(f"{at}.ephemeralContainers", around)
     yield from amounts.of_pod(f"{at}.resources", spec)
+    yield from (each for each in claims if each.field.startswith(f"{at}.resources."))
     yield from _policies(at, spec)
     yield from _placement(at, spec)
     yield from _identity(at, spec)
@@ -66,10 +67,11 @@ def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterato
 
 def _claims(at: str, spec: Raw, annotations: Raw) -> list[FieldProblem]:
     """What the spec says about claims, judged as everywhere, under the path it has here."""
-    used = (each.get("resources") or {} for key in _LISTS for each in spec.get(key) or ())
-    if not spec.get("resourceClaims") and not any("claims" in each for each in used):
+    users = [spec, *(each for key in _LISTS for each in spec.get(key) or ())]
+    used = any("claims" in (each.get("resources") or {}) for each in users)
+    if not spec.get("resourceClaims") and not used:
         return []
-    wanted = {key: spec[key] for key in ("resourceClaims", *_LISTS) if key in spec}
+    wanted = {key: spec[key] for key in ("resourceClaims", "resources", *_LISTS) if key in spec}
     pod = decode({"metadata": {"annotations": annotations}, "spec": wanted}, Pod)
     return [_moved(each, at) for each in pod_claims(pod)]
 
