@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dryrack.cli.files import read_sources, without_pauses
+from dryrack.cli.judging import Judge
 from dryrack.cli.output import Format, paint, print_data, say, shown
 from dryrack.hardware.lint import Finding, Severity, lint
 
@@ -24,7 +25,7 @@ def run(names: Sequence[str], form: Format) -> bool:
     """Prints the findings; whether there is no error among them."""
     sources = read_sources(names)
     with without_pauses():
-        findings = lint([(source.name, source.content) for source in sources])
+        findings = lint([(source.name, source.content) for source in sources], Judge())
     if form is Format.TABLE:
         for finding in findings:
             sys.stdout.write(_line(finding) + "\n")

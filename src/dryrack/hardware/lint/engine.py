@@ -4,6 +4,7 @@ From the content of files to findings.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint.finding import Finding, field_path
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dryrack.hardware.lint.finding import Problem
+    from dryrack.hardware.lint.refusals import Judge
     from dryrack.hardware.lint.registry import Rule
 
 
-def lint(files: Iterable[tuple[str, bytes]]) -> tuple[Finding, ...]:
-    """What is wrong in files, given as names and contents; by file, line and code."""
-    world = read_world(files)
+def lint(files: Iterable[tuple[str, bytes]], judge: Judge | None = None) -> tuple[Finding, ...]:
+    """
+    What is wrong in files, given as names and contents; by file, line and code.
+
+    `judge` is somebody who knows what a server has against kinds that are not about devices.
+    """
+    world = replace(read_world(files), judge=judge)
     found = {_finding(rule, problem): None for rule in RULES for problem in rule.check(world)}
     return tuple(sorted(found, key=Finding.order))
 

@@ -7,10 +7,11 @@ Expressions are checked with the compiler of the API server.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.cel.admission import SelectorChecker
 from dryrack.hardware.lint.lines import key_of, line_of
+from dryrack.kinds.convert import to_v1
 from dryrack.kinds.core import Pod
 from dryrack.kinds.places import parse_path
 from dryrack.kinds.validation import FieldProblem, validate
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
     from dryrack.hardware.lint.finding import Path
     from dryrack.hardware.lint.world import Entry, PodEntry, World
+    from dryrack.kinds.documents import Document
+
+
+class Judge(Protocol):
+    """Knows what a server has against objects of other kinds; None of a kind it does not know."""
+
+    def problems(self, document: Document) -> tuple[FieldProblem, ...] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,32 @@ def refusals(world: World) -> Iterator[Refusal]:
     for entry in world.validated:
         namespace = world.namespace_of.get(entry.value.metadata.namespace or "default")
         labels = namespace.value.metadata.labels if namespace else None
-        for problem in validate(entry.value, expressions=compiler, namespace_labels=labels):
+        for problem in validate(
+            entry.value,
+            expressions=compiler,
+            namespace_labels=labels,
+            document=to_v1(entry.document.raw),
+        ):
             yield Refusal(entry, parse_path(problem.field), problem)
+    judged = _judged(world)
+    mistyped = {id(document) for document, _ in world.mismatches}
+    for document, problems in judged.values():
+        # Of what is mistyped nothing more is known, and that is told already.
+        for problem in problems if id(document) not in mistyped else ():
+            yield Refusal(world.entry_of(document), parse_path(problem.field), problem)
     for pod in world.pods:
-        yield from _pod_refusals(pod)
+        if id(pod.entry.document) not in judged:
+            yield from _pod_refusals(pod)
+
+
+def _judged(world: World) -> dict[int, tuple[Document, tuple[FieldProblem, ...]]]:
+    """What the judge says, by the identity of the document; there need be no judge."""
+    if world.judge is None:
+        return {}
+    said = ((document, world.judge.problems(document)) for document in world.documents)
+    return {
+        id(document): (document, problems) for document, problems in said if problems is not None
+    }
 
 
 def _pod_refusals(pod: PodEntry) -> Iterator[Refusal]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from dryrack.hardware.lint.finding import Path
     from dryrack.hardware.lint.publishings import Publishing
+    from dryrack.hardware.lint.refusals import Judge
     from dryrack.kinds.core import PodSpec
     from dryrack.kinds.documents import Document
     from dryrack.kinds.documents import Problem as Fault
@@ -167,6 +168,7 @@ class World:
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)
+    judge: Judge | None = None
 
     def of_kind(self, kind: type[Object]) -> tuple[Entry[Object], ...]:
         return tuple(
@@ -174,6 +176,10 @@ class World:
             for each in self.entries
             if isinstance(each.value, kind)
         )
+
+    def entry_of(self, document: Document) -> Entry[None]:
+        """A document of which nothing is known but that it is there."""
+        return Entry(document, None)
 
     @cached_property
     def publishings(self) -> tuple[Publishing, ...]:
