@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from tests.apiserver.replay import compared
-from tests.apiserver.show_differences import diff
+from tests.parity.recording import diff
 from tests.parity.run import Run
 from tests.parity.script import load_all
 from tests.parity.server import Server
