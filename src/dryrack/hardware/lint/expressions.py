@@ -9,9 +9,11 @@ with a text. Whatever is written otherwise yields no hint, never a wrong one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
+
+from msgspec.structs import replace
 
 from dryrack.cel import ast
 from dryrack.cel.ast import Call, Expr, Ident, Literal, Select
