@@ -143,3 +143,11 @@ spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}
     assert "node n0 and 49 nodes like it:" in told
     assert "node n0 and 49 nodes like it, 1 short" in explained
     assert len(data["unsatisfied"][0]["nodes"]) == 50
+
+
+def test_explaining_for_one_node_speaks_of_that_node() -> None:
+    """Nobody asked about the others."""
+    words = ("explain", "claim", "four-on-rack-2", *FLEET, "-f", "greedy.yaml", "--node", "rack-2")
+    done = dryrack(*words)
+
+    assert done.stdout.startswith("default/four-on-rack-2 does not fit on node rack-2\n")

@@ -53,8 +53,9 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: For
     for note in dict.fromkeys(note for story in stories for note in story.notes):
         say(shown(note))
     if form is Format.TABLE:
+        where = "any node" if settings.node is None else f"node {settings.node}"
         for story in stories:
-            _print(story)
+            _print(story, where)
     else:
         documents = [_document(story) for story in stories]
         print_data({"claims": documents} if subject.is_pod else documents[0], form)
@@ -99,7 +100,7 @@ def _reason(obstacle: Obstacle) -> dict[str, Any]:
     return {**data, "reason": code.text, "devices": list(obstacle.devices)}
 
 
-def _print(story: Explanation) -> None:
+def _print(story: Explanation, where: str) -> None:
     if story.given is not None:
         _print_given(story)
     elif story.settled:
@@ -107,6 +108,7 @@ def _print(story: Explanation) -> None:
             f"{paint(shown(story.claim), 'bold green')} is allocated already; nothing to decide"
         )
     else:
+        print_line(f"{paint(shown(story.claim), 'bold red')} does not fit on {shown(where)}")
         _print_refused(story)
 
 
@@ -119,7 +121,6 @@ def _print_given(story: Explanation) -> None:
 
 
 def _print_refused(story: Explanation) -> None:
-    print_line(f"{paint(shown(story.claim), 'bold red')} does not fit on any node")
     for node in story.nodes:
         _print_node(node)
     if story.helps:
