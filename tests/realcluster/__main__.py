@@ -81,7 +81,7 @@ def _down(arguments: argparse.Namespace) -> int:
 
 def _status(arguments: argparse.Namespace) -> int:
     directory = _directory(arguments.name)
-    processes = [*recorded(directory).running, *recorded(directory / "n").running]
+    processes = [*recorded(directory).running, *recorded(directory / cluster.NODE).running]
     for identity in processes:
         state = "running" if identity.alive() else "ended"
         sys.stdout.write(f"{identity.name}\t{identity.pid}\t{state}\n")

@@ -1,28 +1,24 @@
 """
 A cluster as one thing: a control plane, and on request a node and KWOK.
 
-A cluster that was started to stay is described in a file of its directory, so that another
-process can stop exactly what was started.
+What was started is written down in its directory, so that another process can stop exactly that.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tests.realcluster import controlplane, kwok, node, programs
+from tests.realcluster import controlplane, kernel, kwok, node
 from tests.realcluster.processes import Processes, recorded
-from tests.realcluster.releases import RELEASES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.realcluster.controlplane import ControlPlane, Options
 
-_DESCRIPTION = "cluster.json"
+# Below a cluster's directory; sockets are below it, and their paths must stay short.
+NODE = "n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +35,20 @@ class Cluster:
 
     plane: ControlPlane
     processes: Processes
-    node: node.Node | None = field(default=None)
+    node: node.Node | None = None
 
     def stop(self) -> None:
         """Stops all of it and removes its directory."""
         if self.node is not None:
             self.node.stop()
         self.processes.stop_all()
-        shutil.rmtree(self.plane.directory, ignore_errors=True)
+        kernel.remove(self.plane.directory)
+
+    def release(self) -> None:
+        """Lets the cluster outlive this process."""
+        self.processes.release()
+        if self.node is not None:
+            self.node.processes.release()
 
 
 def start(
@@ -55,74 +57,47 @@ def start(
     """Starts a cluster, whole or not at all."""
     parts = parts or Parts()
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
-    processes = Processes(directory, detached=detached)
     options = replace(options, nodes_live=parts.node or parts.kwok)
-    cluster = Cluster(controlplane.start(directory, options, processes), processes)
     try:
-        _add(cluster, parts, detached=detached)
+        cluster = _started(directory, options, parts, detached=detached)
     except BaseException:
-        cluster.stop()
+        kernel.remove(directory)
         raise
     if detached:
-        _describe(cluster)
+        cluster.release()
     return cluster
 
 
-def _add(cluster: Cluster, parts: Parts, *, detached: bool) -> None:
-    plane = cluster.plane
+def _started(directory: Path, options: Options, parts: Parts, *, detached: bool) -> Cluster:
+    processes = Processes(directory, detached=detached)
+    cluster = Cluster(controlplane.start(directory, options, processes), processes)
+    try:
+        _add(cluster, parts)
+    except BaseException:
+        cluster.stop()
+        raise
+    return cluster
+
+
+def _add(cluster: Cluster, parts: Parts) -> None:
+    plane, processes = cluster.plane, cluster.processes
     if parts.kwok:
-        kwok.start(plane, cluster.processes)
+        kwok.start(plane, processes)
     if parts.node:
         cluster.node = node.start(
             plane,
-            plane.directory / "n",
-            detached=detached,
+            plane.directory / NODE,
+            detached=processes.detached,
             feature_gates=plane.options.feature_gates,
         )
 
 
-def _describe(cluster: Cluster) -> None:
-    found = asdict(cluster.node.found) if cluster.node else None
-    description = {
-        "release": cluster.plane.options.release.minor,
-        "kubeconfig": str(cluster.plane.kubeconfig),
-        "found": found,
-    }
-    (cluster.plane.directory / _DESCRIPTION).write_text(json.dumps(description))
-    cluster.processes.release()
-    if cluster.node:
-        cluster.node.processes.release()
-
-
-@dataclass(frozen=True, slots=True)
-class _Kubectl:
-    """A control plane that another process started, as far as kubectl goes."""
-
-    program: Path
-    kubeconfig: str
-
-    def kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(self.program), "--kubeconfig", self.kubeconfig, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 def stop_recorded(directory: Path) -> bool:
-    """Stops what an earlier process started in `directory`; False if there is nothing."""
-    if not (directory / "processes.json").exists():
+    """Stops whatever was started in `directory`, by whom ever; False if there is nothing."""
+    if not directory.exists():
         return False
-    description = directory / _DESCRIPTION
-    if description.exists():
-        _stop_node(directory, json.loads(description.read_text()))
+    recorded(directory / NODE).stop_all()
+    kernel.sweep(directory / NODE)
     recorded(directory).stop_all()
-    shutil.rmtree(directory, ignore_errors=True)
+    kernel.remove(directory)
     return True
-
-
-def _stop_node(directory: Path, description: dict[str, object]) -> None:
-    found = description["found"]
-    if not isinstance(found, dict):
-        return
-    release = RELEASES[str(description["release"])]
-    kubectl = _Kubectl(programs.kubernetes("kubectl", release), str(description["kubeconfig"]))
-    before = node.Found(tuple(found["cgroups"]), tuple(found["namespaces"]))
-    node.Node("real-1", directory / "n", recorded(directory / "n"), kubectl, before).stop()

@@ -1,6 +1,6 @@
 """
 The test bed as pytest fixtures: a shared control plane with a fresh namespace for each test, a
-private cluster on request, and a node on request.
+private cluster on request, and a node on request. A guard sees to it that nothing is left.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 from tests.realcluster import cluster as clusters
 from tests.realcluster.controlplane import ControlPlane, Options
+from tests.realcluster.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,12 @@ class StartCluster(Protocol):
 
 
 StartModuleCluster = StartCluster
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    is_real = any(item.get_closest_marker("real") for item in session.items)
+    if is_real and not session.config.option.collectonly:
+        Guard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,7 @@ class _started:  # noqa: N801 - reads as a statement: `with _started(…) as clu
         self._options, self._parts = options, parts
 
     def __enter__(self) -> Cluster:
-        directory = Path(tempfile.mkdtemp(prefix="dryrack-"))
+        directory = Path(tempfile.mkdtemp(prefix="c-"))
         # The first start may build for minutes and says so; captured, it would look like a hang.
         with self._capture.global_and_fixture_disabled():
             self._cluster = clusters.start(directory, self._options, self._parts)

@@ -1,8 +1,8 @@
 """
 A real node: containerd, runc, CNI plugins and a kubelet, next to a control plane.
 
-Everything it writes is below one directory, but for what the kernel keeps elsewhere: cgroups,
-network namespaces, mounts. Those are noted before the start and swept after the end.
+Everything it writes is below one directory, but for what the kernel keeps: see `kernel`. It leaves
+the machine's packet filter alone.
 """
 
 from __future__ import annotations
@@ -11,29 +11,18 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import yaml
-from tests.realcluster import image, kubeconfig, programs, readiness, requirements
+from tests.realcluster import image, kernel, kubeconfig, programs, readiness, requirements
 from tests.realcluster.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tests.realcluster.controlplane import ControlPlane
-
-_CGROUPS = Path("/sys/fs/cgroup")
-_NETWORK_NAMESPACES = Path("/run/netns")
-_EMPTY_SECONDS_MAX = 30.0
-
-
-class Plane(Protocol):
-    """As much of a control plane as a node needs to end its pods."""
-
-    def kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +32,6 @@ class Node:
     name: str
     directory: Path
     processes: Processes
-    plane: Plane
-    found: Found
 
     @property
     def cdi(self) -> Path:
@@ -65,33 +52,9 @@ class Node:
         return done.stdout.decode()
 
     def stop(self) -> None:
-        """Ends the pods, then the node, then sweeps what the kernel kept."""
-        self._end_pods()
+        """Ends the node, then its pods, which would go on without it."""
         self.processes.stop_all()
-        sweep(self.directory, self.found)
-
-    def _end_pods(self) -> None:
-        mine = f"--field-selector=spec.nodeName={self.name}"
-        self.plane.kubectl(
-            "delete", "pods", "-A", mine, "--grace-period=1", "--wait=true", "--timeout=30s"
-        )
-        deadline = time.monotonic() + _EMPTY_SECONDS_MAX
-        while self.ctr("tasks", "list", "-q").strip() and time.monotonic() < deadline:
-            time.sleep(0.2)
-        for task in self.ctr("tasks", "list", "-q").split():
-            self.ctr("tasks", "kill", "-s", "SIGKILL", task)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What was there before the node, and is therefore not ours."""
-
-    cgroups: tuple[str, ...]
-    namespaces: tuple[str, ...]
-
-    @classmethod
-    def now(cls) -> Found:
-        return cls(_names(_kube_cgroups()), _names(_network_namespaces()))
+        kernel.sweep(self.directory)
 
 
 def start(
@@ -107,12 +70,11 @@ def start(
     requirements.ensure()
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
     processes = Processes(directory, detached=detached)
-    node = Node(name, directory, processes, plane, Found.now())
+    node = Node(name, directory, processes)
     try:
         _Starter(plane, node, say, feature_gates or {}).run()
     except BaseException:
-        processes.stop_all()
-        sweep(directory, node.found)
+        node.stop()
         raise
     return node
 
@@ -127,6 +89,7 @@ class _Starter:
     health_port: int = field(default_factory=readiness.free_port)
 
     def run(self) -> None:
+        kernel.make_cgroups(self.node.directory)
         self._containerd()
         self.say("importing the image")
         busybox = shutil.which("busybox")
@@ -187,7 +150,7 @@ class _Starter:
 
     def _node_is_ready(self) -> bool:
         path = "jsonpath={.status.conditions[?(@.type=='Ready')].status}"
-        answer = self.node.plane.kubectl("get", "node", self.node.name, "-o", path)
+        answer = self.plane.kubectl("get", "node", self.node.name, "-o", path)
         return answer.stdout == "True"
 
     def _kubelet_config(self) -> dict[str, object]:
@@ -210,6 +173,8 @@ class _Starter:
             "port": self.port,
             "healthzPort": self.health_port,
             "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{kernel.cgroup_name(node.directory)}",
+            "makeIPTablesUtilChains": False,
             "failCgroupV1": False,
             "failSwapOn": False,
             "enforceNodeAllocatable": [],
@@ -232,58 +197,6 @@ def own_address() -> str:
     raise requirements.NodeRequirementError(
         "this machine has no address but loopback; give it one: ip address add 192.0.2.1/32 dev lo"
     )
-
-
-def sweep(directory: Path, found: Found) -> None:
-    """Removes what a node leaves in the kernel."""
-    _end_shims(directory)
-    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    for mount in sorted((m for m in mounts if m.startswith(f"{directory}/")), reverse=True):
-        subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
-    for namespace in _network_namespaces():
-        if str(namespace) not in found.namespaces:
-            subprocess.run(["ip", "netns", "delete", namespace.name], check=False)
-    for cgroup in _kube_cgroups():
-        if str(cgroup) not in found.cgroups:
-            _remove_cgroup(cgroup)
-
-
-def _end_shims(directory: Path) -> None:
-    """A shim outlives containerd on purpose; without its containerd it would do so for ever."""
-    mark = str(directory / "containerd.sock").encode()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"containerd-shim" in command and mark in command:
-            subprocess.run(["kill", "-KILL", process.name], check=False, capture_output=True)
-
-
-def _kube_cgroups() -> list[Path]:
-    return [path for path in _CGROUPS.glob("*/kubepods") if path.is_dir()]
-
-
-def _network_namespaces() -> list[Path]:
-    return list(_NETWORK_NAMESPACES.glob("cni-*"))
-
-
-def _names(paths: list[Path]) -> tuple[str, ...]:
-    return tuple(sorted(str(path) for path in paths))
-
-
-def _remove_cgroup(cgroup: Path) -> None:
-    for path in sorted(cgroup.rglob("*"), reverse=True):
-        if path.is_dir():
-            _remove_directory(path)
-    _remove_directory(cgroup)
-
-
-def _remove_directory(path: Path) -> None:
-    try:
-        path.rmdir()
-    except OSError as error:
-        sys.stderr.write(f"node: {path}: {error.strerror}\n")
 
 
 def _network(directory: Path) -> str:
@@ -317,6 +230,7 @@ state = "{directory}/run"
   enable_cdi = true
   cdi_spec_dirs = ["{directory}/cdi"]
   restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["{requirements.CNI_PLUGINS}"]
     conf_dir = "{directory}/cni"

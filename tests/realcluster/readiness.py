@@ -31,7 +31,8 @@ def wait(what: str, ready: Callable[[], bool], processes: Processes) -> None:
     while not ready():
         processes.check()
         if time.monotonic() > deadline:
-            raise NotReadyError(f"{what}: not ready after {READY_SECONDS_MAX:.0f} s; see its log")
+            problem = f"{what}: not ready after {READY_SECONDS_MAX:.0f} s"
+            raise NotReadyError(f"{problem}; {processes.tail(what)}")
         time.sleep(_POLL_SECONDS)
 
 

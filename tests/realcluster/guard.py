@@ -1,0 +1,65 @@
+"""
+Somebody who tidies up after a test run that could not, because it was killed.
+
+A run starts one guard. It gives the run a directory for everything that is temporary, waits until
+the run is gone, however it went, and then ends what is left: every process that has this directory
+in its environment, every cluster below it, and the directory. A run that ended well has left
+nothing but the directory.
+
+    python -m tests.realcluster.guard DIRECTORY
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.realcluster import kernel
+from tests.realcluster.cluster import stop_recorded
+
+_CLONE = Path(__file__).parents[2]
+_SECONDS_MAX = 120.0
+
+
+class Guard:
+    """A guard that waits for the end of this process."""
+
+    def __init__(self) -> None:
+        elsewhere = {**os.environ, "PYTHONPATH": f"{_CLONE}{os.pathsep}{_CLONE / 'src'}"}
+        # pytest keeps the directories of some runs for whoever wants to look into them.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        # Sockets are below it, and their paths must stay under 108 bytes.
+        directory = tempfile.mkdtemp(prefix="dryrack-")
+        tempfile.tempdir = os.environ["TMPDIR"] = directory
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.realcluster.guard", directory],
+            stdin=subprocess.PIPE,
+            cwd=_CLONE,
+            env=elsewhere,
+            # Ctrl-C is for the run, which then has things to do; the guard comes after it.
+            start_new_session=True,
+        )
+        atexit.register(self._dismiss)
+
+    def _dismiss(self) -> None:
+        self._process.communicate(timeout=_SECONDS_MAX)
+
+
+def main(directory: Path) -> int:
+    # Ends when nobody has the other end of the pipe any more.
+    sys.stdin.read()
+    for pid, command in sorted(kernel.processes_with(f"TMPDIR={directory}").items()):
+        sys.stderr.write(f"the test run left a process, which is ended: {pid} {command}\n")
+        kernel.kill(pid)
+    for record in directory.glob("*/processes.json"):
+        stop_recorded(record.parent)
+    kernel.remove(directory)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,80 @@
+"""Whatever happens to a test run, the machine is afterwards as it was before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.realcluster import kernel
+from tests.realcluster.cluster import NODE
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+CLONE = Path(__file__).parents[2]
+# A run with a pod on a real node and a process that stays, which tells when all of it is there.
+RUN = """
+import subprocess, sys, tempfile, pathlib
+from tests.realcluster.cluster import Parts, start
+from tests.realcluster.controlplane import Options
+from tests.realcluster.guard import Guard
+from tests.realcluster.test_smoke import pod
+
+Guard()
+directory = pathlib.Path(tempfile.mkdtemp())
+plane = start(directory, Options(), Parts(node=True)).plane
+plane.kubectl("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
+plane.kubectl("apply", "-f", "-", stdin=pod("sleeper", "sleep 1000"))
+done = plane.kubectl("wait", "pod/sleeper", "--for=condition=Ready", "--timeout=60s")
+assert done.returncode == 0, done.stderr
+child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+print(directory, flush=True)
+child.wait()
+"""
+_GONE_SECONDS_MAX = 60.0
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "ended"])
+def test_a_run_that_is_killed_leaves_nothing(number: signal.Signals) -> None:
+    """Neither processes nor mounts, cgroups, network interfaces or files."""
+    interfaces = names_of_interfaces()
+    # The guard of this run must not take the other guard for something that was left.
+    unguarded = {key: value for key, value in os.environ.items() if key != "TMPDIR"}
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=CLONE,
+        env={**unguarded, "PYTHONPATH": f"{CLONE}{os.pathsep}{CLONE / 'src'}"},
+        text=True,
+    ) as run:
+        assert run.stdout is not None, "it was started with a pipe"
+        directory = Path(run.stdout.readline().strip())
+        assert left_of(directory) >= {"processes", "mounts", "cgroups", "files"}
+        assert names_of_interfaces() > interfaces
+        run.send_signal(number)
+    deadline = time.monotonic() + _GONE_SECONDS_MAX
+    while left_of(directory) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+    assert left_of(directory) == set()
+    assert names_of_interfaces() == interfaces
+
+
+def left_of(directory: Path) -> set[str]:
+    """What there still is of a run that has a cluster in this directory."""
+    there = {
+        "processes": kernel.processes_with(f"TMPDIR={directory.parent}"),
+        "mounts": kernel.mounts(directory),
+        "cgroups": kernel.cgroups(directory / NODE),
+        "files": directory.parent.exists(),
+    }
+    return {name for name, found in there.items() if found}
+
+
+def names_of_interfaces() -> set[str]:
+    return {path.name for path in Path("/sys/class/net").iterdir()}
