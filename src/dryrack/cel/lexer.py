@@ -49,6 +49,29 @@ _BEGUN = re.compile(
 _KEYWORDS = frozenset({"in", "true", "false", "null"})
 EOF = "<EOF>"
 
+# Names that no variable and no function may have.
+RESERVED_WORDS = frozenset(
+    (
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    )
+)
+
 
 class Token(NamedTuple):
     """`kind` is the text itself for punctuation and keywords, else what sort of token it is."""

@@ -9,6 +9,12 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
+
+from dryrack.cel.ast import Constant, Uint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 # The lexer has seen to it that every escape is complete.
 _ESCAPE = re.compile(
@@ -103,3 +109,19 @@ def _number(escape: re.Match[str]) -> int:
     if escape["octal"] is not None:
         return int(escape["octal"], 8)
     return int(escape["x"] or escape["u"] or escape["U"], 16)
+
+
+def _uint(text: str) -> Uint:
+    return Uint(read_uint(text))
+
+
+_CONSTANTS: Mapping[str, Constant] = {"true": True, "false": False, "null": None}
+# By the kind of token.
+READERS: Mapping[str, Callable[[str], Constant]] = {
+    "int": read_int,
+    "uint": _uint,
+    "float": read_double,
+    "string": read_string,
+    "bytes": read_bytes,
+    **dict.fromkeys(_CONSTANTS, _CONSTANTS.__getitem__),
+}

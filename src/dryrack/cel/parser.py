@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dryrack.cel import ast, literals, macros
-from dryrack.cel.lexer import EOF, Token, tokenize
+from dryrack.cel.lexer import EOF, RESERVED_WORDS, Token, tokenize
 from dryrack.cel.nodes import ExpansionError, Ids, MacroNodes
 from dryrack.cel.source import Issues, Problem, report
 from dryrack.cel.syntax import explain
@@ -21,34 +21,10 @@ from dryrack.cel.syntax.grammar import STARTS
 from dryrack.cel.trampoline import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from dryrack.cel.trampoline import Steps
 
 CODE_POINTS_MAX = 100_000
 DEPTH_MAX = 250
-
-RESERVED_WORDS = frozenset(
-    (
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +37,7 @@ _OR, _AND, _RELATION, _SUM, _PRODUCT = range(1, 6)
 _FIELD_NAMES = ("ident", "escaped")
 _FIELD_STARTS = frozenset((*_FIELD_NAMES, "?"))
 _ITEM_STARTS = STARTS | {"?"}
+_ESCAPED = "unsupported syntax: '`'"
 _GOING_DEEPER = frozenset((".", "["))
 _ENDS = frozenset((",", "]", "}", ")", ":"))
 _COMPOUND = ("ident", "(", "[", "{", ".")
@@ -128,17 +105,17 @@ def parse(text: str) -> ast.Expr | Issues:
     try:
         part = run(parser.start())
     except _SyntaxError:
-        problems += explain(text, tokens, no_tokens)
+        problems = explain(text, tokens, no_tokens)
     except _TooDeepError:
         too_deep = Problem(None, f"expression recursion limit exceeded: {DEPTH_MAX}")
-        problems += explain(text, tokens, no_tokens) if no_tokens else [too_deep]
+        problems = explain(text, tokens, no_tokens) if no_tokens else [too_deep]
     except ExpansionError as error:
         problems.append(Problem(None, str(error)))
     else:
         if part.height > DEPTH_MAX:
             problems.append(Problem(None, "max recursion depth exceeded"))
         if no_tokens:
-            problems += explain(text, tokens, no_tokens)
+            problems = explain(text, tokens, no_tokens)
     return report(text, problems) if problems else part.expr
 
 
@@ -217,7 +194,7 @@ class _Parser:
     def _single(self) -> _Part | None:
         """An operand that is one token; most are, and need nothing that nests."""
         kind, after = self._kinds[self._index], self._kinds[self._index + 1]
-        if kind in _LITERALS and after not in _GOING_DEEPER:
+        if kind in literals.READERS and after not in _GOING_DEEPER:
             return _Part(self._literal(), 0)
         return None
 
@@ -291,7 +268,7 @@ class _Parser:
             called: _Part = yield self._member_call(part, name, depth)
             return called
         if name.kind == "escaped":
-            self._wrong(name.position, "unsupported syntax: '`'")
+            self._wrong(name.position, _ESCAPED)
         return _Part(self._selection(part.expr, dot, name, optional=optional), part.height + 1)
 
     def _selection(self, operand: ast.Expr, dot: Token, name: Token, *, optional: bool) -> ast.Expr:
@@ -369,13 +346,14 @@ class _Parser:
                 return _Part(self._wrong(position, f"reserved identifier: {name.text}"), 0)
             return _Part(ast.Ident(self._ids.take(), name.position, dot + name.text), 0)
         opened = self._take()
-        reserved = name.text in RESERVED_WORDS
-        if reserved:
-            self._wrong(position, f"reserved identifier: {name.text}")
-        taken = self._ids.take()
+        taken, noted = self._ids.take(), len(self._problems)
         args: list[_Part] = yield self._arguments(depth)
+        if name.text in RESERVED_WORDS:
+            # What is in the call is not looked at then.
+            del self._problems[noted:]
+            return _Part(self._wrong(position, f"reserved identifier: {name.text}"), 0)
         call = ast.Call(taken, opened.position, dot + name.text, _exprs(args))
-        return _Part(call if reserved else self._expanded(call), _height(args))
+        return _Part(self._expanded(call), _height(args))
 
     def _opens_struct(self) -> bool:
         ahead = 1 if self._peek() == "." else 0
@@ -391,29 +369,30 @@ class _Parser:
         taken = self._ids.take()
         fields: list[ast.StructField] = []
         height = 0
-        more = self._peek() not in ("}", ",")
+        more, first = self._peek() not in ("}", ","), self._tokens[self._index]
         while more:
-            optional = self._accept("?")
-            field = self._field_name()
-            colon = self._expect(":")
-            field_id = self._ids.take()
-            value: _Part = yield self._expr(depth)
-            height = max(height, value.height)
-            fields.append(
-                ast.StructField(field_id, colon.position, field, value.expr, optional=optional)
-            )
+            field, reach = yield self._field(depth, first)
+            fields.append(field)
+            height = max(height, reach)
             more = self._another(_FIELD_STARTS)
         self._accept(",")
         self._expect("}")
         return _Part(ast.StructLiteral(taken, opened.position, name, tuple(fields)), height)
 
-    def _field_name(self) -> str:
+    def _field(self, depth: _Depth, first: Token) -> Steps[tuple[ast.StructField, int]]:
+        optional = self._accept("?")
         if self._peek() not in _FIELD_NAMES:
             raise _SyntaxError
         name = self._take()
+        colon = self._expect(":")
+        taken, noted = self._ids.take(), len(self._problems)
+        value: _Part = yield self._expr(depth)
         if name.kind == "escaped":
-            self._wrong(name.position, "unsupported syntax: '`'")
-        return name.text
+            # Said where the fields begin, and the value is not looked at.
+            del self._problems[noted:]
+            self._wrong(first.position, _ESCAPED)
+        field = ast.StructField(taken, colon.position, name.text, value.expr, optional=optional)
+        return field, value.height
 
     def _another(self, starts: frozenset[str]) -> bool:
         """Step over a comma unless it is the last one."""
@@ -463,29 +442,14 @@ class _Parser:
         position = self._tokens[self._index].position
         sign = "-" if self._peek() == "-" and self._peek(1) in ("int", "float") else ""
         self._index += len(sign)
-        if self._peek() not in _LITERALS:
+        if self._peek() not in literals.READERS:
             raise _SyntaxError
         token = self._take()
         try:
-            value = _LITERALS[token.kind](sign + token.text)
+            value = literals.READERS[token.kind](sign + token.text)
         except literals.LiteralError as error:
             return self._wrong(position, str(error))
         return ast.Literal(self._ids.take(), position, value)
-
-
-def _read_uint(text: str) -> ast.Uint:
-    return ast.Uint(literals.read_uint(text))
-
-
-_CONSTANTS: Mapping[str, ast.Constant] = {"true": True, "false": False, "null": None}
-_LITERALS: Mapping[str, Callable[[str], ast.Constant]] = {
-    "int": literals.read_int,
-    "uint": _read_uint,
-    "float": literals.read_double,
-    "string": literals.read_string,
-    "bytes": literals.read_bytes,
-    **dict.fromkeys(_CONSTANTS, _CONSTANTS.__getitem__),
-}
 
 
 def _limit(depth: int) -> None:

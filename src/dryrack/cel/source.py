@@ -61,6 +61,7 @@ class _Lines:
         if line > len(self._lines) or len(self._lines[line - 1].encode()) > SNIPPET_BYTES_MAX:
             return ""
         snippet = self._lines[line - 1].replace("\t", " ")
+        column = max(column, 0)
         # Full-width marks below full-width characters keep the pointer where it belongs.
         before = "".join("." if c.isascii() else "．" for c in snippet[:column])
         wide = not snippet[column : column + 1].isascii()

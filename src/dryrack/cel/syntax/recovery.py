@@ -16,17 +16,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dryrack.cel.depth import room_for
-from dryrack.cel.lexer import EOF, texts
+from dryrack.cel.lexer import EOF, Token, texts
 from dryrack.cel.source import Problem
 from dryrack.cel.syntax import grammar as g
 from dryrack.cel.syntax.grammar import RULES, Place
 from dryrack.cel.syntax.prediction import NoneViable, Predictor
+from dryrack.cel.syntax.reading import Node, problems_in
 from dryrack.cel.syntax.wording import extraneous, mismatched, missing, not_viable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from dryrack.cel.lexer import Token
 
 REPAIRS_MAX = 30
 SKIPPED_MAX = 256
@@ -60,7 +59,9 @@ def explain(text: str, tokens: Sequence[Token], problems: Iterable[Problem]) -> 
     """All that is wrong with the form of a text, given its tokens and what is none."""
     run = _Run(text, tokens, list(problems))
     with room_for(_LEVELS_MAX), suppress(_GivenUp):
-        run.rule("start", 0)
+        understood = run.rule("start", 0)
+        # It is looked at too, unless there was no end to the mistakes.
+        run.said += problems_in(understood)
     return run.said
 
 
@@ -74,10 +75,10 @@ class _Run:
         # Where the rules that are open were called.
         self._calls: list[g.State] = []
         self._depths: Counter[str] = Counter()
-        self._tightness = 0
         self._repairs = 0
         self._recovering = False
         self._last: tuple[int, set[int]] = (-1, set())
+        self._node = Node("", tokens[0])
         self.said: list[Problem] = []
 
     # Tokens.
@@ -98,18 +99,21 @@ class _Run:
 
     # Rules.
 
-    def rule(self, name: str, tightness: int) -> None:
+    def rule(self, name: str, tightness: int) -> Node:
         self._depths[name] += 1
         if self._depths[name] > DEPTH_MAX:
             limit = f"expression recursion limit exceeded: {DEPTH_MAX}"
             self.said.append(Problem(None, limit))
             raise _GivenUp
+        outer, self._node = self._node, Node(name, self._token())
         try:
             self._sequence(RULES.bodies[name], tightness)
         except _Mistake as mistake:
             self._report(mistake.token, mistake.message)
             self._recover()
         self._depths[name] -= 1
+        node, self._node = self._node, outer
+        return node
 
     def _sequence(self, elements: Sequence[g.Element], tightness: int) -> None:
         for element in elements:
@@ -119,7 +123,7 @@ class _Run:
                     self._match(element)
                 case g.Call():
                     self._calls.append(element.state)
-                    self.rule(element.rule, element.tightness)
+                    self._node.parts.append(self.rule(element.rule, element.tightness))
                     self._calls.pop()
                 case g.Perhaps():
                     self._synchronize()
@@ -128,16 +132,31 @@ class _Run:
                 case g.Loop():
                     self._loop(element, tightness)
                 case g.Choice():
-                    self._choose(element, tightness)
+                    self._sequence(self._chosen(element), tightness)
 
     def _loop(self, loop: g.Loop, tightness: int) -> None:
         self._synchronize()
         more = loop.once or self._goes_on(loop, tightness)
         while more:
-            self._sequence(loop.body, tightness)
+            if loop.tightness is None:
+                self._sequence(loop.body, tightness)
+            else:
+                self._combine(loop.body, tightness)
             self._state = loop.again
             self._synchronize()
             more = self._goes_on(loop, tightness)
+
+    def _combine(self, body: Sequence[g.Element], tightness: int) -> None:
+        """What there is becomes the left part of what comes."""
+        left = self._node
+        combined = Node(left.rule, left.start, parts=[left])
+        if isinstance(body[0], g.Choice):
+            self._state = body[0].state
+            number = self._number(body[0])
+            combined.alternative = number
+            body = body[0].alternatives[number - 1]
+        self._node = combined
+        self._sequence(body, tightness)
 
     def _goes_on(self, loop: g.Loop, tightness: int) -> bool:
         if loop.first is not None:
@@ -146,15 +165,18 @@ class _Run:
             return loop.tightness.get(self._kind(), -1) >= tightness
         return self._predicted(loop.again if loop.once else loop.state) == 1
 
-    def _choose(self, choice: g.Choice, tightness: int) -> None:
+    def _chosen(self, choice: g.Choice) -> Sequence[g.Element]:
+        number = self._number(choice)
+        self._node.alternative = number
+        return choice.alternatives[number - 1]
+
+    def _number(self, choice: g.Choice) -> int:
         self._synchronize()
         if choice.by_token is None:
-            number = self._predicted(choice.state)
-        elif self._kind() in choice.by_token:
-            number = choice.by_token[self._kind()]
-        else:
-            raise self._not_viable(0)
-        self._sequence(choice.alternatives[number - 1], tightness)
+            return self._predicted(choice.state)
+        if self._kind() in choice.by_token:
+            return choice.by_token[self._kind()]
+        raise self._not_viable(0)
 
     def _predicted(self, decision: g.State) -> int:
         try:
@@ -176,15 +198,21 @@ class _Run:
     def _match(self, element: g.Match) -> None:
         if self._kind() in element.kinds:
             self._be_right()
-            self._consume()
+            self._take()
             return
         self._count_repair()
         if self._leave_out():
-            self._consume()
+            self._take()
         elif self._kind() in _next(element.state.edges[0][1], self._calls):
             self._report(self._token(), missing(self._token(), self._expected()))
+            imagined = Token(min(element.kinds), "", self._token().position)
+            self._node.parts.append(imagined)
         else:
             raise self._mismatched()
+
+    def _take(self) -> None:
+        self._node.parts.append(self._token())
+        self._consume()
 
     def _be_right(self) -> None:
         self._recovering = False
