@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -127,7 +128,9 @@ def _output(command: list[str], directory: Path) -> str:
 
 
 def _advice(command: list[str], directory: Path, problem: str) -> str:
-    by_hand = f"cd {directory} && CGO_ENABLED=0 {' '.join(['go', *command[1:]])}"
+    by_hand = (
+        f"cd {shlex.quote(str(directory))} && CGO_ENABLED=0 {shlex.join(['go', *command[1:]])}"
+    )
     return (
         f"{problem.strip()}\n"
         "the Go programs did not build; they need Go 1.26 or newer (go version), some gigabytes "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tests.realcluster import controlplane, kernel, kwok, node
+from tests.realcluster import controlplane, kernel, kwok, node, requirements
 from tests.realcluster.processes import Processes, recorded
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def start(
 ) -> Cluster:
     """Starts a cluster, whole or not at all."""
     parts = parts or Parts()
+    if parts.node:
+        requirements.ensure()
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
     options = replace(options, nodes_live=parts.node or parts.kwok)
     try:

@@ -66,8 +66,7 @@ def start(
     feature_gates: Mapping[str, bool] | None = None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr),  # noqa: T201
 ) -> Node:
-    """Starts a node in `directory` (keep its path short: sockets have 108 bytes)."""
-    requirements.ensure()
+    """Starts a node in `directory`, on a machine that can (see `requirements`)."""
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
     processes = Processes(directory, detached=detached)
     node = Node(name, directory, processes)

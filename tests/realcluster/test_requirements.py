@@ -1,0 +1,29 @@
+"""What a node needs is told before anything is started."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.realcluster.cluster import Parts, start
+from tests.realcluster.controlplane import Options
+from tests.realcluster.requirements import NodeRequirementError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_who_is_not_root_is_told_what_a_node_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root, and the packages that are missing, by name; and nothing was begun."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(NodeRequirementError) as told:
+        start(tmp_path / "bed", Options(), Parts(node=True))
+
+    assert str(told.value).startswith("a node needs root (cgroups, mounts, network namespaces)")
+    assert "and the packages runc busybox-static iproute2 iptables" in str(told.value)
+    assert not (tmp_path / "bed").exists()
