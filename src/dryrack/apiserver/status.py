@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.kinds.validation import FieldProblem
 
@@ -120,20 +120,12 @@ def forbidden(subject: Subject, name: str, detail: str) -> StatusError:
 
 def invalid(kind: Subject, name: str, problems: Sequence[FieldProblem]) -> StatusError:
     """An object that is understood and not accepted."""
-    return _invalid(kind, name, [_cause_of(each) for each in problems], problems)
-
-
-def _cause_of(problem: FieldProblem) -> Raw:
-    return Cause(problem.reason.value, problem.message, problem.field).to_raw()
-
-
-def _invalid(
-    kind: Subject, name: str, causes: list[Raw], problems: Iterable[FieldProblem]
-) -> StatusError:
+    told = [(each.reason.value, each.message, each.field) for each in problems]
+    causes = [Cause(*each).to_raw() for each in told]
     details = kind.details(name, **({"causes": causes} if causes else {}))
     message = f'{kind.qualified} "{name}" is invalid'
     # The server drops repeated messages from the sentence, not from the causes.
-    errors = list(dict.fromkeys(str(each) for each in problems))
+    errors = list(dict.fromkeys(f"{field}: {detail}" for _, detail, field in told))
     if len(errors) == 1:
         message += f": {errors[0]}"
     elif errors:

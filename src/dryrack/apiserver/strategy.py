@@ -8,9 +8,9 @@ request's path; **they are never changed in place**: a method answers with the o
 or with a copy of the parts it changes, because what comes in may be stored, and shared by every
 watcher.
 
-The order of a create: `default`, managedFields, `admit`, `prepare_create`, system metadata (uid,
-times, name), `validate_create`, `approve`. Of an update: `default`, managedFields, `admit`,
-metadata that cannot change put back, `prepare_update`, `validate_update`, `approve`.
+The order of a create: `default`, `admit`, system metadata (uid, times, name), `prepare_create`,
+`validate_create`, `approve`, managedFields. Of an update: `default`, `admit`, `prepare_update`,
+metadata that cannot change put back, `validate_update`, `approve`, managedFields.
 `Write.subresource` says which subresource is written; "" is the object itself.
 
 `PlainStrategy` is that of a kind with nothing particular; others derive from it.

@@ -22,6 +22,8 @@ from dryrack.apiserver.swift_reading import element_type
 from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.schemas import Schema
     from dryrack.apiserver.schemas.structs import GoField, Struct
@@ -33,11 +35,23 @@ _COMPLAINTS_MAX = 100
 class GoShapes:
     """Knows the fields of every built-in kind, and of custom ones by their schema."""
 
+    def __init__(self) -> None:
+        self._custom: dict[str, tuple[object, Schema]] = {}
+
     def conform(self, resource: Resource, obj: Raw) -> Conformed:
-        if resource.is_custom:
-            return _custom(resource, obj)
+        if resource.schema is not None:
+            return _custom(self._read(resource, resource.schema), obj)
         schema = schemas.schema_of(resource.group, resource.version, resource.kind)
         return Conformed(obj) if schema is None else conform(schema, obj)
+
+    def _read(self, resource: Resource, raw: Mapping[str, Any]) -> Schema:
+        """The schema of a custom kind, read once for each that a definition had."""
+        place = f"{resource.plural}.{resource.api_version}"
+        known, made = self._custom.get(place, (None, None))
+        if made is None or known is not raw:
+            made = schemas.custom(dict(raw))
+            self._custom[place] = (raw, made)
+        return made
 
 
 def conversion_problem(schema: Schema, obj: Raw) -> str:
@@ -241,7 +255,7 @@ def _zero(schema: Schema, go_type: str) -> Any:
             return dict(skeleton(schema))
 
 
-def _custom(resource: Resource, obj: Raw) -> Conformed:
+def _custom(schema: Schema, obj: Raw) -> Conformed:
     """A custom object: its metadata is everybody's, the rest is pruned by its schema."""
     metadata, strict = obj.get("metadata"), []
     if isinstance(metadata, dict):
@@ -250,9 +264,7 @@ def _custom(resource: Resource, obj: Raw) -> Conformed:
             return Conformed(obj, (), read.mismatch)
         obj = {**obj, "metadata": read.object}
         strict = [each.replace('field "', 'field "metadata.', 1) for each in read.strict]
-    if resource.schema is None:
-        return Conformed(obj, tuple(strict))
-    pruned = _pruned(schemas.custom(dict(resource.schema)), obj, "", strict)
+    pruned = _pruned(schema, obj, "", strict)
     return Conformed(pruned, tuple(sorted(strict)))
 
 

@@ -125,25 +125,24 @@ class Writer:
             raise StatusError(Status(500, "", message))
         new = metadata.without_repeated_owners(new, write.warn)
         new = strategy.default(new, write)
-        if not is_managed:
-            new = self._seams.management.record(resource, new, None, self._manager(order, write))
         if resource.namespaced:
             name = new["metadata"].get("name") or ""
             lifecycle.check_namespace(self._store, resource, order.namespace, name)
-        new = self._admitted(resource, new, old=None, write=write)
-        return self._insert(order, new, write)
+        admitted = self._admitted(resource, new, old=None, write=write)
+        return self._insert(order, admitted, write, sent=None if is_managed else new)
 
     def _admitted(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw:
         if self._seams.admission is not None:
             self._seams.admission(resource, new, old=old, write=write)
         return resource.strategy.admit(new, old, write)
 
-    def _insert(self, order: Order, admitted: Raw, write: Write) -> Written:
+    def _insert(self, order: Order, admitted: Raw, write: Write, *, sent: Raw | None) -> Written:
         resource, prefix = order.resource, admitted["metadata"].get("generateName") or ""
         is_generated = bool(prefix) and not admitted["metadata"].get("name")
         for _ in range(_GENERATE_ATTEMPTS):
             new = self._completed(admitted, resource, write)
-            made = self._stored(order, new, self._approved(resource, new, old=None, write=write))
+            due = self._approved(resource, new, old=None, write=write)
+            made = self._stored(order, self._owned(order, new, sent, old=None, write=write), due)
             if made is not None:
                 return made
             if not is_generated:
@@ -170,6 +169,25 @@ class Writer:
         if self._seams.approval is None:
             return None
         return self._seams.approval(resource, new, old=old, write=write)
+
+    def _owned(
+        self, order: Order, new: Raw, sent: Raw | None, *, old: Raw | None, write: Write
+    ) -> Raw:
+        """
+        With its owners as of what was sent, before the server changed it.
+
+        They are worked out last, because nobody owns what is refused, and who owns a large object
+        takes longer to say than anything else about it.
+        """
+        if sent is None:
+            return new
+        meta = {key: value for key, value in new["metadata"].items() if key != "managedFields"}
+        if not write.dry_run:
+            _measured({**new, "metadata": meta}, order.size)
+        manager = Manager(order.manager, "Update", order.subresource, write.now)
+        recorded = self._seams.management.record(order.resource, sent, old, manager)
+        owners = recorded["metadata"].get("managedFields")
+        return {**new, "metadata": meta | ({"managedFields": owners} if owners else {})}
 
     def _stored(self, order: Order, new: Raw, due: Due) -> Written | None:
         """None if the name is taken."""
@@ -236,10 +254,7 @@ class Writer:
         new = metadata.for_update(proposal.object, resource, order.namespace)
         new["metadata"]["resourceVersion"] = str(stored.revision)
         new = metadata.without_repeated_owners(new, write.warn)
-        new = strategy.default(new, write)
-        if not proposal.is_managed:
-            manager = self._manager(order, write)
-            new = self._seams.management.record(resource, new, old, manager)
+        sent = new = strategy.default(new, write)
         new = self._admitted(resource, new, old=old, write=write)
         new = strategy.prepare_update(metadata.with_generation(new, old), old, write)
         new = metadata.restored(new, old)
@@ -247,6 +262,8 @@ class Writer:
         if problems:
             raise invalid(resource.as_kind, order.name, problems)
         due = self._approved(resource, new, old=old, write=write)
+        known = None if proposal.is_managed else sent
+        new = self._owned(order, new, known, old=old, write=write)
         new = self._seams.management.settle(old, new)
         if due is not None and not order.options.dry_run:
             due(self)
@@ -268,9 +285,6 @@ class Writer:
         assert isinstance(written, Stored), "nobody writes in between"
         mark(order.resource, written)
         return Written(written.object, written)
-
-    def _manager(self, order: Order, write: Write) -> Manager:
-        return Manager(order.manager, "Update", order.subresource, write.now)
 
 
 def served(resource: Resource, stored: Stored) -> Raw:

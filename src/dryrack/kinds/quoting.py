@@ -17,6 +17,8 @@ _ESCAPES = {
 
 def quoted(text: str) -> str:
     """A string in double quotes, with what cannot be printed as escapes."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return f'"{"".join(map(_quoted_char, text))}"'
 
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 Schema = Mapping[str, Any]
+# Values that lack nothing.
+_FULL = frozenset((bool, float, int, str))
 _META = ("apiVersion", "kind", "metadata")
 
 
@@ -28,7 +30,7 @@ def _object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
     filled = {}
     for name, inner in value.items():
         place = properties.get(name, additional)
-        if not isinstance(place, dict):
+        if not isinstance(place, dict) or type(inner) in _FULL:
             filled[name] = inner
         elif not _is_wrong_null(place, inner) or place.get("default") is not None:
             filled[name] = with_defaults(place, _replaced_null(place, inner))
@@ -74,6 +76,7 @@ def _place(schema: Schema, name: str) -> Schema | None:
 
 # Above this Go writes a whole number with an exponent, as Python does.
 _WRITTEN_WHOLE_MAX = 1e21
+_WHOLE = frozenset((bool, int, str, type(None)))
 
 
 def whole_numbers(value: Any) -> Any:
@@ -82,8 +85,11 @@ def whole_numbers(value: Any) -> Any:
         case float() if value.is_integer() and abs(value) < _WRITTEN_WHOLE_MAX:
             return int(value)
         case dict():
-            return {key: whole_numbers(inner) for key, inner in value.items()}
+            return {
+                key: inner if type(inner) in _WHOLE else whole_numbers(inner)
+                for key, inner in value.items()
+            }
         case list():
-            return [whole_numbers(inner) for inner in value]
+            return [inner if type(inner) in _WHOLE else whole_numbers(inner) for inner in value]
         case _:
             return value

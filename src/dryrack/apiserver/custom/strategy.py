@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.custom.embedded import nameless, unreadable
 from dryrack.apiserver.custom.filling import pruned, whole_numbers, with_defaults
 from dryrack.apiserver.custom.lists import duplicates
+from dryrack.apiserver.custom.mentions import mentions
 from dryrack.apiserver.custom.scale import ScalePaths, scale_problems
 from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, problems
@@ -88,6 +89,8 @@ class CustomStrategy(PlainStrategy):
         self._api_version = api_version
         self._kind = kind
         self._schema = schema
+        self._embeds = mentions(schema, "x-kubernetes-embedded-resource")
+        self._tells_apart = mentions(schema, "x-kubernetes-list-type")
         self._kept = kept
         self._rules = rules
         self._scale = scale
@@ -95,7 +98,7 @@ class CustomStrategy(PlainStrategy):
         self.selectable_fields = tuple(self._selectable)
 
     def default(self, obj: Raw, write: Write) -> Raw:
-        if told := unreadable(self._schema, obj):
+        if self._embeds and (told := unreadable(self._schema, obj)):
             version = self._api_version.rpartition("/")[2]
             mishandled = f'{self._kind} in version "{version}" cannot be handled as a {self._kind}'
             raise bad_request(f"{mishandled}: {told}")
@@ -148,8 +151,8 @@ class CustomStrategy(PlainStrategy):
         found = [
             *problems(self._schema, obj, old=old),
             *scale_problems(self._scale, obj),
-            *nameless(self._schema, obj),
-            *duplicates(self._schema, obj),
+            *(nameless(self._schema, obj) if self._embeds else ()),
+            *(duplicates(self._schema, obj) if self._tells_apart else ()),
         ]
         return [*found, *self._ruled(found, obj, old)]
 

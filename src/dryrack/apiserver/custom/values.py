@@ -40,6 +40,30 @@ _INTEGER_BITS = {"int32": 32, "int64": 64}
 _NUMBER_FORMS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _FORMS = {int: "int64", float: "float64"}
 NO_OLD = object()
+_PLAIN_TYPES: dict[type, tuple[str, ...]] = {
+    bool: ("boolean",),
+    float: ("number",),
+    int: ("integer", "number"),
+    str: ("string",),
+}
+_NAMES: dict[type, str] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+_BRANCHES = frozenset(("allOf", "anyOf", "not", "oneOf"))
+# What is asked of texts and numbers besides their type.
+_RESTRICTING = frozenset(
+    (
+        *("allOf", "anyOf", "oneOf", "not", "enum", "format", "x-kubernetes-int-or-string"),
+        *("maxLength", "minLength", "pattern"),
+        *("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +103,9 @@ def _check(
 ) -> Iterator[FieldProblem]:
     if old is not NO_OLD and type(value) is type(old) and value == old:
         return
-    yield from _type(schema, value, place)
-    if value is not None:
+    if _NAMES.get(type(value)) != schema.get("type"):
+        yield from _type(schema, value, place)
+    if value is not None and not _BRANCHES.isdisjoint(schema):
         yield from _branches(schema, value, place)
     match value:
         case None | bool():
@@ -91,9 +116,16 @@ def _check(
             yield from _number(schema, value, place)
         case list():
             yield from _list(schema, value, place, old=old)
-    yield from _enumeration(schema, value, place)
+    if "enum" in schema:
+        yield from _enumeration(schema, value, place)
     if isinstance(value, dict):
         yield from _object(schema, value, place, old=old if isinstance(old, dict) else {})
+
+
+def _plainly_fits(schema: Schema, value: Any) -> bool:
+    """Whether a value is of its type, and nothing but a type is asked of it: most values are."""
+    kinds = _PLAIN_TYPES.get(type(value))
+    return kinds is not None and schema.get("type") in kinds and _RESTRICTING.isdisjoint(schema)
 
 
 def types(schema: Schema) -> tuple[str, ...]:
@@ -134,21 +166,7 @@ def _form(schema: Schema, wanted: tuple[str, ...]) -> str:
 
 def type_of(value: Any) -> str:
     """The JSON type of a value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+    return _NAMES.get(type(value), "object")
 
 
 def _type_problem(place: _Place, wanted: str, shown: str) -> FieldProblem:
@@ -279,7 +297,9 @@ def _list(schema: Schema, value: list[Any], place: _Place, *, old: Any) -> Itera
     if items is not None:
         before = items_by_key(schema, old)
         for index, item in enumerate(value):
-            known = before.get(item_key(schema, item), NO_OLD)
+            if _plainly_fits(items, item):
+                continue
+            known = before.get(item_key(schema, item), NO_OLD) if before else NO_OLD
             yield from _check(items, item, place.at(index), old=known)
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
@@ -335,14 +355,19 @@ def _object(
     yield from _size(schema, value, place)
     properties = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
-    for name in sorted(value.keys() - properties.keys()):
+    others = value.keys() - properties.keys() if additional is not None else ()
+    for name in sorted(others):
         if isinstance(additional, dict):
+            if _plainly_fits(additional, value[name]):
+                continue
             known = old.get(name, NO_OLD)
             yield from _check(additional, value[name], place.dotted(name), old=known)
         elif additional is False:
             detail = f"{place.path}.{name} in body is a forbidden property"
             yield invalid(place.dotted(name).field, "", detail)
     for name in sorted(properties.keys() & value.keys()):
+        if _plainly_fits(properties[name], value[name]):
+            continue
         known = old.get(name, NO_OLD)
         yield from _check(properties[name], value[name], place.below(name), old=known)
     for name in schema.get("required") or ():

@@ -47,7 +47,8 @@ class MapAtom:
 
     schema: Schema | None
     atomic: bool = False
-    _children: dict[str, Atom] = field(default_factory=dict)
+    _children: dict[str | None, Atom] = field(default_factory=dict)
+    """By name, and the values of a map under no name."""
 
     def has_field(self, name: str) -> bool:
         return self.schema is not None and self.schema.named(name) is not None
@@ -63,10 +64,18 @@ class MapAtom:
         if found is not None:
             self._children[name] = atom_of(found)
             return self._children[name]
+        return self._value()
+
+    def _value(self) -> Atom | None:
+        known = self._children.get(None)
+        if known is not None or self.schema is None:
+            return known
         values = self.schema.values
         if values is not None:
-            return atom_of(values)
-        return DEDUCED if self._is_open(self.schema) else None
+            self._children[None] = atom_of(values)
+        elif self._is_open(self.schema):
+            self._children[None] = DEDUCED
+        return self._children.get(None)
 
     @staticmethod
     def _is_open(schema: Schema) -> bool:

@@ -12,6 +12,7 @@ Trees are never changed once they are made, except by `insert` while they are be
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ Path = tuple[str, ...]
 SELF = "."
 _KINDS = "fkvi"
 _encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder().decode
+# Texts that JSON writes as they are, and Go too.
+_is_plain = re.compile(r"[A-Za-z0-9_./: -]*").fullmatch
 # Go writes these three so that JSON can stand in HTML.
 _HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 
@@ -39,6 +43,8 @@ class FieldSetError(ValueError):
 
 def element_json(value: Any) -> str:
     """A value inside a path element, in the one way in which it is written."""
+    if isinstance(value, str) and _is_plain(value):
+        return f'"{value}"'
     if isinstance(value, float) and value == int(value):
         value = int(value)
     return escaped_html(_encode(value).decode())
@@ -192,7 +198,9 @@ def paths(root: FieldSet, prefix: Path = ()) -> Iterator[Path]:
 
 def in_order(root: FieldSet) -> FieldSet:
     """The same set with its keys in the order in which the server writes them."""
-    elements = sorted(root, key=_rank)
+    # Names of fields, which most sets are made of, stand in the order of their texts.
+    is_named = all(element[0] in "f." for element in root)
+    elements = sorted(root) if is_named else sorted(root, key=_rank)
     return {element: in_order(node) if (node := root[element]) else node for element in elements}
 
 
@@ -204,10 +212,10 @@ def _rank(element: str) -> tuple[Any, ...]:
         case "f":
             return (0, element[2:])
         case "k":
-            keys = json.loads(element[2:])
+            keys = _decode(element[2:])
             return (1, tuple((key, _value_rank(value)) for key, value in sorted(keys.items())))
         case "v":
-            return (2, _value_rank(json.loads(element[2:])))
+            return (2, _value_rank(_decode(element[2:])))
         case _:
             return (3, int(element[2:]))
 

@@ -109,7 +109,7 @@ class Ownership:
         time = before.time if before is not None else ""
         managed = {**managed, author: Owned(fields, self.api_version, time)}
         merged: Object = merge(atom, live, wanted)
-        new = merged if before is None else self._pruned(merged, managed, before)
+        new = merged if before is None else self._pruned(merged, managed, before, author)
         if not force:
             self._refuse_conflicts(live, new, managed, author)
         managed, _ = self._taken(live, new, managed, by=author)
@@ -129,10 +129,16 @@ class Ownership:
         if found:
             raise ConflictError(found)
 
-    def _pruned(self, merged: Object, managed: Managed, before: Owned) -> Object:
+    def _keeps_all(self, before: Owned, managed: Managed, author: Author) -> bool:
+        """Whether an author names all that it has named before: then it takes nothing away."""
+        owned = managed[author]
+        same_version = before.api_version == owned.api_version
+        return same_version and not fieldsets.difference(before.fields, owned.fields)
+
+    def _pruned(self, merged: Object, managed: Managed, before: Owned, author: Author) -> Object:
         """Without what the author named before and neither names now nor leaves to another."""
         version = before.api_version
-        if not before.fields:
+        if not before.fields or self._keeps_all(before, managed, author):
             return merged
         atom = self._atom(version)
         assert atom is not None, f"{version} is not served"

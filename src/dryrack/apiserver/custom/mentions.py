@@ -1,0 +1,20 @@
+"""Whether a schema says something anywhere, so that values need not be searched for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+
+def mentions(schema: Schema, key: str) -> bool:
+    """Whether a key is set at a schema, or at any that describes what is inside its values."""
+    return bool(schema.get(key)) or any(mentions(each, key) for each in _below(schema))
+
+
+def _below(schema: Schema) -> Iterator[Schema]:
+    yield from (schema.get("properties") or {}).values()
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield schema[key]
