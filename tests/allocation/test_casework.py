@@ -1,7 +1,7 @@
 """
 Claims that are impossible by several rules together, and by none of them alone.
 
-Each is walked through for long in vain, and proved at once by cases. Turns of the search are
+Each is walked through for long in vain, and proved at once by cases. Rounds of the search are
 counted, not seconds.
 """
 
@@ -109,8 +109,8 @@ PUZZLES: list[Callable[[], Puzzle]] = [
 ]
 
 
-def answer(puzzle: Puzzle, turns: int, patch: pytest.MonkeyPatch) -> Outcome:
-    patch.setattr(allocator_module, "_TURNS_MAX", turns)
+def answer(puzzle: Puzzle, rounds: int, patch: pytest.MonkeyPatch) -> Outcome:
+    patch.setattr(allocator_module, "_ROUNDS_MAX", rounds)
     slices, claims = puzzle
     return allocator(slices).allocate(node(), claims)
 
@@ -119,10 +119,10 @@ def answer(puzzle: Puzzle, turns: int, patch: pytest.MonkeyPatch) -> Outcome:
 def test_cases_prove_what_a_walk_does_not(
     puzzle: Callable[[], Puzzle], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without cases the search is not decided after several turns; with them it is, at once."""
-    outcome = answer(puzzle(), 3, monkeypatch)
+    """Without cases the search is not decided after several rounds; with them it is, at once."""
+    outcome = answer(puzzle(), 1, monkeypatch)
     monkeypatch.setattr(Casework, "impossible", lambda self: False)
-    without = answer(puzzle(), 6, monkeypatch)
+    without = answer(puzzle(), 3, monkeypatch)
 
     assert isinstance(outcome, Unsatisfiable)
     assert isinstance(without, Undecided)
@@ -140,4 +140,4 @@ def test_a_request_for_all_that_is_shut_has_other_ways(monkeypatch: pytest.Monke
     ]
 
     with pytest.raises(AllocationError, match=r"cannot add device .*gpu-00"):
-        answer((pool(offered), claims), 3, monkeypatch)
+        answer((pool(offered), claims), 1, monkeypatch)

@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 COUNTERS = ("memory", "cores", "links", "lanes")
 
 
-def knapsack(turns: int, patch: pytest.MonkeyPatch) -> Outcome:
+def knapsack(rounds: int, patch: pytest.MonkeyPatch) -> Outcome:
     """Twenty-five of sixty devices, none like another, that may just fit into four counters."""
     chance = Random(4)
     draws = [{name: chance.randint(100, 999) for name in COUNTERS} for _ in range(60)]
     offered = [drawing(f"part-{n:02}", "gpu", **each) for n, each in enumerate(draws)]
     least = {name: sum(sorted(each[name] for each in draws)[:25]) for name in COUNTERS}
     limits = {name: 145 * amount // 100 for name, amount in least.items()}
-    patch.setattr(allocator_module, "_TURNS_MAX", turns)
+    patch.setattr(allocator_module, "_ROUNDS_MAX", rounds)
     slices = pool(offered, sets=[counters("gpu", **limits)])
     return allocator(slices).allocate(node(), [claim(request("r", 25), name="all-of-it")])
 
 
 def test_a_search_is_given_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not decided is neither an allocation nor a proof that there is none."""
-    outcome = knapsack(4, monkeypatch)
+    outcome = knapsack(2, monkeypatch)
 
     assert isinstance(outcome, Undecided)
 
 
 def test_what_is_not_known_is_told_of_each_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason names the claim, says that nothing is known, and what to do about it."""
-    outcome = knapsack(4, monkeypatch)
+    outcome = knapsack(2, monkeypatch)
 
     assert isinstance(outcome, Undecided)
     [reason] = outcome.reasons
@@ -51,4 +51,4 @@ def test_what_is_not_known_is_told_of_each_claim(monkeypatch: pytest.MonkeyPatch
 
 def test_the_same_search_is_given_up_at_the_same_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are counted, not seconds, so a slow machine knows as much as a fast one."""
-    assert knapsack(4, monkeypatch) == knapsack(4, monkeypatch)
+    assert knapsack(2, monkeypatch) == knapsack(2, monkeypatch)

@@ -10,7 +10,6 @@ was worked out about slices and selectors. Asking changes nothing: give the resu
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.assemble import assemble
@@ -26,7 +25,7 @@ from dryrack.allocation.search import Ending, Walk
 from dryrack.allocation.state import AllocatedState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dryrack.allocation.pools import Pool
     from dryrack.base.ports import Chance
@@ -92,8 +91,11 @@ _DEAD_ENDS_MAX = 24
 _PROVING_STEPS = 512
 _PLAIN_STEPS = 16 * _PROVING_STEPS
 
-# After so many turns the search is given up. Kubernetes gives up after ten seconds.
-_TURNS_MAX = 200
+# What takes longer may be proved by looking at cases, before it is walked through.
+_FIRST_STEPS = 64
+
+# After so many turns of each the search is given up. Kubernetes gives up after ten seconds.
+_ROUNDS_MAX = 100
 
 
 class Allocator:
@@ -175,12 +177,21 @@ def _search(problem: Problem) -> tuple[Walk, Ending]:
     proof = SearchProof(problem)
     if proof.refuted():
         return first, Ending.FAILED
-    turns = [(Walk(problem, proof), _PROVING_STEPS)] if proof.cuts else []
-    turns.append((Walk(problem), _PLAIN_STEPS))
-    for number, (walk, steps) in enumerate(islice(cycle(turns), _TURNS_MAX)):
-        if number == len(turns) and proof.refuted_in_cases():
-            return first, Ending.FAILED
+    for turn, (walk, steps) in enumerate(_turns(problem, proof)):
         ending = walk.run(steps_max=steps)
         if ending is not Ending.UNDECIDED:
-            break
-    return (walk if ending is Ending.FOUND else first), ending
+            return (walk if ending is Ending.FOUND else first), ending
+        if turn == 0 and proof.refuted_in_cases():
+            return first, Ending.FAILED
+    return first, Ending.UNDECIDED
+
+
+def _turns(problem: Problem, proof: SearchProof) -> Iterator[tuple[Walk, int]]:
+    """Which walk goes on, and for how many steps; the first turn is short."""
+    plain, proving = Walk(problem), Walk(problem, proof)
+    if proof.cuts:
+        yield proving, _FIRST_STEPS
+    for _ in range(_ROUNDS_MAX):
+        if proof.cuts:
+            yield proving, _PROVING_STEPS
+        yield plain, _PLAIN_STEPS

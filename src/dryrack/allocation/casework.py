@@ -20,6 +20,7 @@ are many, so there is a limit to them: nothing is proved then.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from dryrack.allocation.demands import Demand, Question
     from dryrack.allocation.problem import Slate
     from dryrack.allocation.search import Walk
+
+# To look at a case takes about as long as so many steps of a walk with proof.
+_STEPS_A_CASE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ class Casework:
         later = (demand for group in question.later for demand in group.demands)
         now = [question.now] if question.now else []
         self._demands = now + sorted(later, key=lambda demand: demand.request)
-        self._left_to_try = cases_max
+        self._cases = 0
+        self._cases_max = cases_max
         self._present = [
             [self._devices_present(demand, way) for way in demand.ways] for demand in self._demands
         ]
@@ -84,12 +89,14 @@ class Casework:
 
     def impossible(self) -> bool:
         """Whether every case is impossible; no, if there are too many to tell."""
-        return self._refuted(Case((OPEN,) * len(self._demands), {}, {}))
+        impossible = self._refuted(Case((OPEN,) * len(self._demands), {}, {}))
+        self._walk.steps += self._cases * _STEPS_A_CASE
+        return impossible
 
     def _refuted(self, case: Case) -> bool:
-        self._left_to_try -= 1
-        if self._left_to_try < 0:
+        if self._cases >= self._cases_max:
             return False
+        self._cases += 1
         options = [self._options(case, index) for index in range(len(self._demands))]
         if not all(options) or self._starves(case, options):
             return True
@@ -174,7 +181,7 @@ class Casework:
             allowed = frozenset((case.shared[number],)) if number in case.shared else None
             if allowed is None and state.count:
                 allowed = state.shared
-            return [d for d in devices if _matches(column, column[d], allowed)]
+            return _with_one_of(allowed, column, devices)
         barred = [
             *state.others(way.name_of, self._walk.ongoing),
             *(v for (n, at), v in case.last.items() if n == number and at < index),
@@ -292,9 +299,11 @@ class Casework:
     # Cases.
 
     def _split(self, case: Case, wants: Sequence[Sequence[Option]]) -> list[Case] | None:
-        return (
-            self._by_value(case, wants) or self._by_way(case, wants) or self._by_last(case, wants)
-        )
+        for split in (self._by_value, self._by_way, self._by_last):
+            cases = split(case, wants)
+            if cases is not None:
+                return cases
+        return None
 
     def _by_value(self, case: Case, wants: Sequence[Sequence[Option]]) -> list[Case] | None:
         for constraint in self._problem.constraints:
@@ -303,18 +312,31 @@ class Casework:
                 continue
             under = [options for options in wants if _all_under(constraint, options)]
             if sum(min(o.need for o in options) for options in under) > 1:
-                members = min((self._members(number, options) for options in under), key=len)
+                members = self._members(number, under)
                 return [replace(case, shared={**case.shared, number: each}) for each in members]
         return None
 
-    def _members(self, number: int, options: Iterable[Option]) -> list[tuple[str, object]]:
-        column, state = self._problem.columns[number], self._walk.states[number]
-        assert isinstance(state, MatchState)
-        values = dict.fromkeys(column[d] for option in options for d in option.devices)
-        members = dict.fromkeys(
-            m for v in values if v >= 0 for m in sorted(column.members[v], key=str)
-        )
-        return [m for m in members if not state.count or m in state.shared]
+    def _members(
+        self, number: int, wants: Sequence[Sequence[Option]]
+    ) -> Iterable[tuple[str, object]]:
+        """The members of which there are enough for each of the demands."""
+        members: dict[tuple[str, object], None] | None = None
+        for options in wants:
+            enough: dict[tuple[str, object], None] = {}
+            for option in options:
+                counts = self._counted(number, option.devices)
+                enough |= {each: None for each, n in counts.items() if n >= option.need}
+            members = enough if members is None else {m: None for m in members if m in enough}
+        return members or ()
+
+    def _counted(self, number: int, devices: Iterable[int]) -> Counter[tuple[str, object]]:
+        """How many of the devices have each member."""
+        column = self._problem.columns[number]
+        counts: Counter[tuple[str, object]] = Counter()
+        for value, count in Counter(column[device] for device in devices).items():
+            for member in sorted(column.members[value], key=str) if value >= 0 else ():
+                counts[member] += count
+        return counts
 
     def _by_way(self, case: Case, wants: Sequence[Sequence[Option]]) -> list[Case] | None:
         for index, options in enumerate(wants):
@@ -353,10 +375,12 @@ def _need(way: Slate) -> int:
     return max(1, way.count)
 
 
-def _matches(column: Column, value: int, allowed: Values | None) -> bool:
-    if allowed is None:
-        return value != MISSING
-    return value >= 0 and not column.members[value].isdisjoint(allowed)
+def _with_one_of(members: Values | None, column: Column, devices: Iterable[int]) -> Sequence[int]:
+    """The devices that have one of the members; or any at all, if none is named."""
+    if members is None:
+        return [device for device in devices if column[device] != MISSING]
+    values = {value for value, each in enumerate(column.members) if not members.isdisjoint(each)}
+    return [device for device in devices if column[device] in values]
 
 
 def _up_to(devices: Sequence[int], column: Column, value: int, *, only: bool) -> Sequence[int]:
