@@ -2,9 +2,9 @@
 Our answer to a case beside Kubernetes' own, and whether they are the same.
 
 Compared are: whether the expression compiles, its estimated cost, whether the device matches
-or the evaluation fails, the cost of the evaluation, and the texts of both errors (of a syntax
-error, only that it is one). The answer that a scheduler uses (`matches`) must also equal the one
-that counts cost, and both must equal the exact tier's.
+or the evaluation fails, the cost of the evaluation, and the texts of both errors. The answer that
+a scheduler uses (`matches`) must also equal the one that counts cost, and both must equal the
+exact tier's.
 
 Upstream iterates over maps in random order, so for a few expressions it gives several answers
 to one question. Where the answers differ at first, upstream is asked again many times, and
@@ -103,7 +103,7 @@ def differing_fields(ours: Verdict, theirs: Verdict) -> tuple[str, ...]:
     if bool(ours.compile_error) != bool(theirs.compile_error):
         return ("compile_error",)
     if ours.compile_error:
-        return ("compile_error_text",) if _texts_differ(ours, theirs) else ()
+        return ("compile_error_text",) if ours.compile_error != theirs.compile_error else ()
     fields = ["cost"] if ours.cost != theirs.cost else []
     if (ours.match, bool(ours.match_error)) != (theirs.match, bool(theirs.match_error)):
         fields.append("match")
@@ -112,14 +112,6 @@ def differing_fields(ours: Verdict, theirs: Verdict) -> tuple[str, ...]:
     if theirs.actual_cost is not None and ours.actual_cost != theirs.actual_cost:
         fields.append("actual_cost")
     return tuple(fields)
-
-
-def _texts_differ(ours: Verdict, theirs: Verdict) -> bool:
-    # What upstream says after a syntax error follows from its parser's guesses at what was
-    # meant; only that there is one is compared.
-    if "Syntax error" in theirs.compile_error:
-        return "Syntax error" not in ours.compile_error
-    return ours.compile_error != theirs.compile_error
 
 
 def their_verdict(answer: CelAnswer) -> Verdict:

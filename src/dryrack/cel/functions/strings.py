@@ -10,6 +10,7 @@ import re2
 
 from dryrack.cel.functions import formatting
 from dryrack.cel.functions.arithmetic import lacking
+from dryrack.cel.functions.nesting import nests_too_deeply
 from dryrack.cel.values import TEXT_SIZE_MAX, Err, Value, too_large
 
 if TYPE_CHECKING:
@@ -125,9 +126,12 @@ def compile_pattern(pattern: str) -> Any:
     options.log_errors = False
     options.max_mem = _PATTERN_BYTES_MAX
     try:
-        return re2.compile(pattern, options)
+        compiled = re2.compile(pattern, options)
     except re2.error as error:
         return Err(_refusal(error, pattern))
+    if nests_too_deeply(pattern):
+        return Err(f"error parsing regexp: expression nests too deeply: `{pattern}`")
+    return compiled
 
 
 # RE2 and Go have the same syntax and different words for what is wrong with a pattern.

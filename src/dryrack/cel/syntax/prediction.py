@@ -21,11 +21,11 @@ from dryrack.cel.lexer import EOF
 from dryrack.cel.syntax.grammar import RULES, Place, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
-# What is returned to, innermost first; nothing at all is `_BOTTOM`.
+# What is returned to, innermost first; nothing at all is `BOTTOM`.
 Returns: TypeAlias = "frozenset[tuple[int, Returns]] | None"
-_BOTTOM: Returns = None
+BOTTOM: Returns = None
 # Stands for it beside others.
 _END = -1
 # For a state and an alternative: the returns, and whether the rule in question was left.
@@ -60,12 +60,12 @@ class Predictor:
         self._steps: dict[tuple[Frozen, str], _Step | None] = {}
 
     def predict(
-        self, decision: State, kind: Callable[[int], str], calls: Callable[[], Sequence[int]]
+        self, decision: State, kind: Callable[[int], str], calls: Callable[[], Returns]
     ) -> int:
         """The alternative, from 1, given the tokens ahead and the returns that are open."""
         configurations = self._starts.get(decision.id)
         if configurations is None:
-            configurations = _frozen(_start(decision, _BOTTOM, whole=False))
+            configurations = _frozen(_start(decision, BOTTOM, whole=False))
             self._starts[decision.id] = configurations
         ahead = 0
         while True:
@@ -104,12 +104,9 @@ def _judged(after: Configurations) -> _Step | None:
     return _Step(_frozen(after), only, conflict=not only and _conflicts(after))
 
 
-def _with_calls(decision: State, kind: Callable[[int], str], calls: Sequence[int]) -> int:
+def _with_calls(decision: State, kind: Callable[[int], str], calls: Returns) -> int:
     """The same again, with the calls that are open."""
-    returns = _BOTTOM
-    for state in calls:
-        returns = frozenset(((state, returns),))
-    before = _start(decision, returns, whole=True)
+    before = _start(decision, calls, whole=True)
     ahead = 0
     while True:
         after = _advanced(before, kind(ahead), whole=True)
@@ -215,13 +212,13 @@ def _returned(
     number, alternative, returns, left = one
     if returns is not None:
         if _has_bottom(returns):
-            _add(found, (number, alternative, _BOTTOM, left), whole=whole)
+            _add(found, (number, alternative, BOTTOM, left), whole=whole)
         return [(state, alternative, rest, left) for state, rest in returns if state != _END]
     follows = RULES.follows[RULES.states[number].rule]
     if whole or not follows:
         _add(found, one, whole=whole)
         return []
-    return [(state.id, alternative, _BOTTOM, True) for state in follows]
+    return [(state.id, alternative, BOTTOM, True) for state in follows]
 
 
 def _add(found: Configurations, one: tuple[int, int, Returns, bool], *, whole: bool) -> None:
@@ -239,8 +236,8 @@ def _merged(one: Returns, other: Returns, *, whole: bool) -> Returns:
         return one
     if one is None or other is None:
         if not whole:
-            return _BOTTOM
-        return (one or frozenset()) | (other or frozenset()) | {(_END, _BOTTOM)}
+            return BOTTOM
+        return (one or frozenset()) | (other or frozenset()) | {(_END, BOTTOM)}
     merged = dict(one)
     for state, rest in other:
         merged[state] = _merged(merged[state], rest, whole=whole) if state in merged else rest

@@ -19,6 +19,8 @@ from dryrack.cel.source import Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+# So many operations may lie below each other.
+DEPTH_MAX = 250
 # What is nowhere in the text.
 _NOWHERE = -1
 
@@ -36,6 +38,13 @@ class Node:
     alternative: int = 0
     parts: list[Token | Node] = field(default_factory=list)
 
+    @property
+    def is_chained(self) -> bool:
+        """Whether it adds to the depth that is allowed."""
+        if self.rule == "member":
+            return self.alternative > 0
+        return self.rule in ("expr", "relation", "calc") and len(self.parts) > 1
+
     def nodes(self, rule: str) -> list[Node]:
         return [part for part in self.parts if isinstance(part, Node) and part.rule == rule]
 
@@ -47,11 +56,17 @@ class Node:
         return next((token for token in tokens if token.kind == kind), None)
 
 
+class _TooDeepError(Exception):
+    """Too many operations lie below each other."""
+
+
 def problems_in(node: Node) -> list[Problem]:
     """What is wrong with what was understood."""
     reader = _Reader()
     try:
         reader.read(node.node("expr"))
+    except _TooDeepError:
+        reader.problems.append(Problem(None, "max recursion depth exceeded"))
     except ExpansionError as error:
         reader.problems.append(Problem(None, str(error)))
     return reader.problems
@@ -63,11 +78,17 @@ class _Reader:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self._ids = Ids()
+        self._depth = 0
 
     def read(self, node: Node | None) -> ast.Expr:
         if node is None:
             return self._gap(_NOWHERE)
-        return _READ[node.rule](self, node)
+        self._depth += node.is_chained
+        if self._depth > DEPTH_MAX:
+            raise _TooDeepError
+        read = _READ[node.rule](self, node)
+        self._depth -= node.is_chained
+        return read
 
     def _gap(self, position: int) -> ast.Expr:
         return ast.StructLiteral(self._ids.take(), position, "", ())
@@ -93,7 +114,10 @@ class _Reader:
     def _logic(self, node: Node) -> ast.Expr:
         terms = [self.read(part) for part in node.parts if isinstance(part, Node)]
         operators = [part for part in node.parts if isinstance(part, Token)]
-        return terms[0] if not operators else self._call(operators[0].position, "&&", terms)
+        if not operators:
+            return terms[0]
+        # The tree is balanced: the operator in the middle is on top.
+        return self._call(operators[len(operators) // 2].position, "&&", terms)
 
     def _binary(self, node: Node) -> ast.Expr:
         operands = [self.read(part) for part in node.parts if isinstance(part, Node)]

@@ -15,12 +15,13 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from dryrack.cel import literals
 from dryrack.cel.depth import room_for
 from dryrack.cel.lexer import EOF, Token, texts
 from dryrack.cel.source import Problem
 from dryrack.cel.syntax import grammar as g
 from dryrack.cel.syntax.grammar import RULES, Place
-from dryrack.cel.syntax.prediction import NoneViable, Predictor
+from dryrack.cel.syntax.prediction import BOTTOM, NoneViable, Predictor, Returns
 from dryrack.cel.syntax.reading import Node, problems_in
 from dryrack.cel.syntax.wording import extraneous, mismatched, missing, not_viable
 
@@ -39,6 +40,13 @@ _NOTHING: frozenset[str] = frozenset()
 _AFTER = "<after>"
 
 _PREDICTOR = Predictor()
+_SINGLE = frozenset((*literals.READERS, "ident"))
+_DEEPER = frozenset((*".[({", EOF))
+_CLOSING = frozenset(",]}):")
+# Rules that may come to one token, and what is inside them then.
+_SHORT = {"expr": "conditionalOr", "unary": "member"}
+# The alternative of a primary.
+_LITERAL = 7
 _RESERVED = re.compile("no viable alternative at input '.(true|false|null)'", re.DOTALL)
 
 
@@ -74,6 +82,8 @@ class _Run:
         self._state = RULES.starts["start"]
         # Where the rules that are open were called.
         self._calls: list[g.State] = []
+        # The states that they return to, for none of them, the first, the first two and so on.
+        self._chains: list[Returns] = [BOTTOM]
         self._depths: Counter[str] = Counter()
         self._repairs = 0
         self._recovering = False
@@ -122,9 +132,7 @@ class _Run:
                 case g.Match():
                     self._match(element)
                 case g.Call():
-                    self._calls.append(element.state)
-                    self._node.parts.append(self.rule(element.rule, element.tightness))
-                    self._calls.pop()
+                    self._call(element)
                 case g.Perhaps():
                     self._synchronize()
                     if self._kind() in element.first:
@@ -133,6 +141,31 @@ class _Run:
                     self._loop(element, tightness)
                 case g.Choice():
                     self._sequence(self._chosen(element), tightness)
+
+    def _call(self, element: g.Call) -> None:
+        node = self._single(element.rule)
+        if node is None:
+            self._calls.append(element.state)
+            node = self.rule(element.rule, element.tightness)
+            self._calls.pop()
+            del self._chains[len(self._calls) + 1 :]
+        self._node.parts.append(node)
+
+    def _single(self, rule: str) -> Node | None:
+        """A rule that comes to one token, without going through all that it could have been."""
+        kind, after = self._kind(), self._kind(1)
+        if kind not in _SINGLE or after in _DEEPER or rule not in _SHORT:
+            return None
+        if (rule == "expr" and after not in _CLOSING) or max(self._depths.values()) >= DEPTH_MAX:
+            return None
+        node = primary = Node("primary", self._token(), 1)
+        if kind != "ident":
+            node = Node("literal", self._token(), 1)
+            primary.alternative, primary.parts = _LITERAL, [node]
+        self._be_right()
+        node.parts.append(self._token())
+        self._consume()
+        return Node(rule, primary.start, 1, [Node(_SHORT[rule], primary.start, 0, [primary])])
 
     def _loop(self, loop: g.Loop, tightness: int) -> None:
         self._synchronize()
@@ -184,8 +217,10 @@ class _Run:
         except NoneViable as none:
             raise self._not_viable(none.ahead) from None
 
-    def _returns(self) -> list[int]:
-        return [_follow(call).id for call in self._calls]
+    def _returns(self) -> Returns:
+        for call in self._calls[len(self._chains) - 1 :]:
+            self._chains.append(frozenset(((_follow(call).id, self._chains[-1]),)))
+        return self._chains[-1]
 
     # Mistakes.
 
