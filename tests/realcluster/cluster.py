@@ -38,10 +38,10 @@ class Cluster:
     node: node.Node | None = None
 
     def stop(self) -> None:
-        """Stops all of it and removes its directory."""
+        """Ends all of it and removes its directory; nobody will ask for its data."""
         if self.node is not None:
             self.node.stop()
-        self.processes.stop_all()
+        self.processes.kill_all()
         kernel.remove(self.plane.directory)
 
     def release(self) -> None:
@@ -98,8 +98,8 @@ def stop_recorded(directory: Path) -> bool:
     """Stops whatever was started in `directory`, by whom ever; False if there is nothing."""
     if not directory.exists():
         return False
-    recorded(directory / NODE).stop_all()
+    recorded(directory / NODE).kill_all()
     kernel.sweep(directory / NODE)
-    recorded(directory).stop_all()
+    recorded(directory).kill_all()
     kernel.remove(directory)
     return True

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from tests.realcluster.processes import Processes
 
+    # A part of the control plane, and how to tell that it is ready.
+    _Awaited = tuple[str, Callable[[], bool]]
+
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 
 
@@ -94,9 +97,12 @@ class _Starter:
         self._etcd()
         tokens = service_account_key(self.directory / "pki")
         self._apiserver(authority, admin, tokens)
-        self._controller_manager(authority, tokens)
+        ready = [self._controller_manager(authority, tokens)]
         if self.options.with_scheduler:
-            self._scheduler(authority)
+            ready.append(self._scheduler(authority))
+        # Both take their time, which passes only once.
+        for name, answers in ready:
+            self._wait(name, answers)
         return ControlPlane(
             directory=self.directory,
             options=self.options,
@@ -159,7 +165,7 @@ class _Starter:
             ),
         )
 
-    def _controller_manager(self, authority: Authority, tokens: Identity) -> None:
+    def _controller_manager(self, authority: Authority, tokens: Identity) -> _Awaited:
         user = authority.client("system:kube-controller-manager")
         off = [f"-{name}" for name in self.options.without_controllers]
         off += [] if self.options.nodes_live else ["-node-lifecycle-controller"]
@@ -170,22 +176,20 @@ class _Starter:
             "controllers": ",".join(["*", *off]),
             "use-service-account-credentials": "true",
         }
-        self._client("kube-controller-manager", flags)
+        return self._client("kube-controller-manager", flags)
 
-    def _scheduler(self, authority: Authority) -> None:
+    def _scheduler(self, authority: Authority) -> _Awaited:
         user = authority.client("system:kube-scheduler")
-        self._client(
+        return self._client(
             "kube-scheduler", {"kubeconfig": str(self._kubeconfig(authority, user, "scheduler"))}
         )
 
-    def _client(self, name: str, flags: dict[str, str]) -> None:
+    def _client(self, name: str, flags: dict[str, str]) -> _Awaited:
         port = readiness.free_port()
         common = {"bind-address": "127.0.0.1", "secure-port": str(port), "leader-elect": "false"}
         arguments = [*self._with_gates({**flags, **common}), *_LIMITS]
         self._launch(name, self._program(name), arguments)
-        self._wait(
-            name, lambda: readiness.answers_https(port, "/healthz", authority=None, user=None)
-        )
+        return name, lambda: readiness.answers_https(port, "/healthz", authority=None, user=None)
 
     def _program(self, name: str) -> Path:
         return programs.kubernetes(name, self.options.release)

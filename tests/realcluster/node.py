@@ -53,7 +53,7 @@ class Node:
 
     def stop(self) -> None:
         """Ends the node, then its pods, which would go on without it."""
-        self.processes.stop_all()
+        self.processes.kill_all()
         kernel.sweep(self.directory)
 
 

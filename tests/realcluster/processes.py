@@ -98,6 +98,13 @@ class Processes:
         self.running.clear()
         self._record.unlink(missing_ok=True)
 
+    def kill_all(self) -> None:
+        """Without warning and in no order, for what is thrown away together."""
+        for identity in self.running:
+            if identity.alive():
+                os.kill(identity.pid, signal.SIGKILL)
+        self.stop_all()
+
     def stop(self, identity: Identity) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):
             if identity.alive():

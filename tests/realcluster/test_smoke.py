@@ -203,20 +203,14 @@ def test_gates_and_apis_can_be_switched_on(start_cluster: StartCluster) -> None:
     assert "devicetaintrules.resource.k8s.io" in served.split()
 
 
-def test_the_seeds_release_comes_up(start_cluster: StartCluster) -> None:
-    """The release before the reference is there too, by one word."""
-    plane = start_cluster(Options(release=RELEASES["1.35"])).plane
-    version = json.loads(plane.kubectl("version", "-o", "json").stdout)
-
-    assert version["serverVersion"]["gitVersion"] == "v1.35.8"
-
-
-def test_nothing_is_left_when_a_cluster_stops(start_cluster: StartCluster) -> None:
-    """Processes and files of a stopped cluster are gone."""
-    cluster = start_cluster(Options())
+def test_the_seeds_release_comes_up_and_goes(start_cluster: StartCluster) -> None:
+    """The release before the reference, by one word; its processes and files end with it."""
+    cluster = start_cluster(Options(release=RELEASES["1.35"]))
+    version = json.loads(cluster.plane.kubectl("version", "-o", "json").stdout)
     directory, running = cluster.plane.directory, list(cluster.processes.running)
     cluster.stop()
 
+    assert version["serverVersion"]["gitVersion"] == "v1.35.8"
     assert [identity.name for identity in running if identity.alive()] == []
     assert not directory.exists()
 
