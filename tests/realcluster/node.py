@@ -11,6 +11,7 @@ import json
 import shutil
 import subprocess
 import sys
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -202,7 +203,8 @@ def _network(directory: Path) -> str:
     ipam = {
         "type": "host-local",
         "dataDir": str(directory / "ipam"),
-        "ranges": [[{"subnet": "10.211.0.0/24"}]],
+        # Another node on this machine has pods too, and both have routes in its one table.
+        "ranges": [[{"subnet": f"10.211.{zlib.crc32(bytes(directory)) % 256}.0/24"}]],
         "routes": [{"dst": "0.0.0.0/0"}],
     }
     # Point to point leaves no bridge behind when the last pod is gone.
