@@ -107,6 +107,9 @@ def main(words: list[str]) -> int:
     except (GoBuildError, NodeRequirementError, NotReadyError, ProcessError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("given up; what was started is stopped again\n")
+        return 130
 
 
 if __name__ == "__main__":
