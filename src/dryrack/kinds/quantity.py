@@ -214,6 +214,7 @@ class Quantity:
 
 
 ZERO = Quantity(0, Format.DECIMAL_SI, unscaled=0, scale=0, big=False, written="0")
+_DIGITS = tuple("0123456789")
 _GO_SPACE = " \t\n\v\f\r\x85\xa0"
 
 
@@ -316,8 +317,8 @@ def _large(text: str, number: _Number, unit: tuple[int, int, Format]) -> Quantit
 
 
 def _check_digits(text: str, number: _Number) -> None:
-    # The decimal library needs a digit somewhere; the int64 path does not.
-    if not any(letter.isdigit() for letter in text):
+    # The decimal library needs a digit before the suffix; the int64 path does not.
+    if text.lstrip("+-").lstrip(".")[:1] not in _DIGITS:
         raise QuantityError(NUMERIC_WRONG)
     if len(number.digits) + len(number.decimals) > DIGITS_MAX:
         raise QuantityError(f"quantities of more than {DIGITS_MAX} digits are not supported")

@@ -9,9 +9,11 @@ a string. The meaning here is the same, so a file means the same to us and to th
 import base64
 import math
 import re
+import struct
+from decimal import Decimal
 from typing import TypeAlias
 
-from dryrack.kinds.quantity import INT64_MIN, number_text
+from dryrack.kinds.quantity import INT64_MAX, INT64_MIN, number_text
 
 Plain: TypeAlias = str | int | float | bool | None
 
@@ -39,6 +41,10 @@ _UINT64_MAX = 2**64 - 1
 _NUMBER_LENGTH_MAX = 1000
 
 _TAG = "tag:yaml.org,2002:"
+
+# As many as tell any two numbers of 32 bits apart, and between which powers Go writes no power.
+_FLOAT32_DIGITS = 9
+_PLAIN_EXPONENTS = (-4, 6)
 
 
 class ScalarError(ValueError):
@@ -79,17 +85,42 @@ def tagged(text: str, tag: str) -> Plain:
     return value
 
 
-def key(value: Plain, text: str) -> str:
+def key(value: Plain) -> str:
     """The JSON key for a key of YAML."""
     match value:
         case None:
             raise ScalarError("a key may not be null", "give it a name, in quotes if need be")
         case bool():
             return "true" if value else "false"
+        case int() if value > INT64_MAX:
+            raise ScalarError(f"the number {value} is too large for a key", "put it in quotes")
         case int():
             return str(value)
-        case _:
-            return text
+        case float():
+            return _float_key(value)
+        case str():
+            return value
+
+
+def _float_key(value: float) -> str:
+    """A number with a fraction as a key: what is left of it in 32 bits, as Go writes that."""
+    short = _in_32_bits(value)
+    if not math.isfinite(short):
+        return ".nan" if math.isnan(short) else f"{'-' if short < 0 else ''}.inf"
+    written = (f"{short:.{digits}e}" for digits in range(_FLOAT32_DIGITS))
+    shortest = next(each for each in written if _in_32_bits(float(each)) == short)
+    mantissa, _, exponent = shortest.partition("e")
+    if _PLAIN_EXPONENTS[0] <= int(exponent) < _PLAIN_EXPONENTS[1]:
+        return f"{Decimal(shortest):f}"
+    return f"{mantissa}e{int(exponent):+03d}"
+
+
+def _in_32_bits(value: float) -> float:
+    try:
+        (short,) = struct.unpack("f", struct.pack("f", value))
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return float(short)
 
 
 def json_value(value: Plain) -> Plain:

@@ -288,7 +288,7 @@ class _Builder:
 
     def _set_key(self, parent: _Open, event: ScalarEvent, at: Spot) -> None:
         meaning = _meaning(event)
-        key = scalars.key(meaning, event.value)
+        key = scalars.key(meaning)
         parent.key, parent.key_spot, parent.key_again = key, at, None
         if key not in parent.tree.spots or key == _MERGE:
             return
