@@ -1,0 +1,36 @@
+"""What is meant to hurt ends as it does in Kubernetes, and where that has no end, all the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.bench.expressions import DEVICE
+from tests.cel.bombs import BOMBS, ENDLESS, RECORDED, shown
+from tests.cel.compare import our_verdict
+
+ANSWERS: dict[str, dict[str, Any]] = json.loads(RECORDED.read_text())
+
+
+def test_every_bomb_has_an_answer() -> None:
+    """None was added without asking Kubernetes, and none is left that nobody throws."""
+    assert set(ANSWERS) == set(BOMBS)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_ends_as_in_kubernetes(name: str) -> None:
+    """Same verdict, same error word for word, same estimate and same cost."""
+    verdict = our_verdict({**DEVICE, "expression": BOMBS[name]})
+
+    assert not verdict.crash
+    assert shown(verdict) == ANSWERS[name]
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_bomb_ends_where_kubernetes_does_not(name: str) -> None:
+    """What would take its time or its memory without end has an answer here."""
+    expression, expected = ENDLESS[name]
+    verdict = our_verdict({**DEVICE, "expression": expression})
+
+    assert (verdict.compile_error or verdict.match_error or verdict.match) == expected
