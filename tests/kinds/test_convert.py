@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from dryrack.kinds.catalog import Unknown, model_of
-from dryrack.kinds.convert import V1, from_v1, to_v1
-from dryrack.kinds.decode import decode
+from dryrack.kinds.convert import V1, V1BETA1, from_v1, to_v1
+from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
+from dryrack.kinds.resource import ResourceSlice
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "conversions.json").read_text())
 
@@ -127,3 +128,15 @@ def test_other_groups_are_left_alone() -> None:
 
     assert to_v1(raw) is raw
     assert with_defaults(raw) is raw
+
+
+@pytest.mark.parametrize("basic", ["text", 5, [], True])
+def test_a_device_of_the_wrong_type_does_not_get_lost(basic: Any) -> None:
+    """v1 has no `basic`; what v1beta1 would refuse to read under that key is refused here too."""
+    raw = {
+        "apiVersion": V1BETA1,
+        "kind": "ResourceSlice",
+        "spec": {"devices": [{"name": "a", "basic": basic}]},
+    }
+    with pytest.raises(DecodeError, match=r"spec.devices\[0\]: expected an object"):
+        decode(to_v1(raw), ResourceSlice)

@@ -101,10 +101,13 @@ def _flat_request(request: Raw) -> Raw:
     return {**kept, "deviceClassName": "", **(exactly if isinstance(exactly, dict) else {})}
 
 
-def _lifted_device(device: Raw) -> Raw:
+def _lifted_device(device: Raw) -> Any:
     basic = device.get("basic")
-    if not isinstance(basic, dict):
+    if basic is None:
         return device
+    if not isinstance(basic, dict):
+        # In the place of the device, where whoever decodes it finds that it is none.
+        return basic
     return {**{key: value for key, value in device.items() if key != "basic"}, **basic}
 
 
