@@ -12,13 +12,12 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from tests.parity.server import Server
-from tests.realcluster import cluster
 from tests.realcluster.controlplane import Options
+from tests.realcluster.guard import throw_away
 
 TARGET = Path(__file__).parents[2] / "src/dryrack/apiserver/schemas/definitions.json.gz"
 
@@ -91,11 +90,8 @@ def definitions(server: Server) -> dict[str, Any]:
 
 
 def main() -> int:
-    bed = cluster.start(Path(tempfile.mkdtemp(prefix="dryrack-")), _OPTIONS)
-    try:
+    with throw_away(_OPTIONS) as bed:
         found = definitions(Server.of(bed.plane.kubeconfig))
-    finally:
-        bed.stop()
     content = json.dumps(found, separators=(",", ":")).encode()
     # No time and no name in the header: the same server gives the same bytes.
     TARGET.write_bytes(gzip.compress(content, compresslevel=9, mtime=0))

@@ -14,7 +14,7 @@ import asyncio
 import sys
 import tempfile
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,13 +24,13 @@ from rich.table import Table
 from tests.bench import load
 from tests.clients.served import ServedPlane
 from tests.golang import GoBuildError
-from tests.realcluster import cluster
 from tests.realcluster.controlplane import Options
+from tests.realcluster.guard import throw_away
 
 from dryrack.cluster.embedded import embedded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from dryrack.client.client import Client
 
@@ -115,7 +115,7 @@ def _starts(ours: Measured, theirs: Measured) -> None:
 def _in_memory(sizes: load.Sizes, ours: Measured, theirs: Measured) -> None:
     with (
         tempfile.TemporaryDirectory() as scratch,
-        _bed(Options()) as bed,
+        throw_away(Options()) as bed,
         ServedPlane(Path(scratch), name="bench") as plane,
     ):
         asyncio.run(_work((plane.kubeconfig, bed.plane.kubeconfig), sizes, (ours, theirs)))
@@ -124,7 +124,10 @@ def _in_memory(sizes: load.Sizes, ours: Measured, theirs: Measured) -> None:
 
 
 def _durable(sizes: load.Sizes, ours: Measured, theirs: Measured) -> None:
-    with tempfile.TemporaryDirectory() as scratch, _bed(replace(Options(), durable=True)) as bed:
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        throw_away(replace(Options(), durable=True)) as bed,
+    ):
         options = ("--data-dir", f"{scratch}/data")
         with ServedPlane(Path(scratch), options, name="bench") as plane:
             both = (plane.kubeconfig, bed.plane.kubeconfig)
@@ -151,18 +154,9 @@ def _start_in_foreground() -> float:
 
 def _start_theirs() -> float:
     began = time.perf_counter()
-    with _bed(Options()) as bed:
+    with throw_away(Options()) as bed:
         assert bed.plane.kubectl("get", "nodes").returncode == 0
         return time.perf_counter() - began
-
-
-@contextmanager
-def _bed(options: Options) -> Iterator[cluster.Cluster]:
-    bed = cluster.start(Path(tempfile.mkdtemp(prefix="dryrack-")), options)
-    try:
-        yield bed
-    finally:
-        bed.stop()
 
 
 async def _work(

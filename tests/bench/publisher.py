@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import statistics
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 from tests.bench import load
 from tests.golang import GoBuildError, build
-from tests.realcluster import cluster
 from tests.realcluster.controlplane import Options
+from tests.realcluster.guard import throw_away
 
 from dryrack.client.client import MERGE_PATCH, Client
 from dryrack.client.endpoints import NODES, SLICES, Endpoint
@@ -101,13 +100,8 @@ def _sides() -> tuple[Side, Side]:
 
 
 def _measured(side: Side, sizes: Sizes) -> Measured:
-    bed = cluster.start(
-        Path(tempfile.mkdtemp(prefix="dryrack-")), replace(Options(), with_scheduler=False)
-    )
-    try:
+    with throw_away(replace(Options(), with_scheduler=False)) as bed:
         return asyncio.run(_work(bed, side, sizes))
-    finally:
-        bed.stop()
 
 
 async def _work(bed: Cluster, side: Side, sizes: Sizes) -> Measured:

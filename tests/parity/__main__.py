@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 
 from tests.parity.recording import differences, write
 from tests.parity.run import Run
 from tests.parity.script import load_all
 from tests.parity.server import Server
-from tests.realcluster import cluster
 from tests.realcluster.controlplane import Options
+from tests.realcluster.guard import throw_away
 
 # Served beside the defaults, so that their conversion is recorded too.
 OPTIONS = Options(
@@ -28,8 +26,7 @@ def main(words: list[str]) -> int:
     if verb not in ("record", "check"):
         sys.stderr.write("python -m tests.parity record|check [NAME…]\n")
         return 2
-    bed = cluster.start(Path(tempfile.mkdtemp(prefix="dryrack-")), OPTIONS)
-    try:
+    with throw_away(OPTIONS) as bed:
         server = Server.of(bed.plane.kubeconfig)
         found = 0
         for script in load_all(names):
@@ -41,8 +38,6 @@ def main(words: list[str]) -> int:
                 found += 1
             sys.stderr.write(f"{script.name}: {len(answers)} answers\n")
         return 1 if found else 0
-    finally:
-        bed.stop()
 
 
 if __name__ == "__main__":

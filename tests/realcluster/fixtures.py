@@ -6,23 +6,21 @@ private cluster on request, and a node on request. A guard sees to it that nothi
 from __future__ import annotations
 
 import itertools
-import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
-from tests.realcluster import cluster as clusters
+from tests.realcluster import guard
+from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import ControlPlane, Options
-from tests.realcluster.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from subprocess import CompletedProcess
 
-    from tests.realcluster.cluster import Cluster, Parts
+    from tests.realcluster.cluster import Cluster
 
 _ACCOUNT_SECONDS_MAX = 30.0
 _COUNTER = itertools.count(1)
@@ -40,7 +38,7 @@ StartModuleCluster = StartCluster
 def pytest_collection_finish(session: pytest.Session) -> None:
     is_real = any(item.get_closest_marker("real") for item in session.items)
     if is_real and not session.config.option.collectonly:
-        Guard()
+        guard.ensure()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def real_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def real_node_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """One cluster with a real kubelet for the whole run."""
-    with _started(request, Options(), clusters.Parts(node=True)) as cluster:
+    with _started(request, Options(), Parts(node=True)) as cluster:
         yield cluster
 
 
@@ -107,24 +105,16 @@ def _private_clusters(request: pytest.FixtureRequest) -> Iterator[StartCluster]:
         yield start
 
 
-class _started:  # noqa: N801 - reads as a statement: `with _started(…) as cluster`
-    """A cluster for the time of a block, in a directory whose path is short."""
-
-    def __init__(
-        self, request: pytest.FixtureRequest, options: Options, parts: Parts | None = None
-    ) -> None:
-        self._capture = request.config.pluginmanager.getplugin("capturemanager")
-        self._options, self._parts = options, parts
-
-    def __enter__(self) -> Cluster:
-        directory = Path(tempfile.mkdtemp(prefix="c-"))
+@contextmanager
+def _started(
+    request: pytest.FixtureRequest, options: Options, parts: Parts | None = None
+) -> Iterator[Cluster]:
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with ExitStack() as stack:
         # The first start may build for minutes and says so; captured, it would look like a hang.
-        with self._capture.global_and_fixture_disabled():
-            self._cluster = clusters.start(directory, self._options, self._parts)
-        return self._cluster
-
-    def __exit__(self, *_: object) -> None:
-        self._cluster.stop()
+        with capture.global_and_fixture_disabled():
+            cluster = stack.enter_context(guard.throw_away(options, parts))
+        yield cluster
 
 
 class _Fresh:

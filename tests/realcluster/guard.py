@@ -16,17 +16,42 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.realcluster import kernel
-from tests.realcluster.cluster import stop_recorded
+from tests.realcluster import cluster, kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.realcluster.cluster import Cluster, Parts
+    from tests.realcluster.controlplane import Options
 
 _CLONE = Path(__file__).parents[2]
 _SECONDS_MAX = 120.0
 
 
+@contextmanager
+def throw_away(options: Options, parts: Parts | None = None) -> Iterator[Cluster]:
+    """A cluster for the length of a block, or as long as this process lives."""
+    ensure()
+    bed = cluster.start(Path(tempfile.mkdtemp(prefix="c-")), options, parts)
+    try:
+        yield bed
+    finally:
+        bed.stop()
+
+
+@cache
+def ensure() -> Guard:
+    """Of what is started from now on nothing will be left."""
+    return Guard()
+
+
 class Guard:
-    """A guard that waits for the end of this process."""
+    """Waits for the end of this process."""
 
     def __init__(self) -> None:
         elsewhere = {**os.environ, "PYTHONPATH": f"{_CLONE}{os.pathsep}{_CLONE / 'src'}"}
@@ -56,7 +81,7 @@ def main(directory: Path) -> int:
         sys.stderr.write(f"the test run left a process, which is ended: {pid} {command}\n")
         kernel.kill(pid)
     for record in directory.glob("*/processes.json"):
-        stop_recorded(record.parent)
+        cluster.stop_recorded(record.parent)
     kernel.remove(directory)
     return 0
 

@@ -17,22 +17,21 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 CLONE = Path(__file__).parents[2]
 # A run with a pod on a real node and a process that stays, which tells when all of it is there.
 RUN = """
-import subprocess, sys, tempfile, pathlib
-from tests.realcluster.cluster import Parts, start
+import subprocess
+from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
-from tests.realcluster.guard import Guard
+from tests.realcluster.guard import throw_away
 from tests.realcluster.test_smoke import pod
 
-Guard()
-directory = pathlib.Path(tempfile.mkdtemp())
-plane = start(directory, Options(), Parts(node=True)).plane
-plane.kubectl("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
-plane.kubectl("apply", "-f", "-", stdin=pod("sleeper", "sleep 1000"))
-done = plane.kubectl("wait", "pod/sleeper", "--for=condition=Ready", "--timeout=60s")
-assert done.returncode == 0, done.stderr
-child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-print(directory, flush=True)
-child.wait()
+with throw_away(Options(), Parts(node=True)) as bed:
+    plane = bed.plane
+    plane.kubectl("wait", "serviceaccount/default", "--for=create", "--timeout=30s")
+    plane.kubectl("apply", "-f", "-", stdin=pod("sleeper", "sleep 1000"))
+    done = plane.kubectl("wait", "pod/sleeper", "--for=condition=Ready", "--timeout=60s")
+    assert done.returncode == 0, done.stderr
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    print(plane.directory, flush=True)
+    child.wait()
 """
 _GONE_SECONDS_MAX = 60.0
 
