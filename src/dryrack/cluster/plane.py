@@ -165,7 +165,7 @@ def _seams(
         ),
         authorizer=authorizer(authorization),
         admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
-        approval=_quotas(registry),
+        approval=_approval(registry),
     )
 
 
@@ -181,12 +181,26 @@ def _guard(authorization: Rbac) -> Admission:
     return confirm
 
 
-def _quotas(registry: Registry) -> Approval:
-    """Holds writes against the quotas of their namespace, where there are any."""
+# What is held against the labels of its namespace: pods and what makes them, and those labels.
+_SECURED = frozenset(
+    (
+        *("namespaces", "pods", "podtemplates", "replicationcontrollers", "cronjobs.batch"),
+        *("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps"),
+        "jobs.batch",
+    )
+)
+
+
+def _approval(registry: Registry) -> Approval:
+    """Holds writes against the labels and the quotas of their namespace, where there are any."""
 
     def approve(
         resource: Resource, new: Raw, *, old: Raw | None, write: Write
     ) -> Callable[[Writer], None] | None:
+        if resource.storage in _SECURED:
+            from dryrack.apiserver.strategies.security import admission
+
+            admission.check(resource, new, old=old, write=write)
         if not write.lookup.list("resourcequotas", write.namespace):
             return None
         from dryrack.apiserver.strategies.quotas.admission import QuotaAdmission

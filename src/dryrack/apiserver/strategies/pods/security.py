@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+_OF_THE_HOST = {
+    "hostNetwork": ("net.",),
+    "hostIPC": ("fs.mqueue.", "kernel.msg", "kernel.sem", "kernel.shm"),
+}
 _SYSCTL_CHARS_MAX = 253
 _SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = rf"^({_SYSCTL_PART}[\./])*{_SYSCTL_PART}$"
@@ -54,7 +58,7 @@ def of_pod(at: str, given: Raw, spec: Raw) -> Iterator[FieldProblem]:
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(f"{at}.shareProcessNamespace", True, detail)
-    yield from _sysctls(f"{at}.sysctls", given.get("sysctls") or ())
+    yield from _sysctls(f"{at}.sysctls", given.get("sysctls") or (), spec)
     yield from _one_of(at, given, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
     yield from _seccomp(f"{at}.seccompProfile", given.get("seccompProfile"))
     yield from _app_armor(f"{at}.appArmorProfile", given.get("appArmorProfile"))
@@ -87,7 +91,7 @@ def _one_of(at: str, given: Raw, key: str, known: Sequence[str]) -> Iterator[Fie
         yield not_supported(f"{at}.{key}", value, known)
 
 
-def _sysctls(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
+def _sysctls(at: str, given: Sequence[Raw], spec: Raw) -> Iterator[FieldProblem]:
     seen: set[str] = set()
     for position, setting in enumerate(given):
         path, name = f"{at}[{position}].name", setting.get("name") or ""
@@ -99,6 +103,16 @@ def _sysctls(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
         elif name in seen:
             yield duplicate(path, name)
         seen.add(name)
+        yield from _shared_with_host(path, name, spec)
+
+
+def _shared_with_host(at: str, name: str, spec: Raw) -> Iterator[FieldProblem]:
+    """What is the host's as well is not for a pod to set."""
+    slash, dot = (name.find(each) % (len(name) + 1) for each in "/.")
+    plain = name.replace("/", ".") if slash < dot else name
+    for key, beginnings in _OF_THE_HOST.items():
+        if spec.get(key) and plain.startswith(beginnings):
+            yield invalid(at, name, f"may not be specified when '{key}' is true")
 
 
 def _seccomp(at: str, given: Raw | None) -> Iterator[FieldProblem]:

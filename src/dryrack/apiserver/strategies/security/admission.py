@@ -1,0 +1,126 @@
+"""
+Pods at the door, held against what the labels of their namespace ask.
+
+What is enforced refuses a pod; of what makes pods it is only warned, for it may never make one.
+Who makes a namespace stricter is warned of the pods that are there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.status import forbidden, invalid
+from dryrack.apiserver.strategies.security.findings import told
+from dryrack.apiserver.strategies.security.policies import PREFIX, label_problems, policy_of
+from dryrack.apiserver.strategies.security.rules import findings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.strategies.security.policies import Policy, Standard
+    from dryrack.apiserver.strategy import Write
+
+Raw = dict[str, Any]
+
+_JUDGED_PARTS = ("", "ephemeralcontainers", "resize")
+_PODS_MAX = 3000
+
+
+def check(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None:
+    """Refuses, or warns of, what is written."""
+    if resource.storage == "namespaces":
+        if not write.subresource:
+            _namespace(resource, new, old, write)
+        return
+    namespace = write.lookup.get("namespaces", "", write.namespace) or {}
+    labels = (namespace.get("metadata") or {}).get("labels") or {}
+    if not any(key.startswith(PREFIX) for key in labels):
+        return
+    policy = policy_of(labels)
+    if resource.storage == "pods":
+        is_judged = write.subresource in _JUDGED_PARTS and _is_other(new, old)
+        if is_judged:
+            _pod(resource, new, policy, write)
+    elif not write.subresource:
+        _template(new, policy, write)
+
+
+def _is_other(pod: Raw, old: Raw | None) -> bool:
+    """Whether it runs anything else than before."""
+    return old is None or _images(pod) != _images(old)
+
+
+def _images(pod: Raw) -> list[tuple[str, str, str]]:
+    spec = pod.get("spec") or {}
+    return [
+        (key, each.get("name") or "", each.get("image") or "")
+        for key in ("containers", "initContainers", "ephemeralContainers")
+        for each in spec.get(key) or ()
+    ]
+
+
+def _pod(resource: Resource, pod: Raw, policy: Policy, write: Write) -> None:
+    meta, spec = pod["metadata"], pod.get("spec") or {}
+    found = findings(policy.enforce, meta, spec)
+    if found:
+        detail = f'violates PodSecurity "{policy.enforce}": {told(found)}'
+        raise forbidden(resource.as_resource, meta["name"], detail)
+    _warn(policy.warn, meta, spec, write)
+
+
+def _warn(standard: Standard, meta: Raw, spec: Raw, write: Write) -> None:
+    found = findings(standard, meta, spec)
+    if found:
+        write.warn(f'would violate PodSecurity "{standard}": {told(found)}')
+
+
+def _template(obj: Raw, policy: Policy, write: Write) -> None:
+    spec = obj.get("spec") or {}
+    holder = (spec.get("jobTemplate") or {}).get("spec") or spec
+    template = holder.get("template") or obj.get("template")
+    if template:
+        _warn(policy.warn, template.get("metadata") or {}, template.get("spec") or {}, write)
+
+
+def _namespace(resource: Resource, new: Raw, old: Raw | None, write: Write) -> None:
+    labels, before = _labels(new), _labels(old)
+    problems = list(label_problems(labels))
+    if problems and (old is None or problems != list(label_problems(before))):
+        raise invalid(resource.as_kind, new["metadata"]["name"], problems)
+    asked, known = policy_of(labels).enforce, policy_of(before).enforce
+    if old is None or asked == known or asked.level == "privileged":
+        return
+    if asked.minor != known.minor or asked.is_stricter(known):
+        name = new["metadata"]["name"]
+        for warning in _violations(name, asked, write.lookup.list("pods", name)):
+            write.warn(warning)
+
+
+def _labels(namespace: Raw | None) -> Raw:
+    found: Raw = ((namespace or {}).get("metadata") or {}).get("labels") or {}
+    return found
+
+
+def _violations(namespace: str, standard: Standard, pods: Sequence[Raw]) -> Iterator[str]:
+    """Pods that would not be let in any more, those alike together."""
+    alike: dict[str, list[str]] = {}
+    for pod in pods[:_PODS_MAX]:
+        found = findings(standard, pod["metadata"], pod.get("spec") or {})
+        if found:
+            reasons = ", ".join(each.reason for each in found)
+            alike.setdefault(reasons, []).append(pod["metadata"]["name"])
+    if len(pods) > _PODS_MAX:
+        told_of = f"only checked against the first {_PODS_MAX} of {len(pods)} existing pods"
+        yield f"new PodSecurity enforce level {told_of}"
+    if alike:
+        which = f'namespace "{namespace}" violate the new PodSecurity enforce level "{standard}"'
+        yield f"existing pods in {which}"
+    yield from sorted(f"{_named(names)}: {reasons}" for reasons, names in alike.items())
+
+
+def _named(names: list[str]) -> str:
+    first, others = min(names), len(names) - 1
+    if not others:
+        return first
+    return f"{first} (and {others} other pod{'s' if others > 1 else ''})"

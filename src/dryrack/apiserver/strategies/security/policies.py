@@ -1,0 +1,85 @@
+"""
+What the labels of a namespace ask of its pods.
+
+Each of three modes has a level and a version of the rules: what is enforced is refused, what is
+warned of is said, what is audited is nobody's business here. What cannot be read is taken for the
+strictest where it is enforced, and for nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.validation.problems import FieldProblem, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Raw = dict[str, Any]
+
+PREFIX = "pod-security.kubernetes.io/"
+LEVELS = ("privileged", "baseline", "restricted")
+# The rules have not changed since; what is asked for by a later version are these.
+LATEST_MINOR = 35
+_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
+_MODES = ("enforce", "audit", "warn")
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    """A level of rules in a version; `minor` is None for the latest."""
+
+    level: str = "privileged"
+    minor: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.level}:{'latest' if self.minor is None else f'v1.{self.minor}'}"
+
+    @property
+    def rules_minor(self) -> int:
+        return LATEST_MINOR if self.minor is None else min(self.minor, LATEST_MINOR)
+
+    def is_stricter(self, other: Standard) -> bool:
+        return LEVELS.index(self.level) > LEVELS.index(other.level)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is enforced, and what is warned of."""
+
+    enforce: Standard = Standard()
+    warn: Standard = Standard()
+
+
+def policy_of(labels: Raw) -> Policy:
+    """The policy of a namespace with these labels, whatever they are."""
+    enforce, warn = (_standard(labels, mode) for mode in ("enforce", "warn"))
+    is_said = labels.get(f"{PREFIX}enforce") in LEVELS and f"{PREFIX}warn" not in labels
+    if is_said and enforce.is_stricter(warn):
+        # What is enforced of pods is worth a warning about what makes pods.
+        minor = warn.minor if f"{PREFIX}warn-version" in labels else enforce.minor
+        warn = Standard(enforce.level, minor)
+    return Policy(enforce, warn)
+
+
+def _standard(labels: Raw, mode: str) -> Standard:
+    level = labels.get(f"{PREFIX}{mode}", "privileged")
+    if level not in LEVELS:
+        level = "restricted" if mode == "enforce" else "privileged"
+    found = _VERSION.fullmatch(labels.get(f"{PREFIX}{mode}-version", ""))
+    return Standard(level, int(found[1]) if found else None)
+
+
+def label_problems(labels: Raw) -> Iterator[FieldProblem]:
+    """Labels that do not say what they are there for."""
+    for mode in _MODES:
+        for key in (f"{PREFIX}{mode}", f"{PREFIX}{mode}-version"):
+            value, detail = labels.get(key), f"must be one of {', '.join(LEVELS)}"
+            is_known = value in LEVELS
+            if key.endswith("-version"):
+                detail = 'must be "latest" or "v1.x"'
+                is_known = value == "latest" or bool(_VERSION.fullmatch(value or ""))
+            if value is not None and not is_known:
+                yield invalid(f"metadata.labels[{key}]", value, detail)
