@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.realcluster.fixtures import StartModuleCluster
 
 REQUESTS_MIN = 150
+REFUSALS_MIN = 60
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,18 @@ def test_every_step_has_its_answer(script: Script) -> None:
 def test_there_are_enough_requests_to_speak_of_parity() -> None:
     """The recordings cover the breadth of the API, not a corner of it."""
     assert sum(len(script.steps) for script in load_all([])) >= REQUESTS_MIN
+
+
+def test_there_are_enough_objects_that_are_refused() -> None:
+    """Wrong objects of the kinds for devices, each with the fields that are wrong."""
+    bodies = [answer.get("body") for script in load_all([]) for answer in read(script)]
+    statuses = [body for body in bodies if isinstance(body, dict) and body.get("details")]
+    refused = [
+        status
+        for status in statuses
+        if status.get("reason") == "Invalid"
+        and status["details"].get("group") == "resource.k8s.io"
+        and status["details"].get("causes")
+    ]
+
+    assert len(refused) >= REFUSALS_MIN
