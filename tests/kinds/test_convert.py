@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dryrack.kinds.catalog import Unknown, model_of
-from dryrack.kinds.convert import V1, V1BETA1, from_v1, to_v1
+from dryrack.kinds.convert import V1, V1BETA1, from_v1, misplaced, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.resource import ResourceSlice
@@ -140,3 +140,31 @@ def test_a_device_of_the_wrong_type_does_not_get_lost(basic: Any) -> None:
     }
     with pytest.raises(DecodeError, match=r"spec.devices\[0\]: expected an object"):
         decode(to_v1(raw), ResourceSlice)
+
+
+def test_fields_of_v1_are_none_in_v1beta1() -> None:
+    """What stands where only v1 has it is passed over, as the server does, and can be named."""
+    raw = {
+        "apiVersion": V1BETA1,
+        "kind": "ResourceSlice",
+        "spec": {
+            "devices": [
+                {"name": "a", "attributes": {"x": {"int": 1}}},
+                {"name": "b", "taints": [], "basic": {"name": "c", "allNodes": True}},
+            ]
+        },
+    }
+    claim = {
+        "apiVersion": V1BETA1,
+        "kind": "ResourceClaim",
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}},
+    }
+
+    assert to_v1(raw)["spec"]["devices"] == [{"name": "a"}, {"name": "b", "allNodes": True}]
+    assert to_v1(claim)["spec"]["devices"]["requests"] == [{"name": "r"}]
+    assert list(misplaced(raw)) == [
+        ("spec", "devices", 0, "attributes"),
+        ("spec", "devices", 1, "taints"),
+    ]
+    assert list(misplaced(claim)) == [("spec", "devices", "requests", 0, "exactly")]
+    assert list(misplaced({**claim, "apiVersion": V1})) == []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds import shape
+from dryrack.kinds.convert import misplaced
 from dryrack.kinds.core import Pod
 from dryrack.kinds.resource import (
     DeviceClass,
@@ -36,7 +37,8 @@ def unknown_fields(objects: Iterable[Typed]) -> Iterator[Problem]:
     """Fields that Kubernetes does not have and nobody looks at."""
     for each in objects:
         if isinstance(each.object, _WHOLE):
-            for path in shape.unknown(each.raw, shape.of(type(each.object))):
+            unknown = shape.unknown(each.raw, shape.of(type(each.object)))
+            for path in (*unknown, *misplaced(each.document.raw)):
                 message = f"{shape.render(path)}: there is no such field; it is not looked at"
                 yield each.document.problem(path, message)
 

@@ -6,10 +6,11 @@ an exact request into the request itself and those of a device under `basic`; v1
 only DeviceTaintRule, in the same shape as v1. Fields that nobody models travel along.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 Raw: TypeAlias = dict[str, Any]
+Path: TypeAlias = tuple[str | int, ...]
 
 GROUP = "resource.k8s.io"
 V1 = f"{GROUP}/v1"
@@ -26,6 +27,22 @@ _EXACT_FIELDS = (
     "tolerations",
     "capacity",
 )
+# How v1beta1 says that there is none; the other fields are set if they are there.
+_UNSET = {"deviceClassName": "", "allocationMode": "", "count": 0}
+_BASIC_FIELDS = (
+    "attributes",
+    "capacity",
+    "consumesCounters",
+    "nodeName",
+    "nodeSelector",
+    "allNodes",
+    "taints",
+    "bindsToNode",
+    "bindingConditions",
+    "bindingFailureConditions",
+    "allowMultipleAllocations",
+    "nodeAllocatableResourceMappings",
+)
 
 
 def to_v1(raw: Raw) -> Raw:
@@ -37,6 +54,28 @@ def to_v1(raw: Raw) -> Raw:
     return (
         _with_spec(converted, _nested_request, _lifted_device) if version == V1BETA1 else converted
     )
+
+
+def misplaced(raw: Raw) -> Iterator[Path]:
+    """The fields of a v1beta1 object that only v1 has in that place; its server drops them."""
+    if raw.get("apiVersion") != V1BETA1 or not isinstance(raw.get("spec"), dict):
+        return
+    template = raw.get("kind") == "ResourceClaimTemplate"
+    path: Path = ("spec", "spec", "devices") if template else ("spec", "devices")
+    devices: Any = raw
+    for step in path:
+        devices = devices.get(step) if isinstance(devices, dict) else None
+    if isinstance(devices, dict):
+        yield from _found(devices.get("requests"), ("exactly",), (*path, "requests"))
+    else:
+        yield from _found(devices, _BASIC_FIELDS, path)
+
+
+def _found(items: Any, names: Sequence[str], path: Path) -> Iterator[Path]:
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        for name in names if isinstance(item, dict) else ():
+            if name in item:
+                yield (*path, index, name)
 
 
 def from_v1(raw: Raw, api_version: str) -> Raw:
@@ -84,14 +123,16 @@ def _each(items: list[Any], change: Callable[[Raw], Raw]) -> list[Any]:
 
 
 def _nested_request(request: Raw) -> Raw:
-    fields = {key: request[key] for key in _EXACT_FIELDS if _is_set(request.get(key))}
-    kept = {key: value for key, value in request.items() if key not in _EXACT_FIELDS}
+    fields = {key: request[key] for key in _EXACT_FIELDS if _is_set(key, request.get(key))}
+    # v1beta1 knows no `exactly`: its server passes over one.
+    kept = {k: v for k, v in request.items() if k != "exactly" and k not in _EXACT_FIELDS}
     return {**kept, "exactly": fields} if fields else kept
 
 
-def _is_set(value: Any) -> bool:
-    """Whether Go would take the field for set: an empty list is, an empty string is not."""
-    return value is not None and (isinstance(value, list | dict | bool) or bool(value))
+def _is_set(key: str, value: Any) -> bool:
+    """Whether Go would take the field for set, or for something that it cannot be."""
+    unset = _UNSET.get(key)
+    return value is not None and (type(value) is not type(unset) or value != unset)
 
 
 def _flat_request(request: Raw) -> Raw:
@@ -103,12 +144,12 @@ def _flat_request(request: Raw) -> Raw:
 
 def _lifted_device(device: Raw) -> Any:
     basic = device.get("basic")
-    if basic is None:
-        return device
-    if not isinstance(basic, dict):
+    if basic is not None and not isinstance(basic, dict):
         # In the place of the device, where whoever decodes it finds that it is none.
         return basic
-    return {**{key: value for key, value in device.items() if key != "basic"}, **basic}
+    # What v1beta1 has elsewhere, or not at all, must not become a field by being lifted.
+    kept = {k: v for k, v in device.items() if k != "basic" and k not in _BASIC_FIELDS}
+    return {**kept, **{key: value for key, value in (basic or {}).items() if key != "name"}}
 
 
 def _wrapped_device(device: Raw) -> Raw:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry, PodEntry, UnknownField, World
 from dryrack.kinds import core, shape
 from dryrack.kinds.catalog import Unknown, model_of
-from dryrack.kinds.convert import V1, V1BETA2, to_v1
+from dryrack.kinds.convert import V1, V1BETA2, misplaced, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import read
@@ -90,7 +90,10 @@ class _Read:
         unknown: tuple[UnknownField, ...] = ()
         if document.kind in _WHOLE:
             raw = to_v1(document.raw)
-            unknown = tuple(_unknown(document, raw, shape.of(model)))
+            unknown = (
+                *_unknown(document, raw, shape.of(model)),
+                *(UnknownField(document, path, ()) for path in misplaced(document.raw)),
+            )
         try:
             entry = Entry(document, decode(to_v1(with_defaults(document.raw)), model))
         except DecodeError as error:

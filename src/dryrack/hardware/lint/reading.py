@@ -13,7 +13,7 @@ from dryrack.hardware.lint.registry import Registry, broken
 from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.bystanders import Mistaken, Standing, standing
-from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2
+from dryrack.kinds.convert import V1, V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
 from dryrack.kinds.places import Tree, parse_path, spot
 
@@ -86,8 +86,17 @@ def field_unknown(world: World) -> Iterator[Problem]:
             Entry(field.document, None),
             field.path,
             f"{field.document.kind} has no field {name!r} here",
-            suggestion(name, field.siblings) or "remove it",
+            suggestion(name, field.siblings) or _elsewhere(name, field.document) or "remove it",
         )
+
+
+def _elsewhere(name: str, document: Document) -> str:
+    """Where an older version has what a newer has here."""
+    if document.api_version != V1BETA1:
+        return ""
+    if name == "exactly":
+        return f"write what is in it one level up, or use {V1}"
+    return f"put it under basic, or use {V1}"
 
 
 @RULES.rule(
