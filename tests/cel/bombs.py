@@ -217,6 +217,28 @@ DEPTH = {
     "flat lists": _nested("[", "1", "]", times=100) + ".flatten(1000000).size() > 0",
 }
 
+_INNER = "dyn([[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[_]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]])"
+DEEPER = {
+    question: _bound("dyn([1])", _INNER, question, times=60)
+    for question in (
+        "_ == _",
+        "_ == 1",
+        "_ in [_]",
+        "[_, _].distinct().size() > 0",
+        "sets.contains(_, _)",
+        "_.flatten(100000).size() > 0",
+        "'%s'.format([_]) != ''",
+        "_.indexOf(_) >= 0",
+        "_.sum() > 0",
+        "_.map(x, x) == _",
+        "_.exists(x, x[0][0] == _)",
+    )
+} | {
+    f"{growth} {question}": _bound("dyn([1])", growth, question, times=200)
+    for growth in ("dyn({'a': _})", "dyn([optional.of(_)])", "dyn({1: [{2: _}]})")
+    for question in ("_ == _", "'%s'.format([_]) != ''", "_ in [_]")
+}
+
 BROKEN = {
     **{
         f"only {sign}": sign * 10_240
@@ -269,6 +291,7 @@ BOMBS: dict[str, str] = {
         "patterns": PATTERNS,
         "length": LENGTH,
         "depth": DEPTH,
+        "deeper": DEEPER,
         "broken": BROKEN,
     }.items()
     for name, expression in expressions.items()

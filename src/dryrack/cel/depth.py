@@ -56,14 +56,21 @@ def depth_of(expr: ast.Expr) -> int:
     return depth
 
 
-def has_loops(expr: ast.Expr) -> bool:
-    """Whether anything is done more than once."""
+def reach_of(expr: ast.Expr) -> tuple[int, bool]:
+    """
+    How deeply an evaluation may nest, and whether anything in it is done more than once.
+
+    A variable that is bound is worked out inside of what first asks for it, and so is one that
+    it is made of, so where there are any the parts may all be inside of each other.
+    """
+    depth, count, loops = 0, 0, False
     level: list[ast.Expr] = [expr]
     while level:
-        if ast.Comprehension in map(type, level):
-            return True
+        depth += 1
+        count += len(level)
+        loops = loops or ast.Comprehension in map(type, level)
         level = [child for node in level for child in _CHILDREN[type(node)](node)]
-    return False
+    return (count if loops else depth), loops
 
 
 def children(expr: ast.Expr) -> Sequence[ast.Expr]:

@@ -20,7 +20,7 @@ from dryrack.cel import types as t
 from dryrack.cel.checker import Checked
 from dryrack.cel.codegen import generate
 from dryrack.cel.counting import count
-from dryrack.cel.depth import depth_of, has_loops, room_for
+from dryrack.cel.depth import depth_of, reach_of, room_for
 from dryrack.cel.estimation import estimate
 from dryrack.cel.forms import Change, change_in
 from dryrack.cel.frontend import compile_text
@@ -66,7 +66,7 @@ class Program:
 
     __slots__ = (
         *("_change", "_checked", "_cost", "_counted", "_depth", "_env"),
-        *("_lists", "_run", "_step"),
+        *("_lists", "_reach", "_run", "_step"),
     )
 
     def __init__(self, checked: Checked, env: Environment, depth: int) -> None:
@@ -78,7 +78,8 @@ class Program:
         self._cost: int | None = None
         self._counted: Counted | None = None
         self._change = change_in(checked)
-        self._run: Callable[[View], bool] = self._prepare if has_loops(checked.expr) else self._once
+        self._reach, loops = reach_of(checked.expr)
+        self._run: Callable[[View], bool] = self._prepare if loops else self._once
 
     @property
     def max_cost(self) -> int:
@@ -100,7 +101,7 @@ class Program:
         self._run = self._slow
         if self._change is Change.ALWAYS:
             return
-        with room_for(self._depth):
+        with room_for(self._reach):
             if self.max_cost > _CHEAP and (counted := count(self._step)) is not None:
                 self._counted = counted
                 self._run = self._limited
@@ -167,7 +168,7 @@ class Program:
 
     def _value(self, view: View, tracker: Tracker) -> bool | Err:
         try:
-            with room_for(self._depth):
+            with room_for(self._reach):
                 variable = view.own() if self._sees_changes(view) else view.variable
                 value = self._step.eval(Variables({"device": variable}), tracker)
         except CostLimitExceededError:

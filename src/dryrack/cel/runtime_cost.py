@@ -206,12 +206,13 @@ def _traverse(value: Value, known: dict[int, int] | None = None) -> int:
 
 
 def _traverse_held(value: list[Value] | dict[object, Value], known: dict[int, int]) -> int:
+    # Lists, not generators: what nests deeply must not nest in C as well.
     if isinstance(value, list):
         if set(map(type, value)) <= {int, bool}:
             return len(value)
-        return sum(_traverse(element, known) for element in value)
+        return sum([_traverse(element, known) for element in value])
     return sum(
-        _traverse(decode_key(key), known) + _traverse(item, known) for key, item in value.items()
+        [_traverse(decode_key(key), known) + _traverse(item, known) for key, item in value.items()]
     )
 
 

@@ -134,13 +134,15 @@ def _held(value: list[Value] | dict[object, Value], written: Written) -> str:
 
 
 def _list(value: list[Value], written: Written) -> str:
-    return "[" + ", ".join(_element(item, written) for item in value) + "]"
+    # Lists, not generators: what nests deeply must not nest in C as well.
+    return "[" + ", ".join([_element(item, written) for item in value]) + "]"
 
 
 def _map(value: dict[object, Value], written: Written) -> str:
-    pairs = sorted(
+    pairs = [
         (_key(decode_key(key), written), _element(item, written)) for key, item in value.items()
-    )
+    ]
+    pairs.sort()
     return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
 
 
@@ -287,12 +289,12 @@ def _printed(value: Value, written: Written) -> str:
 
 def _printed_held(value: list[Value] | dict[object, Value], written: Written) -> str:
     if isinstance(value, list):
-        text = "[" + ", ".join(_printed(item, written) for item in value) + "]"
+        text = "[" + ", ".join([_printed(item, written) for item in value]) + "]"
     else:
-        pairs = (
+        pairs = [
             f"{_printed(decode_key(key), written)}: {_printed(item, written)}"
             for key, item in value.items()
-        )
+        ]
         text = "{" + ", ".join(pairs) + "}"
     # What is in a message for people need not be complete.
     return text if len(text) <= TEXT_SIZE_MAX else "…"

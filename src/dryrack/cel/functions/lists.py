@@ -137,15 +137,31 @@ def _flatten(values: Value, depth: Value) -> Value:
         return Err(f"no such overload: {_declared_name(values)}.flatten({_declared_name(depth)})")
     if depth < 0:
         return Err("level must be non-negative")
+    if _flat_size(values, depth) > LIST_SIZE_MAX:
+        return too_large("flatten", LIST_SIZE_MAX)
     flat: list[Value] = list(values)
     while depth > 0 and any(isinstance(value, list) for value in flat):
-        if sum(len(value) for value in flat if isinstance(value, list)) > LIST_SIZE_MAX:
-            return too_large("flatten", LIST_SIZE_MAX)
         flat = [
             inner for value in flat for inner in (value if isinstance(value, list) else (value,))
         ]
         depth -= 1
     return flat
+
+
+def _flat_size(values: list[Value], depth: int) -> int:
+    """How long a list gets; elements that are lists are many times the same."""
+    count, level = 0, {id(values): (values, 1)}
+    while level and count <= LIST_SIZE_MAX:
+        deeper: dict[int, tuple[list[Value], int]] = {}
+        for each, times in level.values():
+            for value in each:
+                if depth > 0 and isinstance(value, list):
+                    _, before = deeper.get(id(value), (value, 0))
+                    deeper[id(value)] = (value, before + times)
+                else:
+                    count += times
+        level, depth = deeper, depth - 1
+    return count
 
 
 def sort(values: Value) -> Value:
