@@ -141,3 +141,25 @@ def test_a_request_for_all_that_is_shut_has_other_ways(monkeypatch: pytest.Monke
 
     with pytest.raises(AllocationError, match=r"cannot add device .*gpu-00"):
         answer((pool(offered), claims), 1, monkeypatch)
+
+
+def test_a_value_that_too_few_devices_share_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request before "all" can only share the root of the first devices, which are short."""
+    offered = [shared(f"gpu-{n:02}", 40, root=0, slot=n % 2) for n in range(12)]
+    offered.append(shared("odd", 40, root=1, slot=0))
+    most, rest = ({"requests": {"memory": amount}} for amount in ("21", "20"))
+    every = {"deviceClassName": "gpu", "allocationMode": "All", "capacity": rest}
+    like = [{"matchAttribute": f"{DRIVER}/slot"}]
+    claims = [
+        claim(request("r", 3, capacity=most), constraints=like, name="first"),
+        claim(request("r", 5, capacity=most), name="second"),
+        claim(
+            request("three", 3, capacity=most),
+            {"name": "all", "exactly": every},
+            constraints=[MATCH_ROOT],
+            name="third",
+        ),
+    ]
+    slices = pool(offered)
+
+    assert isinstance(answer((slices, claims), 1, monkeypatch), Unsatisfiable)

@@ -7,11 +7,12 @@ and where the order of devices decides. `proof` says what follows from it.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.constraints import ConstraintKind
+from dryrack.allocation.constraints import MISSING, ConstraintKind
 from dryrack.allocation.features import Release
 from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
 from dryrack.allocation.requests import RESULTS_MAX
@@ -19,7 +20,7 @@ from dryrack.allocation.requests import RESULTS_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from dryrack.allocation.constraints import Constraint
+    from dryrack.allocation.constraints import Column, Constraint
     from dryrack.allocation.problem import Problem, Slate
 
 
@@ -174,13 +175,10 @@ def _safe_under(problem: Problem, slate: Slate, constraint: Constraint) -> int:
     if not column.scalar:
         return 0
     match = constraint.kind is ConstraintKind.MATCH
-    seen = {
-        column[device]
-        for ways in problem.requests[: slate.request]
-        for way in ways
-        if constraint in way.constraints
-        for device in way.order
-    }
+    earlier = problem.requests[: slate.request]
+    seen = (
+        _shared_before(earlier, constraint, column) if match else _had(earlier, constraint, column)
+    )
     for place, device in enumerate(slate.all_devices):
         if slate.status[device] != USABLE:
             # "All" fails here, whatever would come after.
@@ -190,3 +188,32 @@ def _safe_under(problem: Problem, slate: Slate, constraint: Constraint) -> int:
             return place
         seen.add(value)
     return len(slate.all_devices)
+
+
+def _had(earlier: Iterable[tuple[Slate, ...]], constraint: Constraint, column: Column) -> set[int]:
+    """The values that devices of these requests may have."""
+    ways = (way for ways in earlier for way in ways if constraint in way.constraints)
+    return {column[device] for way in ways for device in way.order}
+
+
+def _shared_before(
+    earlier: Iterable[tuple[Slate, ...]], constraint: Constraint, column: Column
+) -> set[int]:
+    """The values that devices of these requests may share, if all requests are satisfied."""
+    surely: list[set[int]] = []
+    perhaps: set[int] = set()
+    for ways in earlier:
+        under = [way for way in ways if constraint in way.constraints]
+        values = {value for way in under for value in _sufficient(way, column)}
+        if len(under) == len(ways) and all(way.count > 0 for way in ways):
+            surely.append(values)
+        perhaps |= values
+    return set.intersection(*surely) if surely else perhaps
+
+
+def _sufficient(way: Slate, column: Column) -> Iterator[int]:
+    """The values that enough devices have to go this way with one of them."""
+    usable = (device for device in way.order if way.status[device] == USABLE)
+    for value, number in Counter(column[device] for device in usable).items():
+        if value != MISSING and number >= way.count:
+            yield value
