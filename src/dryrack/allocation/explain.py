@@ -18,6 +18,7 @@ from dryrack.allocation.reasons import Code
 from dryrack.allocation.remembering import Memory
 from dryrack.allocation.whatif import what_if
 from dryrack.base.errors import DryrackError
+from dryrack.base.words import listed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -134,14 +135,10 @@ def find_claim(world: World, name: str) -> ResourceClaim:
     if len(found) == 1 or f"default/{name}" in found:
         return claims[found[0] if len(found) == 1 else f"default/{name}"]
     if found:
-        raise DryrackError(f"claim {name!r}: in several namespaces; say one of {_list(found)}")
+        raise DryrackError(f"claim {name!r}: in several namespaces; say one of {listed(found)}")
     close = get_close_matches(name, [*claims, *(c.partition("/")[2] for c in claims)], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {_list(claims) or 'none'}"
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(claims) or 'none'}"
     raise DryrackError(f"claim {name!r}: not there; {hint}")
-
-
-def _list(names: Sequence[str] | dict[str, ResourceClaim]) -> str:
-    return ", ".join(sorted(names))
 
 
 def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:

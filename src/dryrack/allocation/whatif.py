@@ -24,6 +24,7 @@ from dryrack.allocation.remembering import Memory, Sight, Told, Verdict
 from dryrack.allocation.state import AllocatedState
 from dryrack.allocation.taints import apply_taint_rules
 from dryrack.base.errors import DryrackError
+from dryrack.base.words import listed
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.meta import ObjectMeta
@@ -403,7 +404,7 @@ def _nodes(world: World, only: str | None) -> tuple[tuple[Node, ...], tuple[str,
     if not nodes:
         names = sorted(_named_nodes(world.slices))
         notes = (
-            f"no Node objects given; assuming the nodes that slices name: {', '.join(names)}"
+            f"no Node objects given; assuming the nodes that slices name: {listed(names)}"
             if names
             else "no Node objects given, and no slice names one; assuming a node 'node'",
         )
@@ -412,7 +413,7 @@ def _nodes(world: World, only: str | None) -> tuple[tuple[Node, ...], tuple[str,
         return nodes, notes
     chosen = tuple(node for node in nodes if node.metadata.name == only)
     if not chosen:
-        known = ", ".join(node.metadata.name for node in nodes)
+        known = listed(node.metadata.name for node in nodes)
         raise DryrackError(f"node {only!r}: not there; there are {known}")
     return chosen, notes
 

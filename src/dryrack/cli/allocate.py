@@ -11,6 +11,7 @@ from dryrack.allocation.whatif import Settings as Reckoning
 from dryrack.allocation.whatif import what_if
 from dryrack.allocation.world import World
 from dryrack.base.errors import DryrackError
+from dryrack.base.words import listed
 from dryrack.cli.chance import SeededChance
 from dryrack.cli.doubts import refusals, unknown_fields
 from dryrack.cli.files import ContentError, UsageError, without_pauses
@@ -90,9 +91,7 @@ def load_world(names: Sequence[str], settings: Settings) -> World:
         raise ContentError(f"{', '.join(names)}: no claim and no pod; add what asks for devices")
     known = {node.metadata.name for node in world.nodes}
     if settings.node is not None and known and settings.node not in known:
-        raise UsageError(
-            f"--node {settings.node!r}: not in the files; they have {', '.join(sorted(known))}"
-        )
+        raise UsageError(f"--node {settings.node!r}: not in the files; they have {listed(known)}")
     return world
 
 
