@@ -257,3 +257,13 @@ def test_of_an_object_that_is_there_twice_the_last_counts(tmp_path: Path) -> Non
 
     assert "b.yaml:3: ResourceClaim 'a' is also at a.yaml:1; this one counts" in done.stderr
     assert "request other" in refused["nodes"][0]["reasons"][0]["message"]
+
+
+def test_workloads_are_no_pods_and_that_is_said(tmp_path: Path) -> None:
+    """Who brings a Deployment that wants devices learns how to try it."""
+    pods = "{spec: {resourceClaims: [{name: g, resourceClaimName: a}]}}"
+    workload = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+    (tmp_path / "a.yaml").write_text(f"{CLAIM}{workload}spec: {{template: {pods}}}\n")
+    done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)
+
+    assert "Deployment web takes no part; ignored; to try its pods, write one" in done.stderr

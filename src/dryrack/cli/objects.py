@@ -8,7 +8,7 @@ applications in one file; a kind that does not exist is a mistake.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dryrack.cli.doubts import without_repeats
 from dryrack.cli.files import ContentError, read_sources
@@ -19,6 +19,9 @@ from dryrack.kinds.documents import Document, Problem, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# Where workloads keep what their pods say.
+_POD_SPECS = (("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"))
 
 
 def load(names: Sequence[str]) -> tuple[Typed, ...]:
@@ -47,5 +50,17 @@ def _is_bystander(document: Document) -> bool:
     if found not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
     name = shown(f"{document.kind} {document.name}")
-    say(f"{shown(document.file)}:{document.line}: {name} takes no part; ignored")
+    hint = "; to try its pods, write one of them as a Pod" if _asks_for_devices(document) else ""
+    say(f"{shown(document.file)}:{document.line}: {name} takes no part; ignored{hint}")
     return True
+
+
+def _asks_for_devices(document: Document) -> bool:
+    """Whether the pods of a workload have claims."""
+    for path in _POD_SPECS:
+        spec: Any = document.raw
+        for step in path:
+            spec = spec.get(step) if isinstance(spec, dict) else None
+        if isinstance(spec, dict) and spec.get("resourceClaims"):
+            return True
+    return False
