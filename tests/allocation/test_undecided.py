@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from tests.allocation.builders import allocator, claim, counters, drawing, node, pool, request
 
-from dryrack.allocation import Code, Undecided
+from dryrack.allocation import Code, Refusal, Undecided
 from dryrack.allocation import allocator as allocator_module
+from dryrack.allocation.explain import stories
+from dryrack.cli.allocate import verdict
 
 if TYPE_CHECKING:
     import pytest
@@ -52,3 +54,11 @@ def test_what_is_not_known_is_told_of_each_claim(monkeypatch: pytest.MonkeyPatch
 def test_the_same_search_is_given_up_at_the_same_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are counted, not seconds, so a slow machine knows as much as a fast one."""
     assert knapsack(2, monkeypatch) == knapsack(2, monkeypatch)
+
+
+def test_nobody_is_told_that_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of the claim is what is known, which is nothing."""
+    outcome = knapsack(2, monkeypatch)
+
+    assert isinstance(outcome, Undecided)
+    assert verdict(stories([Refusal("node", outcome.reasons)])) == "not decided"

@@ -86,6 +86,11 @@ class NodeStory:
     # The other nodes of which the same is true, with devices of their own.
     alike: tuple[str, ...] = ()
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the node may do, for all that is known."""
+        return any(obstacle.code is Code.UNDECIDED for obstacle in self.obstacles)
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:

@@ -28,10 +28,10 @@ from dryrack.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dryrack.allocation.explain import NodeStory, Obstacle
-    from dryrack.allocation.whatif import Given, Refused, WhatIf
+    from dryrack.allocation.whatif import Given, WhatIf
     from dryrack.kinds.catalog import Typed
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
@@ -119,12 +119,13 @@ def _gates(text: str) -> dict[str, bool]:
 
 
 def _print(outcome: WhatIf) -> None:
+    told = [(refused.claim, stories(refused.nodes)) for refused in outcome.refused]
     rows = [row for given in outcome.given for row in _rows(given)]
-    rows += [(refused.claim, NOTHING, NOTHING, "does not fit") for refused in outcome.refused]
+    rows += [(claim, NOTHING, NOTHING, verdict(nodes)) for claim, nodes in told]
     if rows:
         print_table(COLUMNS, rows)
-    for refused in outcome.refused:
-        _tell(refused)
+    for claim, nodes in told:
+        _tell(claim, nodes)
 
 
 def _rows(given: Given) -> list[tuple[str, str, str, str]]:
@@ -137,14 +138,19 @@ def _rows(given: Given) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _tell(refused: Refused) -> None:
+def verdict(nodes: Iterable[NodeStory]) -> str:
+    """What is known about a claim that was given nothing."""
+    return "not decided" if any(story.undecided for story in nodes) else "does not fit"
+
+
+def _tell(claim: str, nodes: Sequence[NodeStory]) -> None:
     """Why not, for a person: talk, so that the table stays a table in a pipe."""
-    say(f"\n{paint(shown(refused.claim), 'bold')} does not fit:")
-    for story in stories(refused.nodes):
+    say(f"\n{paint(shown(claim), 'bold')} {verdict(nodes)}:")
+    for story in nodes:
         say(f"  {place(story)}:")
         for obstacle in story.obstacles:
             say(f"    {sentence(obstacle)}")
-    namespace, _, name = refused.claim.rpartition("/")
+    namespace, _, name = claim.rpartition("/")
     say(f"  more: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation.explain import explain_claim
 from dryrack.allocation.identity import claim_name
-from dryrack.cli.allocate import load_world, place, sentence
+from dryrack.cli.allocate import load_world, place, sentence, verdict
 from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.output import Format, paint, print_data, print_line, say, shown
 from dryrack.kinds.decode import to_builtins
@@ -108,7 +108,8 @@ def _print(story: Explanation, where: str) -> None:
             f"{paint(shown(story.claim), 'bold green')} is allocated already; nothing to decide"
         )
     else:
-        print_line(f"{paint(shown(story.claim), 'bold red')} does not fit on {shown(where)}")
+        claim = paint(shown(story.claim), "bold red")
+        print_line(f"{claim} {verdict(story.nodes)} on {shown(where)}")
         _print_refused(story)
 
 
