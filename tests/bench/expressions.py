@@ -40,6 +40,7 @@ EXPRESSIONS: dict[str, dict[str, Any]] = {
 }
 
 _TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+_LINKS = "".join(f"cel.bind(v{n + 1}, dyn([v{n}, v{n}]), " for n in range(18))
 _DOUBLED = "".join(f"cel.bind(v{n + 1}, v{n} + v{n} + v{n} + v{n}, " for n in range(8))
 
 HOSTILE: dict[str, dict[str, Any]] = {
@@ -52,6 +53,13 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "nearly 10 KiB": " || ".join(['device.driver == "x"'] * 420),
         "lists in lists": "[" * 120 + "]" * 120 + " == []",
         "not not not": "!" * 3000 + "true",
+        "lists that hold each other twice": f"cel.bind(v0, dyn([1]), {_LINKS}v18 == v18" + ")" * 19,
+        "bound in a loop": "lists.range(300).all(x, lists.range(300).all(y, "
+        "cel.bind(z, x + y, z >= x && z >= y)))",
+        "sets of a thousand": "sets.equivalent(lists.range(700), lists.range(700))",
+        "many numbers": "[" + ",".join(["1"] * 5000) + "].size() > 0",
+        "open at the end": " || ".join(['device.driver == "x"'] * 420) + " || (",
+        "only parentheses": "(" * 10_240,
         "pattern that backtracks": '"aaaaaaaaaaaaaaaaaaaaaaaaaaaaab".matches("(a*)*(a*)*c")',
     }.items()
 }

@@ -97,10 +97,6 @@ def _over(total: int, *prices: int) -> CostLimitExceededError:
     return CostLimitExceededError(cost)
 
 
-def _are_integers(args: list[str]) -> str:
-    return " and ".join(f"{arg}.__class__ is int" for arg in args)
-
-
 def _mutable_if_empty(value: Value) -> Value:
     if isinstance(value, list) and not value:
         return MutableList()
@@ -391,18 +387,22 @@ class _Writer:
         if len(args) == 2 and function in _ORDERS:
             left, right = args
             return self._assign(
-                f"{left} {_ORDERS[function]} {right} if {_are_integers(args)} else {general}"
+                f"{left} {_ORDERS[function]} {right} if {self._are_integers(args)} else {general}"
             )
         return self._assign(general)
 
     def _integers(self, operator: str, run: str, args: list[str]) -> str:
         left, right = args
         value = self.names.temporary()
-        self._line(f"if {_are_integers(args)}:")
+        self._line(f"if {self._are_integers(args)}:")
         self._line(f" {value} = {left} {operator} {right}")
         self._line(f" if not {INT_MIN} <= {value} <= {INT_MAX}: raise OverflowError")
         self._line(f"else: {value} = {run}({left}, {right})")
         return value
+
+    def _are_integers(self, args: list[str]) -> str:
+        asked = [arg for arg in args if type(self._known.get(arg)) is not int]
+        return " and ".join(f"{arg}.__class__ is int" for arg in asked) or "True"
 
     # Folds.
 
@@ -438,6 +438,9 @@ class _Writer:
         return self._assign(f"{self.names.constant(_finished)}({result})")
 
     def _iteration(self, fold: steps.Fold, accumulated: str) -> None:
+        if isinstance(fold.step, steps.Logic) and _is_quantifier(fold, fold.step):
+            self._quantify(fold, fold.step, accumulated)
+            return
         condition = self.step(fold.condition)
         self.flush()
         self._line(f"if {condition} is False: break")
@@ -446,6 +449,52 @@ class _Writer:
             stepped = f"{self.names.constant(plain_or_raise)}({stepped})"
         self._line(f"{accumulated} = {stepped}")
         self.flush()
+
+    def _quantify(self, fold: steps.Fold, step: steps.Logic, accumulated: str) -> None:
+        """
+        A round of `all` or `exists`.
+
+        As long as it goes on, the accumulator is what it was at first: it need not be looked at,
+        and what that costs is added to what the round costs.
+        """
+        mark = len(self.lines)
+        self.step(fold.condition)
+        del self.lines[mark:]
+        asked, self._pending = self._pending, []
+        with self._block(f"if {accumulated} is {step.decisive}:"):
+            self._pending = list(asked)
+            self.flush()
+            self._line("break")
+        self._pending = list(asked)
+        self.step(step.terms[0])
+        self._line(f"{accumulated} = {self.step(step.terms[1])}")
+        self.flush()
+        self._line(f"if {accumulated}.__class__ is not bool: raise TypeError")
+
+
+def _is_quantifier(fold: steps.Fold, step: steps.Logic) -> bool:
+    """Whether the rounds end as soon as the accumulator decides."""
+    if not isinstance(fold.accu, steps.Constant) or fold.accu.value is not (not step.decisive):
+        return False
+    condition = fold.condition
+    if not isinstance(condition, steps.Call) or condition.where[0] != "@not_strictly_false":
+        return False
+    [asked] = condition.args
+    if step.decisive:
+        if not isinstance(asked, steps.Call) or asked.where[0] != "!_":
+            return False
+        [asked] = asked.args
+    return all(_is_accumulator(one, fold) for one in (asked, step.terms[0]))
+
+
+def _is_accumulator(step: Step, fold: steps.Fold) -> bool:
+    return (
+        isinstance(step, steps.AttributeStep)
+        and step.test_id is None
+        and isinstance(step.attribute, paths.VariableAttribute)
+        and step.attribute.name == fold.names[2]
+        and not step.attribute.qualifiers
+    )
 
 
 assert set(_INT_OPERATORS) | set(_ORDERS) <= set(OPERATORS), "the shortcuts are of operators"

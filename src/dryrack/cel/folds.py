@@ -8,6 +8,7 @@ and stay with the exact tier.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from dryrack.cel import ast
 from dryrack.cel.values import Optional, Value, decode_key, keys_of
@@ -85,13 +86,13 @@ def entries_or_raise(value: Value) -> list[tuple[Value, Value]]:
         entries = [(decode_key(key), item) for key, item in value.items()]
     else:
         entries = list(enumerate(iterate_or_raise(value)))
-    if any(type(part) is Optional for entry in entries for part in entry):
+    if Optional in map(type, chain.from_iterable(entries)):
         raise TypeError("an optional is taken apart when it is named")
     return entries
 
 
 def iterate_dyn_or_raise(value: Value) -> list[Value]:
     elements = iterate_or_raise(value)
-    if any(type(element) is Optional for element in elements):
+    if Optional in map(type, elements):
         raise TypeError("an optional is taken apart when it is named")
     return elements
