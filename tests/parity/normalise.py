@@ -27,7 +27,7 @@ _SPOKEN_REVISION = re.compile(
     r'(?<=resourceVersion\\":\\")\d+|(?<=Resource Version:)\s+\d+'
 )
 _TOO_OLD = re.compile(r"(?<=too old resource version: )\d+ \(\d+\)")
-_SCRATCH = re.compile(r"/tmp/(LIVE|MERGED)-\d+")
+_SCRATCH = re.compile(r"(?:/[\w.-]+)+/(LIVE|MERGED)-\d+")
 _LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}")
 _BLANKS = (
     (_CERTIFICATE, "<certificate>"),
