@@ -100,6 +100,8 @@ def init_containers(at: str, around: Surroundings) -> Iterator[FieldProblem]:
 
 def ephemeral_containers(at: str, around: Surroundings) -> Iterator[FieldProblem]:
     """The containers that are put into a pod later."""
+    if not around.spec.get("ephemeralContainers"):
+        return
     others = {
         container.get("name") or ""
         for key in ("containers", "initContainers")
