@@ -43,7 +43,7 @@ check: setup ## Formatting, lint, types, room contracts and house rules
 .PHONY: real
 real: setup ## Compare with Kubernetes' own code (needs Go)
 	@$(BIN)/python -m tests.programs
-	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -m real $(AGAIN)
+	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m real $(AGAIN)
 
 .PHONY: real-up
 real-up: setup ## A real Kubernetes on loopback; options: make real-up BED="--node --kwok"

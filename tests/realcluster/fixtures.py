@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tests.realcluster.cluster import Cluster
 
 _ACCOUNT_SECONDS_MAX = 30.0
+# Tests that start clusters, for those who run tests side by side.
+CLUSTERS = "clusters"
+_STARTING = {"real_plane", "real_node_cluster", "start_cluster", "start_module_cluster"}
 _COUNTER = itertools.count(1)
 
 
@@ -33,6 +36,15 @@ class StartCluster(Protocol):
 
 
 StartModuleCluster = StartCluster
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Clusters take turns, and share the machine with what needs none.
+    for item in items:
+        if item.get_closest_marker("real") and not item.get_closest_marker("xdist_group"):
+            starts = _STARTING.intersection(getattr(item, "fixturenames", ()))
+            item.add_marker(pytest.mark.xdist_group(CLUSTERS if starts else item.path.stem))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tests.realcluster import kernel
 from tests.realcluster.cluster import NODE
+from tests.realcluster.fixtures import CLUSTERS
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300), pytest.mark.xdist_group(CLUSTERS)]
 
 CLONE = Path(__file__).parents[2]
 # A run with a pod on a real node and a process that stays, which tells when all of it is there.
