@@ -40,16 +40,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    # What is there now stays until the end; the collector need not go through it again and again.
-    gc.collect()
-    gc.freeze()
+    _collect()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def collected() -> Iterator[None]:
     """What a module leaves open is told in that module, and not in the test of somebody else."""
     yield
+    _collect()
+
+
+def _collect() -> None:
     gc.collect()
+    # What is still there mostly stays until the end; it need not be gone through again and again.
+    gc.freeze()
 
 
 class FromWorkers:
