@@ -330,12 +330,14 @@ class Casework:
         return members or ()
 
     def _counted(self, number: int, devices: Iterable[int]) -> Counter[tuple[str, object]]:
-        """How many of the devices have each member."""
-        column = self._problem.columns[number]
+        """How many of the devices have each member that they may share."""
+        column, state = self._problem.columns[number], self._walk.states[number]
+        narrowed = state.shared if isinstance(state, MatchState) and state.count else None
         counts: Counter[tuple[str, object]] = Counter()
         for value, count in Counter(column[device] for device in devices).items():
             for member in sorted(column.members[value], key=str) if value >= 0 else ():
-                counts[member] += count
+                if narrowed is None or member in narrowed:
+                    counts[member] += count
         return counts
 
     def _by_way(self, case: Case, wants: Sequence[Sequence[Option]]) -> list[Case] | None:

@@ -124,10 +124,14 @@ class RelaxedProof:
 
     def _exceeds(self, walk: Walk, frame: Frame) -> bool:
         """Whether a claim will come to more results than allowed, however devices are chosen."""
-        slate = frame.slate
-        if frame.slot >= 0 or slate.claim in self._survey.mined_claims:
+        slate, survey = frame.slate, self._survey
+        if slate.claim in survey.mined_claims:
             return False
-        return walk.counts[slate.claim] + self._survey.least_after[slate.request] > RESULTS_MAX
+        least = survey.least_after[slate.request]
+        if frame.slot >= 0:
+            ways = self._requests[slate.request]
+            least += slate.count - frame.slot - max(0, min(way.count for way in ways))
+        return walk.counts[slate.claim] + least > RESULTS_MAX
 
     def key(self, walk: Walk, frame: Frame) -> Hashable:
         slate, request = frame.slate, frame.slate.request
