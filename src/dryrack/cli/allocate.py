@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -145,7 +146,8 @@ def verdict(nodes: Iterable[NodeStory]) -> str:
 
 def _tell(claim: str, nodes: Sequence[NodeStory]) -> None:
     """Why not, for a person: talk, so that the table stays a table in a pipe."""
-    say(f"\n{paint(shown(claim), 'bold')} {verdict(nodes)}:")
+    named = paint(shown(claim), "bold") if sys.stderr.isatty() else shown(claim)
+    say(f"\n{named} {verdict(nodes)}:")
     for story in nodes:
         say(f"  {place(story)}:")
         for obstacle in story.obstacles:
