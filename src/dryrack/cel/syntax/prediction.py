@@ -50,10 +50,14 @@ class _Step:
     conflict: bool
 
 
+_UNKNOWN = _Step(frozenset(), 0, conflict=False)
+
+
 class Predictor:
     """Remembers where tokens lead, which does not depend on the text."""
 
-    STEPS_MAX = 20_000
+    # A few hundred are all that most texts need.
+    STEPS_MAX = 2000
 
     def __init__(self) -> None:
         self._starts: dict[int, Frozen] = {}
@@ -80,12 +84,15 @@ class Predictor:
             ahead += 1
 
     def _step(self, before: Frozen, kind: str) -> _Step | None:
-        known = (before, kind)
-        if known not in self._steps:
+        place = (before, kind)
+        # Whatever other threads do to the table meanwhile, the step is the same.
+        step = self._steps.get(place, _UNKNOWN)
+        if step is _UNKNOWN:
+            step = _judged(_advanced(dict(before), kind, whole=False))
             if len(self._steps) >= self.STEPS_MAX:
                 self._steps.clear()
-            self._steps[known] = _judged(_advanced(dict(before), kind, whole=False))
-        return self._steps[known]
+            self._steps[place] = step
+        return step
 
 
 def _raise(ahead: int) -> int:
