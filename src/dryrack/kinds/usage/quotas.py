@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.quantity import Format, Quantity
 from dryrack.kinds.usage.amounts import NOTHING, ONE, Amounts, added, masked
-from dryrack.kinds.usage.pods import CLASS_RESOURCE, missing, pod_names, pod_usage
+from dryrack.kinds.usage.pods import missing, pod_names, pod_usage
 from dryrack.kinds.usage.scopes import matches_scopes
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def names_of(resource: str, names: list[str]) -> list[str]:
         case "persistentvolumeclaims":
             return [name for name in names if _is_of_volumes(name)]
         case "resourceclaims.resource.k8s.io":
-            return [name for name in names if name == f"count/{CLAIMS}" or _is_of_devices(name)]
+            return [name for name in names if name == f"count/{CLAIMS}" or name.endswith(BY_CLASS)]
         case _:
             alias = (resource,) if resource in _ALIASED else ()
             return [name for name in names if name in (f"count/{resource}", *alias)]
@@ -60,10 +60,6 @@ def names_of(resource: str, names: list[str]) -> list[str]:
 def _is_of_volumes(name: str) -> bool:
     ends = tuple(f"{_BY_STORAGE}{each}" for each in _STORAGE)
     return name in (*_STORAGE, f"count/{VOLUME_CLAIMS}") or name.endswith(ends)
-
-
-def _is_of_devices(name: str) -> bool:
-    return name.endswith(BY_CLASS) or name.startswith(f"requests.{CLASS_RESOURCE}")
 
 
 def hard_of(quota: Raw) -> dict[str, Any]:
@@ -135,10 +131,6 @@ def _devices(claim: Raw) -> Amounts:
         for name, amount in wanted:
             most[name] = max(most.get(name, NOTHING), amount)
         used = added(used, most)
-    by_class = {name: amount for name, amount in used.items() if name.endswith(BY_CLASS)}
-    for name, amount in by_class.items():
-        if amount.sign > 0:
-            used[f"requests.{CLASS_RESOURCE}{name.removesuffix(BY_CLASS)}"] = amount
     return used
 
 
