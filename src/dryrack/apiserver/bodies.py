@@ -123,9 +123,10 @@ class Bodies:
         _check_type_meta(obj, resource, body)
         if resource.is_custom:
             _check_custom_kind(obj, resource, body)
-        self.check_kind(obj, resource)
         if validation != "Ignore" and media_type == media.JSON:
+            # Before its kind is completed: it is compared with the text.
             again = repeated_fields(body, obj)
+        self.check_kind(obj, resource)
         return self.conformed(obj, resource, validation, again=again, warnings=warnings)
 
     def _parsed(
