@@ -17,7 +17,7 @@ from typing import Any
 from dryrack.cel import types as t
 from dryrack.cel.environment import Environment
 from dryrack.cel.functions.conversions import OVERLOADS
-from dryrack.cel.parser import RESERVED_WORDS
+from dryrack.cel.lexer import RESERVED_WORDS
 from dryrack.cel.values import Err
 
 Schema = Mapping[str, Any]
