@@ -46,8 +46,17 @@ _SHORT_AGE = re.compile(r"^(?:\d+m)?\d+s$")
 
 
 def _steady(key: str, items: list[Any]) -> list[Any]:
-    """Owners of fields in an order that does not depend on the second in which they wrote."""
-    return sorted(items, key=_owner) if key == "managedFields" else items
+    """Owners of fields in an order that depends neither on time nor on Go's maps."""
+    if key == "managedFields":
+        return sorted(items, key=_owner)
+    if key == "causes" and all(_is_conflict(item) for item in items):
+        # A conflict names its owner; those of one owner are in order already.
+        return sorted(items, key=lambda cause: str(cause["message"]))
+    return items
+
+
+def _is_conflict(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("reason") == "FieldManagerConflict"
 
 
 def _owner(entry: dict[str, Any]) -> tuple[str, ...]:
