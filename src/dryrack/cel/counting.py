@@ -407,7 +407,7 @@ class _Writer:
     # Folds.
 
     def _fold(self, fold: steps.Fold) -> str:
-        if isinstance(fold.iter_range, steps.Constant) and not fold.iter_range.value:
+        if isinstance(fold.iter_range, steps.Constant) and fold.iter_range.value in ([], {}):
             return self._binding(fold)
         if not isinstance(fold.accu, steps.Constant):
             raise Unsupported("an accumulator made on demand")
