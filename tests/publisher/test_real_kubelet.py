@@ -33,10 +33,12 @@ def test_a_real_node_is_left_alone_unless_asked(start_cluster: StartCluster) -> 
     assert cluster.node is not None
     for manifest in (CONFIG, KWOK_NODE):
         assert cluster.plane.kubectl("apply", "-f", "-", stdin=manifest).returncode == 0
-    start_publisher(cluster, ALONE, "--all-nodes")
+    reserved = start_publisher(cluster, ALONE, "--all-nodes")
     until(lambda: _slices(cluster, "kwok-1") != {})
     assert _slices(cluster, cluster.node.name) == {}
 
+    # Two who want different things would undo each other's work.
+    cluster.processes.kill(reserved)
     start_publisher(cluster, ALONE, "--all-nodes", "--real-nodes")
     until(lambda: _slices(cluster, _real(cluster).name) != {})
     before = _slices(cluster, cluster.node.name)
