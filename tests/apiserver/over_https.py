@@ -7,6 +7,7 @@ The recordings against a cluster of `dryrack up`: by HTTPS, with kubectl, and wi
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,19 +38,24 @@ _WITHOUT = "scheduler"
 def cluster(name: str) -> Iterator[Server]:
     """A cluster of its own, for the length of a block."""
     with tempfile.TemporaryDirectory(prefix="dryrack-") as scratch:
-        kubeconfig = Path(scratch) / "kubeconfig"
-        _dryrack(
-            "up", "--name", name, "--detach", "--without", _WITHOUT, "--kubeconfig", kubeconfig
-        )
+        home, kubeconfig = Path(scratch) / "home", Path(scratch) / "kubeconfig"
+        up = ("up", "--detach", "--without", _WITHOUT, "--kubeconfig", str(kubeconfig))
+        _dryrack(home, *up, "--name", name)
         try:
             yield Server.of(_with_files(kubeconfig))
         finally:
-            _dryrack("down", "--name", name)
+            _dryrack(home, "down", "--name", name)
 
 
-def _dryrack(*words: str | Path) -> None:
-    command = [sys.executable, "-m", "dryrack", *map(str, words)]
-    subprocess.run(command, check=True, capture_output=True, timeout=_UP_SECONDS_MAX)
+def _dryrack(home: Path, *words: str) -> None:
+    """With a home of its own: somebody else may have a cluster of that name."""
+    subprocess.run(
+        [sys.executable, "-m", "dryrack", *words],
+        check=True,
+        capture_output=True,
+        timeout=_UP_SECONDS_MAX,
+        env={**os.environ, "DRYRACK_HOME": str(home)},
+    )
 
 
 def _with_files(kubeconfig: Path) -> Path:
