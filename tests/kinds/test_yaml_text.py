@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from dryrack.kinds.yaml_text import ALIASED_MAX, DEPTH_MAX, Fault, Parsed, Repeats, documents
+from dryrack.kinds.parsed import DEPTH_MAX, Fault, Parsed, Repeats
+from dryrack.kinds.yaml_objects import ALIASED_MAX
+from dryrack.kinds.yaml_text import documents
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "yaml.json").read_text())
 TWICE = "a: 1\na: 2"
@@ -47,6 +49,26 @@ def test_the_last_of_two_keys_counts_where_that_is_asked_for() -> None:
     assert found.value == {"a": 3, "b": {"c": 2}, "true": 2}
     told = [(each.key, each.place.line) for each in found.repeated]
     assert told == [("c", 2), ("a", 4), (True, 6)]
+
+
+def test_keys_of_other_types_are_no_repetition_to_kubernetes() -> None:
+    """It compares what keys mean, not what becomes of them; so nothing is told of `1` and `'1'`."""
+    (found,) = documents("1: a\n'1': b\n1.0: c\n'1': d\n1: e\n", Repeats.LAST_COUNTS)
+
+    assert isinstance(found, Parsed)
+    assert [(each.key, each.place.line) for each in found.repeated] == [("1", 4), (1, 5)]
+
+
+def test_merged_keys_are_repetitions_to_kubernetes() -> None:
+    """Whatever comes second is told, be it written or merged; in a file neither is a fault."""
+    text = "a: 1\n<<: {a: 2,\n  b: 3}\nb: 4\n"
+    (told,) = documents(text, Repeats.LAST_COUNTS)
+    (read,) = documents(text)
+
+    assert isinstance(told, Parsed)
+    assert isinstance(read, Parsed)
+    assert told.value == read.value == {"a": 2, "b": 4}
+    assert [(each.key, each.place.line) for each in told.repeated] == [("a", 2), ("b", 4)]
 
 
 def test_values_are_counted_where_that_is_asked_for() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.gojson import YamlError
 from dryrack.base.limits import YAML_VALUES_MAX
-from dryrack.kinds import yaml_text
+from dryrack.kinds import parsed, yaml_text
 from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 def read(body: bytes) -> tuple[Any, tuple[str, ...]]:
     """The first document, and a complaint if it says keys twice; raises `YamlError`."""
     text = body.decode("utf-8", "replace")
-    rule = yaml_text.Repeats.LAST_COUNTS
+    rule = parsed.Repeats.LAST_COUNTS
     for found in yaml_text.documents(text, rule, values_max=YAML_VALUES_MAX):
-        if isinstance(found, yaml_text.Fault):
+        if isinstance(found, parsed.Fault):
             raise YamlError(f"yaml: {_told(found)}")
         return found.value, _repeated(found.repeated)
     return None, ()
 
 
-def _told(fault: yaml_text.Fault) -> str:
+def _told(fault: parsed.Fault) -> str:
     match fault:
-        case yaml_text.SyntaxFault():
+        case parsed.SyntaxFault():
             line = _line(fault)
             return f"line {line}: {fault.problem}" if line else fault.problem
-        case yaml_text.UnknownAnchor():
+        case parsed.UnknownAnchor():
             return f"unknown anchor {fault.anchor!r} referenced"
         case _:
             return f"line {fault.place.line}: {fault.message}"
 
 
-def _line(fault: yaml_text.SyntaxFault) -> int:
+def _line(fault: parsed.SyntaxFault) -> int:
     """Go counts from zero, and takes the first line for none at all."""
     places = [each.line - 1 for each in (fault.began, fault.place) if each]
     line = next((line for line in places if line), 0)
@@ -51,7 +51,7 @@ def _line(fault: yaml_text.SyntaxFault) -> int:
     return line + 1 if line and fault.is_in_token else line
 
 
-def _repeated(keys: Sequence[yaml_text.Repeated]) -> tuple[str, ...]:
+def _repeated(keys: Sequence[parsed.Repeated]) -> tuple[str, ...]:
     lines = [
         f"  line {each.place.line}: key {_shown(each.key)} already set in map" for each in keys
     ]

@@ -7,14 +7,14 @@ file is opened here: the caller brings the bytes and a name to call them by.
 """
 
 import codecs
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dryrack.kinds import json_text, yaml_text
+from dryrack.kinds import manifest_text
+from dryrack.kinds.parsed import Fault, Parsed
 from dryrack.kinds.places import Place, Places, parse_path
 from dryrack.kinds.shape import Path, described
-from dryrack.kinds.yaml_text import Fault, Parsed
 
 # A list of ten thousand slices is 25 MB; more than this is no manifest.
 BYTES_MAX = 128 * 1024 * 1024
@@ -107,7 +107,7 @@ def read(data: bytes | str, name: str) -> Reading:
         return Reading((), (_problem(name, text),))
     documents: list[Document] = []
     problems: list[Problem] = []
-    for found in _parsed(text, name):
+    for found in manifest_text.documents(text, name):
         if isinstance(found, Parsed):
             objects, wrong = _unwrapped(name, found.value, found.tree)
             documents += objects
@@ -143,17 +143,6 @@ def _decoded(data: bytes | str) -> str | Fault:
 
 def _place_in(data: bytes, offset: int) -> Place:
     return Place(data.count(b"\n", 0, offset) + 1, offset - data.rfind(b"\n", 0, offset))
-
-
-def _parsed(text: str, name: str) -> Iterator[Parsed | Fault]:
-    if not json_text.looks_like_json(text):
-        return yaml_text.documents(text)
-    found = list(json_text.documents(text))
-    last = found[-1]
-    # YAML may begin with a brace as well.
-    if isinstance(last, Fault) and not isinstance(last, json_text.RepeatedKey):
-        return iter(found) if name.endswith(".json") else yaml_text.documents(text)
-    return iter(found)
 
 
 def _hinted(fault: Fault, text: str) -> Fault:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from dryrack.kinds.parsed import DEPTH_MAX, Fault, Parsed, RepeatedKey
 from dryrack.kinds.places import Place
 from dryrack.kinds.scalars import ScalarError, json_value
 from dryrack.kinds.shape import Path
-from dryrack.kinds.yaml_text import DEPTH_MAX, Fault, Parsed
 
 _SPACE = " \t\n\r"
 _LINE_END = re.compile("\n")
@@ -25,8 +25,10 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatedKey(Fault):
-    """A key that is there twice: well-formed, and wrong in YAML too."""
+class NotJson(Fault):
+    """A document that is no JSON, and where the one before it ends."""
+
+    after: int = 0
 
 
 class _RepeatedKeyError(ValueError):
@@ -35,26 +37,26 @@ class _RepeatedKeyError(ValueError):
 
 def looks_like_json(text: str) -> bool:
     """Whether the text begins as JSON does; a YAML flow mapping does too."""
-    return text.lstrip(_SPACE)[:1] in ("{", "[")
+    return text.lstrip(_SPACE).startswith("{")
 
 
 def documents(text: str) -> Iterator[Parsed | Fault]:
     """Every document up to the first fault."""
-    offset, lines = _skip(text, 0), _Lines(text)
-    while offset < len(text):
+    after, lines = 0, _Lines(text)
+    while (offset := _skip(text, after)) < len(text):
         try:
             value, end = _DECODER.raw_decode(text, offset)
         except _RepeatedKeyError:
             yield _repeated_key(text, offset)
             return
         except (ValueError, RecursionError) as error:
-            yield _fault(text, offset, error)
+            yield _fault(text, offset, error, after=after)
             return
         if isinstance(value, dict | list) and _is_too_deep(value):
-            yield _fault(text, offset, RecursionError())
+            yield _fault(text, offset, RecursionError(), after=after)
             return
         yield Parsed(_mended(value, text), LazyTree(text, offset, lines))
-        offset = _skip(text, end)
+        after = end
 
 
 class LazyTree:
@@ -144,13 +146,15 @@ def _repeated_key(text: str, offset: int) -> Fault:
     raise AssertionError("a repeated key that cannot be found again")
 
 
-def _fault(text: str, offset: int, error: Exception) -> Fault:
+def _fault(text: str, offset: int, error: Exception, *, after: int) -> Fault:
     if isinstance(error, json.JSONDecodeError):
-        return Fault(place_at(text, error.pos), f"not JSON: {error.msg}")
+        return NotJson(place_at(text, error.pos), f"not JSON: {error.msg}", after=after)
     if isinstance(error, RecursionError):
-        return Fault(place_at(text, offset), f"nested more than {DEPTH_MAX} levels deep")
+        message = f"nested more than {DEPTH_MAX} levels deep"
+        return NotJson(place_at(text, offset), message, after=after)
     fix = error.fix if isinstance(error, ScalarError) else ""
-    return Fault(place_at(text, _meaningless(text, offset)), str(error), fix)
+    place = place_at(text, _meaningless(text, offset))
+    return NotJson(place, str(error), fix, after=after)
 
 
 def _meaningless(text: str, offset: int) -> int:

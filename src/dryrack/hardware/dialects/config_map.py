@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.hardware.dialects.text import is_configuration, parsed
 from dryrack.hardware.names import quoted
+from dryrack.kinds.parsed import Parsed
 from dryrack.kinds.shape import described
-from dryrack.kinds.yaml_text import Parsed
 
 if TYPE_CHECKING:
     from dryrack.kinds.shape import Path

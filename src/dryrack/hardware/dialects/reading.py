@@ -27,8 +27,8 @@ from dryrack.hardware.dialects.report import (
 )
 from dryrack.hardware.dialects.text import Nothing, block, parsed
 from dryrack.kinds.documents import Document
+from dryrack.kinds.parsed import Parsed
 from dryrack.kinds.places import Place
-from dryrack.kinds.yaml_text import Parsed
 
 Source: TypeAlias = Mapping[str, Any] | Document
 Shift: TypeAlias = Callable[[Place], Place]

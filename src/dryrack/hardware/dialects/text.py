@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dryrack.hardware.dialects.fixes import text_fix
+from dryrack.kinds.parsed import Fault, Parsed
 from dryrack.kinds.places import Place
-from dryrack.kinds.yaml_text import Fault, Parsed, documents
+from dryrack.kinds.yaml_text import documents
 
 # The API server refuses a ConfigMap with more data than this.
 BYTES_MAX = 1024 * 1024

@@ -39,8 +39,11 @@ _READ = frozenset({"ComputeDomain", "DRAConfig"})
 )
 def file_unreadable(world: World) -> Iterator[Problem]:
     """
-    Nothing else can be said about the document. A key that occurs twice is such a fault: one
-    of its values would silently be lost.
+    Nothing else can be said about the document. What kubectl reads is read here as well, unless
+    it would lose a part of it without a word; that is a fault, too. A key that occurs twice: one
+    of its values would be lost. `1` and `'1'` in one object: JSON has one key for both, and which
+    value it gets is left to chance. Text after the end of a document, such as a second `{…}`
+    without a line `---` before it, or anything after `...`: it would not be there.
     """
     for fault in world.faults:
         document = Document(fault.file, {}, Tree(spot(fault.line, fault.column)))
