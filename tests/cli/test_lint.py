@@ -131,6 +131,18 @@ def test_bad_input_is_a_finding_with_a_line(
     assert what in finding["message"]
 
 
+def test_a_custom_kind_is_told_and_no_error(tmp_path: Path) -> None:
+    """Nobody here knows whether it is right, so it fails no pipeline; the help says both."""
+    custom = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n"
+    code, out, _ = run(write(tmp_path, custom), "-o", "json")
+    (finding,) = json.loads(out)["findings"]
+    _, explained, _ = run("--help")
+
+    assert (code, finding["code"], finding["severity"]) == (0, "DR007", "info")
+    assert "Exit code 0: no error, though there may be warnings and infos." in explained
+    assert "DR007" in explained
+
+
 def test_windows_line_ends_change_nothing(tmp_path: Path) -> None:
     """A file with CRLF has the same findings at the same lines."""
     unix, windows = (
