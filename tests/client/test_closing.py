@@ -12,6 +12,7 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import aiohttp
 import pytest
 import uvloop
 from tests.realcluster.pki import Authority
@@ -276,6 +277,21 @@ def test_a_way_that_is_closed_stays_closed(
 
     with Mute(identity, WHOLE) as server:
         assert left_by(scenario()) == []
+
+
+def test_nothing_is_replaced_that_aiohttp_does_not_promise() -> None:
+    """Another release of it may name its private parts otherwise, or use our names."""
+
+    async def names() -> tuple[set[str], set[str]]:
+        async with (
+            aiohttp.TCPConnector() as theirs,
+            pool.Pool(ssl.create_default_context()) as ours,
+        ):
+            return {*dir(theirs)}, {*vars(pool.Pool), *(vars(ours).keys() - vars(theirs).keys())}
+
+    theirs, ours = asyncio.run(names())
+
+    assert {each for each in ours & theirs if not each.endswith("__")} == {"connect", "close"}
 
 
 def to(url: str, authority: Authority, credentials: Credentials | None = None) -> Connection:

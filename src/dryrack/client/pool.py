@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.connector import Connection
 
 # Sockets that are broken off are closed within some steps of the loop; whoever closes a pool never
 # hangs, even if that should not be so one day.
@@ -52,57 +52,73 @@ class Pool(aiohttp.TCPConnector):
         # A limit would let watches starve everything else; the number of our tasks is the limit.
         super().__init__(ssl=context, limit=0, socket_factory=self._new_socket)
         # A socket has a transport that can be broken off once all handshakes are done.
-        self._sockets: dict[_Socket, asyncio.Transport | None] = {}
-        self._connecting: set[asyncio.Task[ResponseHandler]] = set()
-        self._none_open = asyncio.Event()
-        self._none_open.set()
+        self._sockets: dict[_Socket, asyncio.BaseTransport | None] = {}
+        self._known: set[asyncio.BaseTransport] = set()
+        self._none_open = _set_event()
+        self._connecting: set[asyncio.Timeout] = set()
+        self._none_connecting = _set_event()
         self._is_closing = False
+
+    async def connect(self, *request: Any, **more: Any) -> Connection:
+        # A request that was broken off is tried again, on a new connection.
+        if self._is_closing:
+            raise aiohttp.ClientConnectionError("closed before connecting")
+        patience = asyncio.timeout(None)
+        self._begin(patience)
+        try:
+            async with patience:
+                connection = await super().connect(*request, **more)
+                self._know(connection.transport)
+                return connection
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            raise aiohttp.ClientConnectionError("closed while connecting") from None
+        finally:
+            self._end(patience)
 
     async def close(self, *, abort_ssl: bool = True) -> None:
         self._is_closing = True
-        # Loops tidy up best themselves after a connection that is not there yet.
-        for each in self._connecting:
-            each.cancel()
-        await asyncio.gather(*self._connecting, return_exceptions=True)
-        self._break_off()
-        await super().close(abort_ssl=abort_ssl)
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSING_SECONDS):
+                # Loops tidy up best themselves after a connection that is not there yet.
+                await self._stop_connecting()
+                self._break_off()
+                await super().close(abort_ssl=abort_ssl)
                 await self._none_open.wait()
+
+    async def _stop_connecting(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for each in self._connecting:
+            each.reschedule(now)
+        await self._none_connecting.wait()
 
     def _break_off(self) -> None:
         for each, transport in list(self._sockets.items()):
-            if transport is not None:
+            if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()
             # A handshake that was given up before it began goes on, and has no transport yet.
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
-    async def _create_connection(self, *request: Any) -> ResponseHandler:
-        # A request that was broken off is tried again, on a new connection.
-        if self._is_closing:
-            raise aiohttp.ClientConnectionError("closed before connecting")
-        connecting = asyncio.create_task(self._connect(*request))
-        self._connecting.add(connecting)
-        try:
-            return await connecting
-        except asyncio.CancelledError:
-            if not connecting.cancelled() and connecting.exception() is None:
-                # Given up in the very moment in which it was there.
-                connecting.result().abort()
-            if _is_cancelled():
-                raise
-            raise aiohttp.ClientConnectionError("closed while connecting") from None
-        finally:
-            self._connecting.discard(connecting)
+    def _begin(self, patience: asyncio.Timeout) -> None:
+        self._connecting.add(patience)
+        self._none_connecting.clear()
 
-    async def _connect(self, *request: Any) -> ResponseHandler:
-        handler = await super()._create_connection(*request)
-        if handler.transport is not None:
-            descriptor = handler.transport.get_extra_info("socket").fileno()
-            found = (each for each in self._sockets if each.fileno() == descriptor)
-            self._sockets |= dict.fromkeys(found, handler.transport)
-        return handler
+    def _end(self, patience: asyncio.Timeout) -> None:
+        self._connecting.discard(patience)
+        if not self._connecting:
+            self._none_connecting.set()
+
+    def _know(self, transport: asyncio.BaseTransport | None) -> None:
+        """Remember whose transport it is; most connections are used again, and known."""
+        if transport is None or transport in self._known:
+            return
+        descriptor = transport.get_extra_info("socket").fileno()
+        for each in self._sockets:
+            if each.fileno() == descriptor:
+                self._sockets[each] = transport
+                self._known.add(transport)
 
     def _new_socket(self, address: Any) -> socket.socket:
         made = _Socket(address[:3], self._forget)
@@ -111,12 +127,12 @@ class Pool(aiohttp.TCPConnector):
         return made
 
     def _forget(self, gone: _Socket) -> None:
-        self._sockets.pop(gone, None)
+        self._known.discard(self._sockets.pop(gone, None))
         if not self._sockets:
             self._none_open.set()
 
 
-def _is_cancelled() -> bool:
-    """Whether it is the running task that is given up, and not only what it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def _set_event() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
