@@ -43,7 +43,7 @@ def _bound(start: str, growth: str, result: str, *, times: int) -> str:
     return f"cel.bind(v0, {start}, {bindings}{last}{')' * (times + 1)}"
 
 
-_BODIES = {
+BODIES = {
     "sum": "x + w >= 0",
     "remainder": "x % 7 >= 0 && x / 7 >= 0",
     "either": "x < 0 || x >= 0",
@@ -83,9 +83,9 @@ _BODIES = {
     "sets": "sets.contains([x, 1], [x]) && sets.intersects([x], [x, w]) && x in [x, w]",
 }
 LOOPS = {
-    **{f"loop: {name}": _SQUARE.format(n=25, body=body) for name, body in _BODIES.items()},
+    **{f"loop: {name}": _SQUARE.format(n=25, body=body) for name, body in BODIES.items()},
     **{
-        f"loop to the limit: {name}": _SQUARE.format(n=600, body=_BODIES[name])
+        f"loop to the limit: {name}": _SQUARE.format(n=600, body=BODIES[name])
         for name in ("sum", "either", "choice", "map", "binding")
     },
     "six loops": _nested("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(x, ", "x >= 0", ")", times=6),

@@ -4,7 +4,7 @@ Our answer to a case beside Kubernetes' own, and whether they are the same.
 Compared are: whether the expression compiles, its estimated cost, whether the device matches
 or the evaluation fails, the cost of the evaluation, and the texts of both errors. The answer that
 a scheduler uses (`matches`) must also equal the one that counts cost, and both must equal the
-exact tier's.
+exact tier's, and the counting tier's as far as it has one.
 
 Upstream iterates over maps in random order, so for a few expressions it gives several answers
 to one question. Where the answers differ at first, upstream is asked again many times, and
@@ -165,6 +165,10 @@ def _evaluated(program: Program, device: Device) -> Verdict:
         exact, exact_cost = program.matches_exactly(device)
         judged = f"matches_exactly says {_outcome(exact)} at {exact_cost}, not at {actual_cost}"
         assert (_outcome(exact), exact_cost) == (counted, actual_cost), judged
+    alone = program.matches_counting(device)
+    if alone is not None:
+        judged = f"matches_counting says {_outcome(alone[0])} at {alone[1]}, not at {actual_cost}"
+        assert (_outcome(alone[0]), alone[1]) == (counted, actual_cost), judged
     match, error_text = counted
     return Verdict(
         cost=program.max_cost, match=match, match_error=error_text, actual_cost=actual_cost

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tests.cel.generate_devices import random_device
 from tests.cel.generate_expressions import ExpressionMaker
 from tests.cel.generate_hostile import hostile
+from tests.cel.generate_loops import looped
 from tests.cel.pieces import piece
 from tests.cel.signatures import Signatures
 
@@ -62,6 +63,9 @@ def _expression(chance: Random, device: Mapping[str, Any]) -> Piece:
     if chance.random() < 0.03:
         return piece(t.BOOL, hostile(chance))
     made = ExpressionMaker(chance, device, _signatures()).selector()
+    if chance.random() < 0.06:
+        other = ExpressionMaker(chance, device, _signatures()).selector()
+        return piece(t.BOOL, looped(chance, made.text, other.text))
     if chance.random() < 0.1:
         return piece(t.BOOL, damaged(chance, made.text))
     if chance.random() < 0.03:

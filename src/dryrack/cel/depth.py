@@ -78,6 +78,15 @@ def children(expr: ast.Expr) -> Sequence[ast.Expr]:
     return _CHILDREN[type(expr)](expr)
 
 
+def nodes_of(expr: ast.Expr) -> Iterator[ast.Expr]:
+    """All nodes, each before those below it."""
+    waiting = [expr]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(children(node))
+
+
 def _none(_expr: ast.Literal | ast.Ident) -> Sequence[ast.Expr]:
     return ()
 

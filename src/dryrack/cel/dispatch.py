@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.cel import types as t
-from dryrack.cel.ast import Uint
 from dryrack.cel.functions import (
     amounts,
     arithmetic,
@@ -26,8 +25,7 @@ from dryrack.cel.functions import (
     times,
     urls,
 )
-from dryrack.cel.values import Err, Value, Version, decode_key, type_name
-from dryrack.kinds.quantity import Quantity
+from dryrack.cel.values import Err, Value, decode_key, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -72,17 +70,8 @@ class Binding:
     strict: bool = True
 
 
-_CLASSES = {
-    t.BOOL: bool,
-    t.INT: int,
-    t.UINT: Uint,
-    t.DOUBLE: float,
-    t.STRING: str,
-    t.BYTES: bytes,
-    t.QUANTITY: Quantity,
-    t.SEMVER: Version,
-}
 _ANYTHING = (t.Kind.DYN, t.Kind.ANY, t.Kind.TYPE_PARAM)
+_HOLDERS = (t.Kind.LIST, t.Kind.MAP)
 
 
 def accepts(declared: t.Type, value: Value) -> bool:
@@ -123,12 +112,19 @@ def _never(*_args: Value) -> Value:
 
 def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
     run = OVERLOADS.get(overload.id, _never)
-    usual = tuple(_CLASSES.get(declared) for declared in overload.args)
+    # Of lists and maps the contents decide; of anything else, what fitted once fits always.
+    by_class = not any(declared.kind in _HOLDERS for declared in overload.args)
+    fitting: set[tuple[type, ...]] = set()
 
     def guarded(*args: Value) -> Value:
-        if tuple(map(type, args)) == usual:
+        classes = (*map(type, args),)
+        if classes in fitting:
             return run(*args)
-        return run(*args) if _matches(overload, args) else no_overload(function, args)
+        if not _matches(overload, args):
+            return no_overload(function, args)
+        if by_class:
+            fitting.add(classes)
+        return run(*args)
 
     return guarded
 

@@ -18,6 +18,14 @@ class Unsupported(Exception):  # noqa: N818 - it is an answer, and stays inside
     """The exact tier has to do it."""
 
 
+class FailedError(Exception):
+    """The expression has failed here, as it does in the exact tier."""
+
+    def __init__(self, error: Err) -> None:
+        super().__init__()
+        self.error = error
+
+
 class Emitted:
     """A piece of Python; with a `value`, one that is the same on every device."""
 
@@ -69,7 +77,7 @@ def fast_call(run: Callable[..., Value]) -> Callable[..., Value]:
     def call(*args: Value) -> Value:
         value = run(*args)
         if type(value) is Err:
-            raise ValueError(value.message)
+            raise FailedError(value)
         return value
 
     return call
@@ -78,14 +86,14 @@ def fast_call(run: Callable[..., Value]) -> Callable[..., Value]:
 def look_up_or_raise(container: Value, key: Value) -> Value:
     value = look_up(container, key)
     if type(value) is Err:
-        raise KeyError(value.message)
+        raise FailedError(value)
     return value
 
 
 def presence_or_raise(container: Value, key: Value) -> bool:
     _, present, error = look_up_if_present(container, key)
     if error is not None:
-        raise KeyError(error.message)
+        raise FailedError(error)
     return present
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from dryrack.cel import ast
+from dryrack.cel.depth import nodes_of
 from dryrack.cel.values import Optional, Value, decode_key, keys_of
 
 
@@ -36,6 +37,12 @@ def as_binding(fold: ast.Comprehension) -> Binding | None:
     if not isinstance(over, ast.ListLiteral) or over.elements or fold.iter_var2:
         return None
     return Binding(fold.accu_var, fold.accu_init, fold.result)
+
+
+def has_loops(expr: ast.Expr) -> bool:
+    """Whether any part may be done more than once."""
+    folds = (node for node in nodes_of(expr) if isinstance(node, ast.Comprehension))
+    return any(as_binding(fold) is None for fold in folds)
 
 
 def as_quantifier(fold: ast.Comprehension) -> Quantifier | None:

@@ -13,16 +13,15 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from dryrack.cel import ast
-from dryrack.cel.depth import children
+from dryrack.cel.depth import nodes_of
 from dryrack.kinds.quantity import Quantity, QuantityError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dryrack.cel.checker import Checked
 
 _COMPARE = frozenset({"quantity_is_greater_than", "quantity_is_less_than", "quantity_compare_to"})
 _COMPUTE = frozenset({"quantity_add", "quantity_add_int", "quantity_sub", "quantity_sub_int"})
+_MAKE = _COMPUTE | {"string_to_quantity"}
 _ASK = frozenset({"quantity_get_int", "quantity_is_integer"})
 
 
@@ -37,24 +36,45 @@ class Change(Enum):
 
 def change_in(checked: Checked) -> Change:
     """When the expression can tell."""
-    used = {name for each in checked.references.values() for name in each.overload_ids}
-    computes, asks = bool(used & _COMPUTE), bool(used & _ASK)
-    if not computes and not (asks and used & _COMPARE):
+    used = _used(checked)
+    asks, changes = bool(used & _ASK), computes(checked)
+    if not changes and not (asks and used & _COMPARE):
         return Change.NEVER
-    nodes = list(_nodes(checked.expr))
+    nodes = list(nodes_of(checked.expr))
+    if not asks and not any(_changes_another(node, checked) for node in nodes):
+        return Change.NEVER
     # Only what has a name is used twice.
     named = any(isinstance(node, ast.Comprehension) for node in nodes)
-    if (computes and (named or asks)) or any(map(_makes_large, nodes)):
+    if (changes and (named or asks)) or any(map(_makes_large, nodes)):
         return Change.ALWAYS
     return Change.LARGE
 
 
-def _nodes(expr: ast.Expr) -> Iterator[ast.Expr]:
-    waiting = [expr]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(children(node))
+def computes(checked: Checked) -> bool:
+    """Whether the expression adds to quantities, or takes from them."""
+    return bool(_used(checked) & _COMPUTE)
+
+
+def _used(checked: Checked) -> set[str]:
+    return {name for each in checked.references.values() for name in each.overload_ids}
+
+
+def _overloads(node: ast.Expr, checked: Checked) -> tuple[str, ...]:
+    reference = checked.references.get(node.id)
+    return () if reference is None else reference.overload_ids
+
+
+def _changes_another(node: ast.Expr, checked: Checked) -> bool:
+    """Whether it adds to a quantity that is used elsewhere, and was not made for this."""
+    if not _COMPUTE.intersection(_overloads(node, checked)):
+        return False
+    assert isinstance(node, ast.Call)
+    return node.target is None or not _is_new(node.target, checked)
+
+
+def _is_new(node: ast.Expr, checked: Checked) -> bool:
+    """Whether a quantity is made where it is used."""
+    return _MAKE.issuperset(_overloads(node, checked)) and bool(_overloads(node, checked))
 
 
 def _makes_large(node: ast.Expr) -> bool:

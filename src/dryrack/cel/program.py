@@ -19,16 +19,17 @@ from dryrack.base.errors import DryrackError
 from dryrack.cel import types as t
 from dryrack.cel.checker import Checked
 from dryrack.cel.codegen import generate
-from dryrack.cel.counting import count
+from dryrack.cel.counting import count, sharing_in
 from dryrack.cel.depth import depth_of, reach_of, room_for
 from dryrack.cel.estimation import estimate
+from dryrack.cel.folds import has_loops
 from dryrack.cel.forms import Change, change_in
 from dryrack.cel.frontend import compile_text
 from dryrack.cel.interpreter import Variables
 from dryrack.cel.planner import PlanError, Planner
 from dryrack.cel.result import to_bool
 from dryrack.cel.runtime_cost import COST_LIMIT, CostLimitExceededError, Tracker
-from dryrack.cel.values import UINT_MAX, Err, PanicError
+from dryrack.cel.values import UINT_MAX, Err, PanicError, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,14 +100,13 @@ class Program:
 
     def _generate(self) -> None:
         self._run = self._slow
-        if self._change is Change.ALWAYS:
-            return
         with room_for(self._reach):
-            if self.max_cost > _CHEAP and (counted := count(self._step)) is not None:
-                self._counted = counted
+            if self.max_cost > _CHEAP and has_loops(self._checked.expr):
+                self._counted = count(self._step, sharing_in(self._checked))
+            if self._counted is not None:
                 self._run = self._limited
-            if self.max_cost <= COST_LIMIT:
-                self._run = generate(self._checked, self._env, self._slow) or self._run
+            if self.max_cost <= COST_LIMIT and self._change is not Change.ALWAYS:
+                self._run = generate(self._checked, self._env, self._run) or self._run
 
     @property
     def is_generated(self) -> bool:
@@ -120,25 +120,31 @@ class Program:
         view = device.lists if self._lists else device.scalars
         if view.error:
             raise EvaluationError(view.error)
-        return self._slow(view) if self._sees_changes(view) else self._run(view)
+        return self._limited(view) if self._sees_changes(view) else self._run(view)
 
     def matches_with_cost(self, device: Device) -> Judged:
         """The verdict and what it cost."""
         view = device.lists if self._lists else device.scalars
         if view.error:
             return EvaluationError(view.error), 0
-        counted = None if self._sees_changes(view) else self._count(view)
-        return counted or self._evaluate(view)
+        return self._count(view) or self._evaluate(view)
 
     def _sees_changes(self, view: View) -> bool:
         return self._change is not Change.NEVER and (
             self._change is Change.ALWAYS or view.has_large_amounts
         )
 
-    def matches_exactly(self, device: Device) -> Judged:
+    def matches_exactly(self, device: Device, limit: int = COST_LIMIT) -> Judged:
         """The same by the exact tier alone, which is the measure of the others."""
         view = device.lists if self._lists else device.scalars
-        return (EvaluationError(view.error), 0) if view.error else self._evaluate(view)
+        return (EvaluationError(view.error), 0) if view.error else self._evaluate(view, limit)
+
+    def matches_counting(self, device: Device, limit: int = COST_LIMIT) -> Judged | None:
+        """The same by the counting tier alone; None if it cannot tell."""
+        view = device.lists if self._lists else device.scalars
+        with room_for(self._reach):
+            counted = count(self._step, sharing_in(self._checked), limit)
+        return None if view.error else self._counted_by(counted, view)
 
     def _limited(self, view: View) -> bool:
         return _verdict(self._count(view) or self._evaluate(view))
@@ -150,18 +156,26 @@ class Program:
         """Ask the counting tier; None if there is none, or it has met anything unusual."""
         if self._run == self._prepare:
             self._generate()
-        if self._counted is None:
+        return self._counted_by(self._counted, view)
+
+    def _counted_by(self, counted: Counted | None, view: View) -> Judged | None:
+        if counted is None:
             return None
         try:
-            value, cost = self._counted(view.variable)
+            value, cost = counted(self._variable(view))
         except CostLimitExceededError as exceeded:
-            return EvaluationError(_LIMIT_EXCEEDED), exceeded.cost
+            return EvaluationError(_LIMIT_EXCEEDED), exceeded.cost & UINT_MAX
         except Exception:  # noqa: BLE001 - for the exact tier to judge
             return None
+        if type(value) is Err:
+            return EvaluationError(value.message), cost
         return (value, cost) if type(value) is bool else None
 
-    def _evaluate(self, view: View) -> Judged:
-        tracker = Tracker()
+    def _variable(self, view: View) -> dict[str, Value]:
+        return view.own() if self._sees_changes(view) else view.variable
+
+    def _evaluate(self, view: View, limit: int = COST_LIMIT) -> Judged:
+        tracker = Tracker(limit)
         verdict = self._value(view, tracker)
         judged = EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict
         return judged, tracker.cost & UINT_MAX
@@ -169,8 +183,7 @@ class Program:
     def _value(self, view: View, tracker: Tracker) -> bool | Err:
         try:
             with room_for(self._reach):
-                variable = view.own() if self._sees_changes(view) else view.variable
-                value = self._step.eval(Variables({"device": variable}), tracker)
+                value = self._step.eval(Variables({"device": self._variable(view)}), tracker)
         except CostLimitExceededError:
             return Err(_LIMIT_EXCEEDED)
         except PanicError as panic:

@@ -117,16 +117,23 @@ _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _PATTERN_BYTES_MAX = 2**26
 
 
+def _options() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _PATTERN_BYTES_MAX
+    return options
+
+
+_OPTIONS = _options()
+
+
 @functools.lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
     """Compile a pattern, or give the `Err` that says why it is none."""
     if _ANY_BYTE.search(pattern):
         return Err("error parsing regexp: invalid escape sequence: `\\C`")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _PATTERN_BYTES_MAX
     try:
-        compiled = re2.compile(pattern, options)
+        compiled = re2.compile(pattern, _OPTIONS)
     except re2.error as error:
         return Err(_refusal(error, pattern))
     if nests_too_deeply(pattern):
