@@ -6,7 +6,6 @@ private cluster on request, and a node on request. A guard sees to it that nothi
 from __future__ import annotations
 
 import itertools
-import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.realcluster.cluster import Cluster
 
-_ACCOUNT_SECONDS_MAX = 30.0
+_UNTIL_THERE = ("--for=create", "--timeout=30s")
 # Tests that start clusters, for those who run tests side by side.
 CLUSTERS = "clusters"
 _STARTING = {"real_plane", "real_node_cluster", "start_cluster", "start_module_cluster"}
@@ -139,10 +138,9 @@ class _Fresh:
         namespace = self._namespace
         done = namespace.plane.kubectl("create", "namespace", namespace.name)
         assert done.returncode == 0, done.stderr
-        deadline = time.monotonic() + _ACCOUNT_SECONDS_MAX
-        while namespace.kubectl("get", "serviceaccount", "default").returncode != 0:
-            assert time.monotonic() < deadline, "no default service account"
-            time.sleep(0.05)
+        # Pods need it, and a controller makes it.
+        done = namespace.kubectl("wait", "serviceaccount/default", *_UNTIL_THERE)
+        assert done.returncode == 0, done.stderr
         return namespace
 
     def __exit__(self, *_: object) -> None:

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.realcluster import cluster, kernel
+from tests.realcluster import cluster, ends, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _CLONE = Path(__file__).parents[2]
 _SECONDS_MAX = 120.0
+_END_SECONDS_MAX = 10.0
 
 
 @contextmanager
@@ -70,6 +71,11 @@ class Guard:
         )
         atexit.register(self._dismiss)
 
+    @property
+    def pid(self) -> int:
+        """The process that tidies up; when it has ended, that is done."""
+        return self._process.pid
+
     def _dismiss(self) -> None:
         self._process.communicate(timeout=_SECONDS_MAX)
 
@@ -77,9 +83,10 @@ class Guard:
 def main(directory: Path) -> int:
     # Ends when nobody has the other end of the pipe any more.
     sys.stdin.read()
-    for pid, command in sorted(kernel.processes_with(f"TMPDIR={directory}").items()):
+    left = kernel.processes_with(f"TMPDIR={directory}")
+    for pid, command in sorted(left.items()):
         sys.stderr.write(f"the test run left a process, which is ended: {pid} {command}\n")
-        kernel.kill(pid)
+    ends.kill(sorted(left), _END_SECONDS_MAX)
     for record in directory.glob("*/processes.json"):
         cluster.stop_recorded(record.parent)
     kernel.remove(directory)

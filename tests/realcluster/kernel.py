@@ -9,22 +9,19 @@ the directory, also after the node has been killed, and next to another node.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.realcluster import ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CGROUPS = Path("/sys/fs/cgroup")
-# Processes that were killed leave their cgroups a moment later.
-_EMPTY_SECONDS_MAX = 10.0
-_POLL_SECONDS = 0.05
+_END_SECONDS_MAX = 10.0
 
 
 def cgroup_name(directory: Path) -> str:
@@ -84,32 +81,23 @@ def remove(directory: Path) -> None:
 def _end_shims(directory: Path) -> None:
     """A shim outlives containerd on purpose; without its containerd it would do so for ever."""
     mark = str(directory / "containerd.sock").encode()
+    shims = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             command = (process / "cmdline").read_bytes()
         except OSError:
             continue
         if b"containerd-shim" in command and mark in command:
-            kill(int(process.name))
+            shims.append(int(process.name))
+    ends.kill(shims, _END_SECONDS_MAX)
 
 
 def _end_containers(owned: list[Path]) -> None:
-    deadline = time.monotonic() + _EMPTY_SECONDS_MAX
+    # Again, because who is killed may have started others meanwhile.
     while members := {pid for cgroup in owned for pid in _members(cgroup)}:
-        for pid in sorted(members):
-            kill(pid)
-        if time.monotonic() > deadline:
+        if not ends.kill(sorted(members), _END_SECONDS_MAX):
             sys.stderr.write(f"node: processes that do not end: {sorted(members)}\n")
             return
-        time.sleep(_POLL_SECONDS)
-
-
-def kill(pid: int) -> None:
-    """Without warning, if it is still there."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _members(cgroup: Path) -> Iterator[int]:

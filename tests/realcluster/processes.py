@@ -14,17 +14,17 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.realcluster import ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 # kube-apiserver drains for some seconds after SIGTERM.
 STOP_SECONDS_MAX = 20.0
-_POLL_SECONDS = 0.05
 _LOG_LINES_SHOWN = 15
 
 
@@ -106,11 +106,12 @@ class Processes:
         self.stop_all()
 
     def stop(self, identity: Identity) -> None:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if identity.alive():
-                os.kill(identity.pid, number)
-            if self._wait_end(identity):
-                break
+        with ends.held([identity.pid]) as held:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if identity.alive():
+                    os.kill(identity.pid, number)
+                if not identity.alive() or ends.await_end(held, STOP_SECONDS_MAX):
+                    break
         child = self._children.pop(identity.pid, None)
         if child is not None:
             child.wait()
@@ -135,14 +136,6 @@ class Processes:
         setpriv = shutil.which("setpriv")
         assert setpriv is not None, "setpriv is part of util-linux, which every Debian has"
         return [setpriv, "--pdeathsig", "KILL", "--", *command]
-
-    def _wait_end(self, identity: Identity) -> bool:
-        deadline = time.monotonic() + STOP_SECONDS_MAX
-        while identity.alive():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_POLL_SECONDS)
-        return True
 
     def _write(self) -> None:
         self._record.write_text(json.dumps([asdict(identity) for identity in self.running]))

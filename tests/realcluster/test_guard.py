@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import select
+import socket
 import subprocess
 import sys
-import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.realcluster import kernel
+from tests.realcluster import ends, kernel
 from tests.realcluster.cluster import NODE
 from tests.realcluster.fixtures import CLUSTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300), pytest.mark.xdist_group(CLUSTERS)]
 
@@ -21,7 +27,7 @@ RUN = """
 import subprocess
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
-from tests.realcluster.guard import throw_away
+from tests.realcluster.guard import ensure, throw_away
 from tests.realcluster.test_smoke import pod
 
 with throw_away(Options(), Parts(node=True)) as bed:
@@ -31,10 +37,13 @@ with throw_away(Options(), Parts(node=True)) as bed:
     done = plane.kubectl("wait", "pod/sleeper", "--for=condition=Ready", "--timeout=60s")
     assert done.returncode == 0, done.stderr
     child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-    print(plane.directory, flush=True)
+    print(plane.directory, ensure().pid, flush=True)
     child.wait()
 """
 _GONE_SECONDS_MAX = 60.0
+# The group of rtnetlink(7) that hears of interfaces, and more than it ever says at once.
+_LINKS = 1
+_MESSAGE_BYTES_MAX = 65536
 
 
 def test_a_run_that_is_killed_leaves_nothing() -> None:
@@ -51,16 +60,19 @@ def test_a_run_that_is_killed_leaves_nothing() -> None:
         text=True,
     ) as run:
         assert run.stdout is not None, "it was started with a pipe"
-        directory = Path(run.stdout.readline().strip())
+        said, guard = run.stdout.readline().split()
+        directory = Path(said)
         assert left_of(directory) >= {"processes", "mounts", "cgroups", "files"}
         assert names_of_interfaces() > interfaces
-        run.kill()
-    deadline = time.monotonic() + _GONE_SECONDS_MAX
-    while left_of(directory) and time.monotonic() < deadline:
-        time.sleep(0.1)
+        with ends.held([int(guard)]) as held, changes_of_interfaces() as changes:
+            run.kill()
+            assert ends.await_end(held, _GONE_SECONDS_MAX)
 
-    assert left_of(directory) == set()
-    assert names_of_interfaces() == interfaces
+            assert left_of(directory) == set()
+            # The kernel takes them away when it finds the time, after their namespaces.
+            while names_of_interfaces() != interfaces:
+                assert select.select([changes], (), (), _GONE_SECONDS_MAX)[0], "none goes away"
+                changes.recv(_MESSAGE_BYTES_MAX)
 
 
 def left_of(directory: Path) -> set[str]:
@@ -72,6 +84,14 @@ def left_of(directory: Path) -> set[str]:
         "files": directory.parent.exists(),
     }
     return {name for name, found in there.items() if found}
+
+
+@contextmanager
+def changes_of_interfaces() -> Iterator[socket.socket]:
+    """A word from the kernel whenever one comes or goes, for the time of the block."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as changes:
+        changes.bind((0, _LINKS))
+        yield changes
 
 
 def names_of_interfaces() -> set[str]:

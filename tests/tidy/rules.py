@@ -33,6 +33,10 @@ CALLS_BANNED = {
     r"(random|secrets)\.\w+|os\.urandom": "take chance from a base.ports.Chance",
 }
 
+# A program of others that is not ready yet, and a cluster in which nothing happened yet, tell
+# nobody when.
+MAY_SLEEP = frozenset({"tests/realcluster/readiness.py", "tests/publisher/real_publisher.py"})
+
 # Put together from parts, so that this file keeps the rule it makes.
 MACHINE_PATHS = re.compile(
     "|".join((r"(?<![\w./])/" + r"work/", r"\.\./" + "shared", "/root" + "/"))
@@ -133,6 +137,13 @@ def banned_call(file: File) -> Iterator[str]:
                     yield f"{node.lineno}: {name}() in a pure room; {instead}"
 
 
+def sleep(file: File) -> Iterator[str]:
+    is_test = file.path.parts[0] == "tests" and str(file.path) not in MAY_SLEEP
+    for node in ast.walk(file.tree) if is_test else ():
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "time.sleep":
+            yield f"{node.lineno}: sleeps; wait for what is to happen"
+
+
 def machine_path(file: File) -> Iterator[str]:
     for number, line in enumerate(file.text.splitlines(), 1):
         if MACHINE_PATHS.search(line):
@@ -159,6 +170,7 @@ PYTHON_RULES: tuple[Callable[[File], Iterator[str]], ...] = (
     module_docstring,
     test_docstring,
     banned_call,
+    sleep,
 )
 TEXT_RULES: tuple[Callable[[File], Iterator[str]], ...] = (machine_path, registry_host)
 

@@ -50,6 +50,7 @@ def test_every_tracked_file_keeps_the_rules() -> None:
         ("src/dryrack/cel/a.py", '"""Says."""\ntime.time()\n', "a.py:2: time.time() in a pure"),
         ("src/dryrack/cel/a.py", '"""Says."""\nuuid4()\n', "base.ports.Chance"),
         ("src/dryrack/cel/a.py", '"""Says."""\ndatetime.now()\n', "base.ports.Clock"),
+        ("tests/a.py", '"""Says."""\ntime.sleep(1)\n', "a.py:2: sleeps; wait for what"),
         ("docs/a.md", "# One\n\nIn /" + "work/main.\n", "a.md:3: a path of one machine"),
         ("a.txt", "see .." + "/shared/x\n", "a.txt:1: a path of one machine"),
         ("go.env", "GOPROXY=https://proxy." + "golang.org\n", "go.env:1: names a package reg"),
@@ -68,6 +69,7 @@ def test_a_planted_violation_is_found(path: str, text: str, complaint: str) -> N
     ("path", "text"),
     [
         ("src/dryrack/cli/a.py", '"""Faces may look at the clock."""\ntime.time()\n'),
+        ("tests/realcluster/readiness.py", '"""Nobody tells."""\ntime.sleep(1)\n'),
         ("src/dryrack/kinds/a.py", TOLD_FUNCTION),
         ("src/dryrack/cli/a.py", f'"""Says."""\n@app.command()\n{LONG_SIGNATURE}'),
         ("src/dryrack/__init__.py", ""),
