@@ -82,11 +82,30 @@ BODIES = {
     "extremes": "lists.range(10).max() == 9 && lists.range(10).isSorted() && [w].indexOf(w) == 0",
     "sets": "sets.contains([x, 1], [x]) && sets.intersects([x], [x, w]) && x in [x, w]",
 }
+# Nothing in these is the same in two rounds.
+_NEW = "(x * 600 + w)"
+NEW_BODIES = {
+    "text": f"string({_NEW}) + string({_NEW}) != ''",
+    "format": f"'%d %s'.format([{_NEW}, 'a']) != ''",
+    "optional map": f"optional.of({_NEW}).optMap(y, y + 1).orValue(0) > 0",
+    "quantity": f"quantity(string({_NEW}) + 'Gi').compareTo(quantity('1Ki')) >= 0 || true",
+    "quantities": f"quantity(string({_NEW})).add(quantity('5E')).isGreaterThan(quantity('1'))",
+    "named quantities": f"cel.bind(q, quantity(string({_NEW})), q.add(q).compareTo(q) >= 0)",
+    "semver": f"semver(string({_NEW}) + '.0.0').major() >= 0",
+    "url": f"isURL(string({_NEW})) == false",
+    "times": f"duration(string({_NEW}) + 's') >= duration('0s')",
+    "made pattern": f"'aaaa'.matches('(a*)*b' + string({_NEW})) || true",
+    "nothing there": f"device.attributes[string({_NEW})].b == 1 || true",
+    "division by zero": f"1 / ({_NEW} - w - x * 600) == 1",
+    "failures in a list": f"[1, {_NEW}].map(y, 1 / (y - 1)).size() == 2 || true",
+    "bound failures": f"cel.bind(y, {_NEW} / (x - x), y > 0 || y < 0)",
+}
 LOOPS = {
     **{f"loop: {name}": _SQUARE.format(n=25, body=body) for name, body in BODIES.items()},
+    **{f"to the limit: {name}": _SQUARE.format(n=600, body=BODIES[name]) for name in BODIES},
     **{
-        f"loop to the limit: {name}": _SQUARE.format(n=600, body=BODIES[name])
-        for name in ("sum", "either", "choice", "map", "binding")
+        f"to the limit, all new: {name}": _SQUARE.format(n=600, body=body)
+        for name, body in NEW_BODIES.items()
     },
     "six loops": _nested("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(x, ", "x >= 0", ")", times=6),
     "exists": "lists.range(500).exists(x, lists.range(500).exists(y, x * y < 0))",

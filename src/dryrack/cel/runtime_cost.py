@@ -157,6 +157,9 @@ def _joined_size(parts: Value, separator: Value = "") -> int:
 
 
 def _smaller(args: Sequence[Value], _result: Value) -> int:
+    left, right = args
+    if type(left) is str and type(right) is str:
+        return _scaled(min(len(left), len(right)))
     return _scaled(min(_deep_size(args[0]), _deep_size(args[1])))
 
 
@@ -168,6 +171,9 @@ def _equality(args: Sequence[Value], result: Value) -> int:
 
 
 def _both(args: Sequence[Value], _result: Value) -> int:
+    left, right = args
+    if type(left) is str and type(right) is str:
+        return _scaled(len(left) + len(right))
     return _scaled(_deep_size(args[0]) + _deep_size(args[1]))
 
 

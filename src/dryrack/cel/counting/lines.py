@@ -166,9 +166,8 @@ class Lines:
         self._line("else: raise")
         self._indent -= 1
 
-    def _fail_if_failed(self, value: str) -> None:
-        """Pass on a failure that was caught."""
-        self._risky(f"if {value}.__class__ is Err: raise Failed({value})")
+    def _fail_if_failed(self, value: str, *prices: str) -> None:
+        self._risky(f"if {value}.__class__ is Err: raise Failed({value})", *prices)
 
 
 def _by_prices(sites: dict[int, tuple[str, ...]]) -> dict[tuple[str, ...], tuple[int, ...]]:

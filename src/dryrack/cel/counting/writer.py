@@ -422,16 +422,21 @@ class Writer(Scopes):
         function = step.where[0]
         if function == "@not_strictly_false":
             return self._assign(f"{args[0]} if {args[0]}.__class__ is bool else True")
-        run = self.names.constant(fast_call(equal if function == "_==_" else step.run))
         price = self._price(step, args, ERROR)
-        if len(args) == 2 and function in _INT_OPERATORS:
+        run = equal if function == "_==_" else step.run
+        if function in _COMPARISONS or (function in _INT_OPERATORS and len(args) == 2):
+            return self._numbers(function, self.names.constant(fast_call(run)), args, price)
+        value = self._assign(f"{self.names.constant(run)}({', '.join(args)})")
+        self._fail_if_failed(value, price)
+        return value
+
+    def _numbers(self, function: str, run: str, args: list[str], price: str) -> str:
+        if function in _INT_OPERATORS:
             return self._integers(_INT_OPERATORS[function], run, args, price)
-        general = f"{run}({', '.join(args)})"
-        if function in _COMPARISONS:
-            left, right = args
-            compared = f"{left} {_COMPARISONS[function]} {right}"
-            return self._risk(f"{compared} if {self._are_integers(args)} else {general}", price)
-        return self._risk(general, price)
+        left, right = args
+        general = f"{run}({left}, {right})"
+        compared = f"{left} {_COMPARISONS[function]} {right}"
+        return self._risk(f"{compared} if {self._are_integers(args)} else {general}", price)
 
     def _integers(self, operator: str, run: str, args: list[str], price: str) -> str:
         left, right = args

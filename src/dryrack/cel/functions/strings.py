@@ -125,6 +125,8 @@ def _options() -> Any:
 
 
 _OPTIONS = _options()
+# `re2.compile` copies all options for each pattern, which takes longer than to compile one.
+_Pattern: Any = type(re2.compile(""))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -133,7 +135,7 @@ def compile_pattern(pattern: str) -> Any:
     if _ANY_BYTE.search(pattern):
         return Err("error parsing regexp: invalid escape sequence: `\\C`")
     try:
-        compiled = re2.compile(pattern, _OPTIONS)
+        compiled = _Pattern(pattern, _OPTIONS)
     except re2.error as error:
         return Err(_refusal(error, pattern))
     if nests_too_deeply(pattern):
