@@ -31,7 +31,7 @@ def shrink(
     progress = True
     while progress and trials < TRIALS_MAX:
         progress = False
-        for smaller in _smaller(case, keep):
+        for smaller in reduced(case, keep):
             trials += 1
             if trials > TRIALS_MAX:
                 break
@@ -41,7 +41,7 @@ def shrink(
     return case
 
 
-def _smaller(case: Json, keep: frozenset[str]) -> Iterator[Json]:
+def reduced(case: Json, keep: frozenset[str]) -> Iterator[Json]:
     """The case without one of its parts, from the outermost to the innermost."""
     for path in sorted(_paths(case), key=len):
         part = _at(case, path)

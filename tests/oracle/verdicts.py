@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from tests.oracle.oracles import AllocatorAnswer
 
+    from dryrack.allocation.endings import Endings
+
 # What Go prints of its own values, what only a cluster can know, and what a parser guesses
 # that was meant by text that is no CEL.
 INCIDENTAL = (
@@ -44,6 +46,8 @@ INCIDENTAL = (
     (re.compile(r"(failed to perform node selection for device ).*?( in slice )", re.S), r"\1…\2"),
     (re.compile(r"ERROR: <input>:\d+:\d+: (Syntax error).*", re.S), r"\1"),
 )
+
+GAVE_UP = "dryrack gave the search up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +124,8 @@ class Prepared:
         self._features = features(case.get("features", ()))
         self._allocated = _in_use(case)
 
-    def allocator(self) -> Allocator:
-        """A new allocator that knows nothing yet but compiled expressions."""
+    def allocator(self, endings: Endings | None = None) -> Allocator:
+        """A new allocator that knows nothing yet but compiled expressions, and these endings."""
         return Allocator(
             self._slices,
             self._classes,
@@ -129,20 +133,21 @@ class Prepared:
             allocated=self._allocated,
             chance=_OneShare(),
             compiler=_compiler(self._features),
+            endings=endings,
         )
 
 
-def our_verdict(case: Mapping[str, Any]) -> Verdict:
-    """The verdict of our allocator."""
+def our_verdict(case: Mapping[str, Any], endings: Endings | None = None) -> Verdict:
+    """The verdict of our allocator; `fatal` is None if it gave the search up."""
     prepared = Prepared(case)
     try:
-        outcome = prepared.allocator().allocate(prepared.node, prepared.claims)
+        outcome = prepared.allocator(endings).allocate(prepared.node, prepared.claims)
     except AllocationError as error:
         return Verdict(error=str(error), fatal=True)
     if isinstance(outcome, Allocated):
         return Verdict(tuple(without_chance(to_builtins(r)) for r in outcome.results), fatal=False)
     if isinstance(outcome, Undecided):
-        return Verdict(error="dryrack gave the search up", fatal=False)
+        return Verdict(error=GAVE_UP)
     return Verdict(error=outcome.error, fatal=False)
 
 

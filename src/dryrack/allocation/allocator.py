@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dryrack.allocation.assemble import assemble
 from dryrack.allocation.candidates import CelCompiler, SelectorCompiler, SelectorTable
 from dryrack.allocation.diagnosis import diagnose
+from dryrack.allocation.endings import Endings, facts_of
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import claim_name
 from dryrack.allocation.pools import Inventory
@@ -23,6 +24,7 @@ from dryrack.allocation.proof import SearchProof
 from dryrack.allocation.reasons import Code, Reason
 from dryrack.allocation.search import Ending, Walk
 from dryrack.allocation.state import AllocatedState
+from dryrack.allocation.survey import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -111,7 +113,9 @@ class Allocator:
         allocated: AllocatedState | None = None,
         chance: Chance,
         compiler: SelectorCompiler | None = None,
+        endings: Endings | None = None,
     ) -> None:
+        """`endings` are those of other allocators of the same release and features."""
         features = features if features is not None else Features.defaults(release)
         by_name: dict[str, DeviceClass] = {}
         for each in classes:
@@ -124,6 +128,7 @@ class Allocator:
             classes=by_name,
             allocated=allocated or AllocatedState(),
             selectors=SelectorTable(compiler or CelCompiler(features, release)),
+            endings=endings if endings is not None else Endings(),
         )
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
@@ -164,26 +169,39 @@ def attempt(
 
 
 def _search(problem: Problem) -> tuple[Walk, Ending]:
-    """
-    Most attempts need no proof; those that do begin again with one.
-
-    Both walks, with proof and without, give the same answer; nobody knows beforehand which of
-    them ends first. So they take turns, which costs at most twice what the better of them would.
-    """
+    """Most attempts need no proof; those that do begin again with one, unless that was done."""
     first = Walk(problem)
     ending = first.run(_DEAD_ENDS_MAX)
     if ending is not Ending.UNDECIDED:
         return first, ending
-    proof = SearchProof(problem)
+    survey, endings = Survey(problem), problem.surroundings.endings
+    facts = facts_of(problem)
+    known = endings.get(facts)
+    if known is not None:
+        return first, known
+    proof = SearchProof(survey)
     if proof.refuted():
         return first, Ending.FAILED
+    found, ending = _search_with_proof(problem, proof)
+    if found is None:
+        endings.keep(facts, ending)
+    return found or first, ending
+
+
+def _search_with_proof(problem: Problem, proof: SearchProof) -> tuple[Walk | None, Ending]:
+    """
+    The walk that found something, if one did, and how the search ended.
+
+    Both walks, with proof and without, give the same answer; nobody knows beforehand which of
+    them ends first. So they take turns, which costs at most twice what the better of them would.
+    """
     for turn, (walk, steps) in enumerate(_turns(problem, proof)):
         ending = walk.run(steps_max=steps)
         if ending is not Ending.UNDECIDED:
-            return (walk if ending is Ending.FOUND else first), ending
+            return (walk if ending is Ending.FOUND else None), ending
         if turn == 0 and proof.refuted_in_cases():
-            return first, Ending.FAILED
-    return first, Ending.UNDECIDED
+            return None, Ending.FAILED
+    return None, Ending.UNDECIDED
 
 
 def _turns(problem: Problem, proof: SearchProof) -> Iterator[tuple[Walk, int]]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.problem import FAILED, USABLE
+from dryrack.allocation.problem import FOLD, USABLE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.problem import Problem, Slate
     from dryrack.allocation.search import Frame, Walk
-
-# Keeps usable and failed, makes every refusal one and the same.
-_FOLD = bytes(code if code in (USABLE, FAILED) else 0 for code in range(256))
 
 NO_GROUP = -1
 # Past every device.
@@ -91,7 +88,7 @@ class Likeness:
     @staticmethod
     def _row(slate: Slate) -> bytes:
         if not slate.ask.takes_all:
-            return bytes(slate.status.translate(_FOLD))
+            return bytes(slate.status.translate(FOLD))
         row = bytearray(len(slate.status))
         for device in slate.all_devices:
             row[device] = USABLE if slate.status[device] == USABLE else 3

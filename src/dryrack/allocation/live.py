@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation.allocator import attempt
 from dryrack.allocation.candidates import CelCompiler, SelectorTable
+from dryrack.allocation.endings import Endings
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import PoolId
 from dryrack.allocation.pools import Inventory
@@ -67,6 +68,7 @@ class LiveAllocator:
             classes=self._classes,
             allocated=self._books,
             selectors=SelectorTable(CelCompiler(features, release)),
+            endings=Endings(),
         )
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:

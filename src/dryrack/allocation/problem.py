@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from dryrack import cel
+    from dryrack.allocation.endings import Endings
     from dryrack.allocation.identity import DeviceId
     from dryrack.allocation.state import Taken
     from dryrack.kinds.core import Node
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 UNKNOWN = 0
 USABLE = 1
 FAILED = 2
+
+# Keeps usable and failed, makes every refusal one and the same.
+FOLD = bytes(code if code in (USABLE, FAILED) else 0 for code in range(256))
 
 _MISFIT = {
     Misfit.ABSENT: Code.CAPACITY_ABSENT,
@@ -62,6 +66,7 @@ class Surroundings:
     classes: Mapping[str, DeviceClass]
     allocated: Taken
     selectors: SelectorTable
+    endings: Endings
 
     @property
     def rules(self) -> CapacityRules:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.constraints import Values
     from dryrack.allocation.demands import Group
-    from dryrack.allocation.problem import Problem, Slate
+    from dryrack.allocation.problem import Slate
     from dryrack.allocation.search import Frame
 
 # Dead ends are strings of some hundred bytes; this bounds them to about a hundred megabytes.
@@ -229,10 +229,10 @@ class RelaxedProof:
 
 
 class SearchProof(RelaxedProof):
-    """Knows, for one problem, what need not be searched. Completes the problem's table."""
+    """Knows, for one problem that was surveyed, what need not be searched."""
 
-    def __init__(self, problem: Problem) -> None:
-        survey = Survey(problem)
+    def __init__(self, survey: Survey) -> None:
+        problem = survey.problem
         plain = Likeness(problem, survey.slates)
         super().__init__(survey, plain, Bounds(problem, plain))
         self._problem = problem

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from dryrack.allocation.endings import Endings
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
@@ -62,6 +64,8 @@ class Memory:
     def __init__(self) -> None:
         self._answers: dict[Key, Verdict | Told] = {}
         self._numbers: dict[Hashable, int] = {}
+        # Of nodes that are alike, too, which is worth it where a search is long.
+        self.endings = Endings()
         # What is known by its identity must not be replaced by something else.
         self._kept: list[object] = []
 

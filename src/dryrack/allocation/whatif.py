@@ -177,6 +177,7 @@ class _Round:
         if self._features.device_taints:
             slices = apply_taint_rules(slices, world.taint_rules)
         self._nodes, self._notes = _nodes(world, settings.node)
+        self._memory = settings.memory or Memory()
         self._state = AllocatedState.from_claims(world.claims, self._features)
         self._allocator = Allocator(
             slices,
@@ -185,13 +186,13 @@ class _Round:
             release=settings.release,
             allocated=self._state,
             chance=settings.chance,
+            endings=self._memory.endings,
         )
         self._there: dict[str, AllocationResult] = {
             claim_name(claim): claim.status.allocation
             for claim in world.claims
             if claim.status.allocation is not None
         }
-        self._memory = settings.memory or Memory()
         self._sight = Sight(self._memory, slices, world.classes)
         for name, allocation in self._there.items():
             self._sight.use(name, allocation)

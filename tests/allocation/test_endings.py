@@ -1,0 +1,102 @@
+"""A long search is made once for all nodes that are alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.allocation.builders import Counting, device_class
+from tests.allocation.knapsacks import Searches, hard_claim, hard_node
+
+from dryrack.allocation import (
+    AllocatedState,
+    Allocator,
+    Features,
+    Settings,
+    Undecided,
+    World,
+    what_if,
+)
+from dryrack.allocation import endings as endings_module
+from dryrack.allocation.endings import Endings
+from dryrack.allocation.search import Ending
+from dryrack.kinds.core import Node
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import AllocationResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.kinds.resource import ResourceSlice
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> Searches:
+    return Searches(monkeypatch)
+
+
+def a_node(name: str) -> Node:
+    return decode({"metadata": {"name": name}}, Node)
+
+
+def allocator(slices: Sequence[ResourceSlice], *used: str) -> Allocator:
+    """An allocator with these devices in use, as pool/device."""
+    results = [
+        {"request": "r", "driver": "gpu.example.com", "pool": where, "device": device}
+        for where, device in (each.split("/") for each in used)
+    ]
+    taken = decode({"devices": {"results": results}}, AllocationResult)
+    state = AllocatedState().allocate(taken, Features.defaults())
+    return Allocator(slices, [device_class()], allocated=state, chance=Counting())
+
+
+def test_nodes_that_are_alike_are_searched_once(searches: Searches) -> None:
+    """Names, attributes that nobody asks for, and what is used of other devices tell nothing."""
+    names = [f"node-{number}" for number in range(5)]
+    slices = [each for name in names for each in hard_node(name)]
+    asked = allocator(slices, "node-2-pool/node-2-nic-0", "node-4-pool/node-4-nic-1")
+    outcomes = [asked.allocate(a_node(name), [hard_claim(f"of-{name}")]) for name in names]
+
+    assert searches.made == 1
+    assert [type(each) for each in outcomes] == [Undecided] * 5
+    assert [each.node for each in outcomes if isinstance(each, Undecided)] == names
+    told = [each.reasons[0].claim for each in outcomes if isinstance(each, Undecided)]
+    assert told == [f"of-{name}" for name in names]
+
+
+def test_what_matters_is_searched_anew(searches: Searches) -> None:
+    """Other sizes, more in a counter, a device in use, another number of devices: all differ."""
+    others = [*hard_node("b", seed=6), *hard_node("c", spare=1000), *hard_node("d", spare=1000)]
+    asked = allocator([*hard_node("a"), *others], "d-pool/d-part-00")
+    for name in "abcd":
+        asked.allocate(a_node(name), [hard_claim()])
+    assert searches.made == 4
+    asked.allocate(a_node("a"), [hard_claim(count=24)])
+    assert searches.made == 5
+
+    # Then it is like another.
+    asked.with_allocated(AllocatedState()).allocate(a_node("d"), [hard_claim()])
+    assert searches.made == 5
+
+
+def test_a_what_if_searches_once_for_a_fleet(searches: Searches) -> None:
+    """`dryrack allocate` asks each of the nodes, and again for the reasons, and searches once."""
+    names = [f"node-{number}" for number in range(4)]
+    slices = [each for name in names for each in hard_node(name)]
+    wishes = [hard_claim("first"), hard_claim("second")]
+    world = World.of([device_class(), *map(a_node, names), *slices, *wishes])
+    outcome = what_if(world, Settings(chance=Counting()))
+
+    assert [len(each.nodes) for each in outcome.refused] == [4, 4]
+    assert searches.made == 1
+
+
+def test_the_oldest_endings_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory has a limit; what was asked for lately is not what goes."""
+    monkeypatch.setattr(endings_module, "ENDINGS_MAX", 2)
+    memory = Endings()
+    for facts in ("a", "b", "a", "c"):
+        if memory.get(facts) is None:
+            memory.keep(facts, Ending.FAILED)
+
+    assert [facts for facts in "abc" if memory.get(facts) is not None] == ["a", "c"]
