@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dryrack.allocation import Allocated, AllocatedState, AllocationError, Allocator, Features
-from dryrack.allocation.live import LiveAllocator
+from dryrack.allocation.live import NOBODY, LiveAllocator
 from dryrack.allocation.taints import apply_taint_rules
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 
 if TYPE_CHECKING:
+    from dryrack.allocation.live import Helped
     from dryrack.kinds.resource import AllocationResult
 
 FEATURES = Features.defaults()
@@ -54,7 +55,16 @@ def a_slice(random: Random, name: str) -> ResourceSlice:
         "generation": random.randint(1, 2),
         "resourceSliceCount": random.choice((1, 1, 1, 2)),
     }
-    spec = {"driver": "gpu", "pool": pool, "devices": devices, **reach}
+    offered: dict[str, Any] = {"devices": devices}
+    if random.random() < 0.3:
+        # Only with counters is a pool of such devices valid, and only with such devices of use.
+        pool |= {"name": "net", "generation": 2, "resourceSliceCount": 2}
+        drawn = [{"counterSet": "set", "counters": {"c": {"value": "2"}}}]
+        offered = {"devices": [{**each, "consumesCounters": drawn} for each in devices]}
+        if random.random() < 0.5:
+            counters = {"c": {"value": str(random.randint(2, 5))}}
+            offered = {"sharedCounters": [{"name": "set", "counters": counters}]}
+    spec = {"driver": "gpu", "pool": pool, **offered, **reach}
     return decode({"metadata": {"name": name}, "spec": spec}, ResourceSlice)
 
 
@@ -96,50 +106,54 @@ class World:
         self.held: dict[str, AllocationResult] = {}
         self.zones = dict.fromkeys(NODES, "x")
 
-    def change(self) -> None:
+    def change(self) -> Helped:
+        """Something happens; which nodes that may help."""
         ways = (self._slice, self._slice, self._rule, self._class, self._claim, self._zone)
-        self.random.choice(ways)()
+        return self.random.choice(ways)()
 
-    def _slice(self) -> None:
+    def _slice(self) -> Helped:
         name = f"s{self.random.randint(0, 4)}"
         if name in self.slices and self.random.random() < 0.4:
             del self.slices[name]
-            self.live.drop_slice(name)
-        else:
-            self.slices[name] = a_slice(self.random, name)
-            self.live.put_slice(self.slices[name])
+            return self.live.drop_slice(name)
+        self.slices[name] = a_slice(self.random, name)
+        return self.live.put_slice(self.slices[name])
 
-    def _rule(self) -> None:
+    def _rule(self) -> Helped:
         name = f"r{self.random.randint(0, 1)}"
         if name in self.rules:
             del self.rules[name]
-            self.live.drop_rule(name)
-        elif self.random.random() < 0.3:
+            return self.live.drop_rule(name)
+        if self.random.random() < 0.3:
             self.rules[name] = a_rule(self.random, name)
-            self.live.put_rule(self.rules[name])
+            return self.live.put_rule(self.rules[name])
+        return NOBODY
 
-    def _class(self) -> None:
+    def _class(self) -> Helped:
         self.classes["all"] = decode({"metadata": {"name": "all"}}, DeviceClass)
-        self.live.put_class(self.classes["all"])
+        return self.live.put_class(self.classes["all"])
 
-    def _claim(self) -> None:
+    def _claim(self) -> Helped:
         name = f"c{self.random.randint(0, 3)}"
         if self.held.pop(name, None) is not None:
-            self.live.hold(name, None)
-            return
+            return self.live.hold(name, None)
         outcome = self.outcomes(a_claim(self.random), self._node())[0]
-        if isinstance(outcome, Allocated):
-            self.held[name] = outcome.results[0]
-            self.live.hold(name, outcome.results[0])
+        if not isinstance(outcome, Allocated):
+            return NOBODY
+        self.held[name] = outcome.results[0]
+        return self.live.hold(name, outcome.results[0])
 
-    def _zone(self) -> None:
+    def _zone(self) -> Helped:
         node = self.random.choice(NODES)
         self.zones[node] = self.random.choice("xy")
         if self.random.random() < 0.5:
             self.live.forget_node(node)
+        return (node,)
 
     def _node(self) -> Node:
-        name = self.random.choice(NODES)
+        return self.node(self.random.choice(NODES))
+
+    def node(self, name: str) -> Node:
         metadata = {"name": name, "labels": {"zone": self.zones[name]}}
         return decode({"metadata": metadata}, Node)
 
@@ -176,3 +190,25 @@ def test_following_a_cluster_is_as_good_as_building_anew(seed: int) -> None:
     for _ in range(25):
         world.change()
         world.check()
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32))
+def test_a_change_helps_nobody_whom_it_does_not_name(seed: int) -> None:
+    """On all other nodes, what did not fit before does not fit now."""
+    world = World(Random(seed))
+    asked = [(name, a_claim(world.random)) for name in NODES for _ in range(3)]
+    refused: list[tuple[str, ResourceClaim]] = []
+    for _ in range(40):
+        helped = world.change()
+        fitting = [
+            name
+            for name, claim in refused
+            if isinstance(_outcome(world.live, world.node(name), claim), Allocated)
+        ]
+        assert helped is None or set(fitting) <= set(helped)
+        refused = [
+            (name, claim)
+            for name, claim in asked
+            if not isinstance(_outcome(world.live, world.node(name), claim), Allocated)
+        ]

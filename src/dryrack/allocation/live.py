@@ -133,7 +133,8 @@ class LiveAllocator:
         # A first share pays for the counters that a device draws; those after it need not.
         shared = [each for each in _results(after) if each.share_id is not None]
         pools = {PoolId(each.driver, each.pool): None for each in (*_results(before), *shared)}
-        return self._inventory.nodes_of(pools)
+        # What is used of a pool matters to nobody who sees no more of it than counters.
+        return self._inventory.nodes_offered(pools)
 
     def _tainted(self, each: ResourceSlice) -> ResourceSlice:
         if not self._rules:

@@ -14,7 +14,7 @@ see of it.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, count
@@ -174,14 +174,17 @@ class Inventory:
 
     def nodes_of(self, pools: Iterable[PoolId]) -> tuple[str, ...] | None:
         """The nodes that can see something of these pools; None: it could be any."""
-        names: dict[str, None] = {}
+        specs = list(self._specs_of(pools))
+        return None if any(map(self._is_everywhere, specs)) else _node_names(specs)
+
+    def nodes_offered(self, pools: Iterable[PoolId]) -> tuple[str, ...] | None:
+        """The nodes that may have devices of these pools; None: it could be any."""
+        return _node_names(spec for spec in self._specs_of(pools) if not spec.shared_counters)
+
+    def _specs_of(self, pools: Iterable[PoolId]) -> Iterator[ResourceSliceSpec]:
         for pool in pools:
             for _, number in self._of_pool.get(pool, ()):
-                spec = self._slices[number].spec
-                if not spec.node_name or self._is_everywhere(spec):
-                    return None
-                names[spec.node_name] = None
-        return tuple(names)
+                yield self._slices[number].spec
 
     def forget(self, node: str) -> None:
         """Nobody will ask about the node again."""
@@ -302,6 +305,16 @@ def _delete(of: dict[_K, list[Entry]], key: _K, entry: Entry) -> None:
     del entries[bisect_left(entries, entry)]
     if not entries:
         del of[key]
+
+
+def _node_names(specs: Iterable[ResourceSliceSpec]) -> tuple[str, ...] | None:
+    """The nodes that slices are for, each once; None, if one of them may be for any."""
+    names: dict[str, None] = {}
+    for spec in specs:
+        if not spec.node_name:
+            return None
+        names[spec.node_name] = None
+    return tuple(names)
 
 
 def _pool_id(each: ResourceSlice) -> PoolId:
