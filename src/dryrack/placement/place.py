@@ -5,7 +5,9 @@ Nodes are looked at in the order of how many pods they have, then by name, and t
 take the pod with all its claims is taken: the same cluster always gives the same answer. Nodes of
 which it is known that they refuse are passed over (see `prospects`). As in Kubernetes, an error of
 a claim on any node that is looked at ends the attempt, because trying other nodes cannot put it
-right.
+right. Where a search is given up, other nodes are tried: theirs may be easier.
+
+No node is asked twice in one attempt: what is said of a refusal comes from the refusal itself.
 """
 
 from __future__ import annotations
@@ -15,15 +17,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from dryrack.allocation import Allocated, AllocationError
+from dryrack.allocation import Allocated, AllocationError, Undecided, claim_name
+from dryrack.allocation.remembering import Told
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.selectors import NAME_FIELD, SelectorError, parse_node_selector
 from dryrack.placement.room import Wishes, obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from dryrack.allocation import Outcome
+    from dryrack.allocation import Outcome, Reason, Unsatisfiable
     from dryrack.kinds.core import Node, NodeSelector, Pod
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.kinds.selectors import NodeMatcher
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 # What kube-scheduler says of a node whose devices do not do.
 NO_DEVICES = "cannot allocate all claims"
+# Kubernetes counts seconds, the search here counts steps.
+NOT_DECIDED = "timed out trying to allocate devices"
 ELSEWHERE = "resourceclaim not available on the node"
 
 
@@ -67,13 +72,21 @@ class Unplaced:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A node that does not take the pod."""
+
+    words: str
+    # What was decided about its devices, if they do not do.
+    decision: Unsatisfiable | None = None
+
+
 def place(
     pod: Pod, wanted: Sequence[ResourceClaim], allocated: Sequence[ResourceClaim], cluster: Cluster
 ) -> Placed | Unplaced:
     """Where the pod goes with the claims that it wants and those that it has already."""
-    attempt = _Attempt(Wishes.of(pod), wanted, _reaches(allocated), cluster)
     try:
-        return attempt.on_the_only_node() or attempt.anywhere()
+        return _Attempt(Wishes.of(pod), wanted, _reaches(allocated), cluster).run()
     except AllocationError as error:
         return Unplaced(str(error))
 
@@ -85,26 +98,34 @@ class _Attempt:
     reaches: Sequence[tuple[NodeSelector, NodeMatcher]]
     cluster: Cluster
 
-    def on_the_only_node(self) -> Placed | None:
+    def run(self) -> Placed | Unplaced:
+        only = self._only_room()
+        tried = self._tried(only) if only is not None else None
+        if isinstance(tried, Placed):
+            return tried
+        return self._anywhere({only.name: tried} if only is not None and tried is not None else {})
+
+    def _only_room(self) -> Room | None:
         """
-        Where the pod or a claim is tied to one node no other can do; whether that one does.
+        Where the pod or a claim is tied to one node no other can do.
 
         Pods of daemon sets are: each is a kind of its own, and not worth remembering.
         """
         ties = [*(reach for _, reach in self.reaches), self.wishes.affinity]
         names = [name for tie in ties if tie is not None and (name := _only_node(tie))]
-        room = self.cluster.fleet.get(names[0]) if names else None
-        tried = "" if room is None else self._tried(room)
-        return None if isinstance(tried, str) else tried
+        return self.cluster.fleet.get(names[0]) if names else None
 
-    def anywhere(self) -> Placed | Unplaced:
+    def _anywhere(self, refused: Mapping[str, _Refused]) -> Placed | Unplaced:
+        """The first of the nodes that takes the pod, if none of those that refused."""
         prospects = self.cluster.fleet.prospects(self._kind())
+        first: Unsatisfiable | None = None
         for room in prospects.open():
-            tried = self._tried(room)
+            tried = refused.get(room.name) or self._tried(room)
             if isinstance(tried, Placed):
                 return tried
-            prospects.close(room.name, tried)
-        return Unplaced(self._message(prospects))
+            prospects.close(room.name, tried.words)
+            first = first or tried.decision
+        return Unplaced(self._message(prospects, first))
 
     def _kind(self) -> Hashable:
         """All of the pod and its claims that decides which nodes do."""
@@ -114,33 +135,60 @@ class _Attempt:
         selectors = tuple(selector for selector, _ in self.reaches)
         return self.wishes.kind, _encode(devices), selectors
 
-    def _tried(self, room: Room) -> Placed | str:
+    def _tried(self, room: Room) -> Placed | _Refused:
         """The pod in the room, or why not."""
         refusal = obstacle(self.wishes, room) or _elsewhere(self.reaches, room)
-        if refusal or not self.wanted:
-            return refusal or Placed(room.name, self.wishes.amounts, ())
+        if refusal:
+            return _Refused(refusal)
+        if not self.wanted:
+            return Placed(room.name, self.wishes.amounts, ())
         outcome = self.cluster.allocator.allocate(room.node, self.wanted)
         if isinstance(outcome, Allocated):
             return Placed(room.name, self.wishes.amounts, outcome.results)
-        return NO_DEVICES
+        if isinstance(outcome, Undecided):
+            return _Refused(NOT_DECIDED)
+        return _Refused(NO_DEVICES, outcome)
 
-    def _message(self, prospects: Prospects) -> str:
+    def _message(self, prospects: Prospects, first: Unsatisfiable | None) -> str:
         nodes = len(self.cluster.fleet)
         if not nodes:
             return "no nodes available to schedule pods"
         refusals = prospects.refusals.items()
         counts = ", ".join(sorted(f"{count} {refusal}" for refusal, count in refusals))
-        message = f"0/{nodes} nodes are available: {counts}."
-        nearest = prospects.first_refusing(NO_DEVICES)
-        return f"{message}{self._why(nearest)}" if nearest is not None else message
+        unmet, undecided = self._unmet(prospects, first), self._undecided(prospects)
+        return f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
 
-    def _why(self, room: Room) -> str:
+    def _unmet(self, prospects: Prospects, first: Unsatisfiable | None) -> str:
+        """Why devices do not do on a node that refused for that, the first if nobody was told."""
+        room = prospects.first_refusing(NO_DEVICES)
+        if room is None:
+            return ""
+        names = tuple(map(claim_name, self.wanted))
+        if prospects.told is None or not prospects.told[1].serves(names):
+            decision = first or self._asked(room)
+            prospects.told = decision.node, Told(names, decision.reasons[:1])
+        node, told = prospects.told
+        reasons = (each for index, name in enumerate(names) for each in told.to(index, name))
+        return "".join(_shown(node, reason) for reason in reasons)
+
+    def _asked(self, room: Room) -> Unsatisfiable | Undecided:
+        """What a node has against these claims that refused others like them."""
         outcome = self.cluster.allocator.allocate(room.node, self.wanted)
         assert not isinstance(outcome, Allocated), "what refused would do"
-        if not outcome.reasons:
+        return outcome
+
+    def _undecided(self, prospects: Prospects) -> str:
+        """What there is to say about a search that was given up, which is the same for all."""
+        room = prospects.first_refusing(NOT_DECIDED)
+        if room is None:
             return ""
-        first = outcome.reasons[0]
-        return f" Node {room.name}, claim {first.claim}, {first.request}: {first.message}"
+        reasons = Undecided(room.name, "", tuple(map(claim_name, self.wanted))).reasons
+        return _shown(room.name, reasons[0])
+
+
+def _shown(node: str, reason: Reason) -> str:
+    about = f", {reason.request}" if reason.request else ""
+    return f" Node {node}, claim {reason.claim}{about}: {reason.message}"
 
 
 def _quantity(value: object) -> str:

@@ -8,7 +8,11 @@ the next one costs the logarithm of their number; a refusal is paid once, howeve
 are.
 
 Promise: the answer is that of asking all nodes in order, because a node never gets better by what
-it gives away.
+it gives away. Where a search was given up that may be otherwise, but the next one would mostly be
+given up as well: such a node counts as one that refused.
+
+What one node said for its refusal is kept as long as it refuses, so that nobody has to ask it
+again only to tell others.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from dryrack.allocation.remembering import Told
     from dryrack.placement.room import Room
 
 
@@ -36,6 +41,8 @@ class Prospects:
         self._closed: dict[str, str] = {}
         # The same by refusal, those that refused first in front.
         self._refusing: dict[str, dict[str, None]] = {}
+        # A node that refuses, and why, as it was told when it did.
+        self.told: tuple[str, Told] | None = None
 
     def open(self) -> Iterator[Room]:
         """
@@ -67,6 +74,8 @@ class Prospects:
             refusal = self._closed.pop(name, None)
             if refusal is not None:
                 del self._refusing[refusal][name]
+                if self.told is not None and self.told[0] == name:
+                    self.told = None
             room = self._rooms.get(name)
             if room is not None:
                 heapq.heappush(self._heap, (room.pods, name))

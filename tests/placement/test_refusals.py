@@ -1,0 +1,173 @@
+"""What is said of a refusal comes from the refusal; nobody is asked only to say it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.allocation.builders import Counting, device_class, devices, pool, request
+from tests.allocation.knapsacks import Searches, hard_claim, hard_node
+from tests.placement.test_place import pod, room
+
+from dryrack.allocation import LiveAllocator
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import ResourceClaim
+from dryrack.placement import Cluster, Fleet, Placed, Unplaced, place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.allocation import Outcome
+    from dryrack.kinds.core import Node
+    from dryrack.kinds.resource import ResourceSlice
+
+GIVEN_UP = "the search was given up before all combinations of devices were tried"
+
+
+class Asked:
+    """Notes which node is asked for which claims."""
+
+    def __init__(self, *slices: ResourceSlice) -> None:
+        self.inner = LiveAllocator(chance=Counting())
+        self.inner.put_class(device_class())
+        for each in slices:
+            self.inner.put_slice(each)
+        self.nodes: list[str] = []
+
+    def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
+        self.nodes.append(node.metadata.name)
+        return self.inner.allocate(node, claims)
+
+
+def cluster(nodes: str, *slices: ResourceSlice) -> tuple[Cluster, Asked]:
+    fleet, asked = Fleet(), Asked(*slices)
+    for name in nodes:
+        fleet.put(room(name).node)
+    return Cluster(fleet, asked), asked
+
+
+def wish(count: int, name: str) -> ResourceClaim:
+    spec = {"devices": {"requests": [request("r", count)]}}
+    return decode({"metadata": {"name": name, "namespace": "n"}, "spec": spec}, ResourceClaim)
+
+
+def some_devices(nodes: str, count: int) -> list[ResourceSlice]:
+    return [each for name in nodes for each in pool(devices(count), name=name, node=name)]
+
+
+def message(of: Placed | Unplaced) -> str:
+    assert isinstance(of, Unplaced)
+    return of.message
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> Searches:
+    return Searches(monkeypatch)
+
+
+def test_a_refusal_is_explained_without_asking_again() -> None:
+    """Every node is asked once; the reason is that of the one that was asked first."""
+    where, asked = cluster("abc", *some_devices("abc", 2))
+    said = message(place(pod(), (wish(4, "one"),), (), where))
+
+    assert asked.nodes == ["a", "b", "c"]
+    assert said.startswith("0/3 nodes are available: 3 cannot allocate all claims. ")
+    assert " Node a, claim n/one, r: wants 4 devices, and 2 of 2 can be had" in said
+
+
+def test_who_is_refused_like_another_is_told_the_same_of_its_own_claim() -> None:
+    """Nobody is asked for the second pod, and the reason has the name of its claim."""
+    where, asked = cluster("ab", *some_devices("ab", 2))
+    first = message(place(pod(), (wish(4, "one"),), (), where))
+    asked.nodes.clear()
+    second = message(place(pod(), (wish(4, "two"),), (), where))
+
+    assert asked.nodes == []
+    assert second == first.replace("n/one", "n/two")
+
+
+def test_claims_that_speak_of_each_other_are_asked_for_by_name() -> None:
+    """What was said of two claims is said again of two others only if they are asked for."""
+    where, asked = cluster("ab", *some_devices("ab", 2))
+    place(pod(), (wish(1, "one"), wish(4, "two")), (), where)
+    asked.nodes.clear()
+    said = message(place(pod(), (wish(1, "three"), wish(4, "four")), (), where))
+
+    assert asked.nodes == ["a"]
+    assert "n/three" in said or "n/four" in said
+
+
+def test_what_was_said_of_a_node_holds_until_something_happens_there() -> None:
+    """Then it is asked again, and says what is so now; what happens elsewhere changes nothing."""
+    where, asked = cluster("ab", *some_devices("ab", 2))
+    said = message(place(pod(), (wish(4, "one"),), (), where))
+    where.fleet.reopen(("b",))
+    assert message(place(pod(), (wish(4, "one"),), (), where)) == said
+
+    for each in some_devices("a", 3):
+        asked.inner.put_slice(each)
+    where.fleet.reopen(("a",))
+    asked.nodes.clear()
+    said = message(place(pod(), (wish(4, "two"),), (), where))
+    assert asked.nodes == ["a"]
+    assert " Node a, claim n/two, r: wants 4 devices, and 3 of 3 can be had" in said
+
+
+def test_a_node_is_asked_only_to_say_why_if_nobody_else_was() -> None:
+    """The node that was explained is gone, and all others refused before."""
+    where, asked = cluster("abc", *some_devices("abc", 2))
+    place(pod(), (wish(4, "one"),), (), where)
+    asked.nodes.clear()
+    where.fleet.drop("a")
+    said = [message(place(pod(), (wish(4, "two"),), (), where)) for _ in range(2)]
+
+    assert asked.nodes == ["b"]
+    assert said[0] == said[1]
+    assert " Node b, claim n/two, r: wants 4 devices, and 2 of 2 can be had" in said[0]
+
+
+def test_the_one_node_that_could_do_is_asked_once() -> None:
+    """A pod of a daemon set that is refused by its node has not asked it twice."""
+    name = {"key": "metadata.name", "operator": "In", "values": ["b"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [name]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    where, asked = cluster("ab", *some_devices("ab", 2))
+    said = message(place(pod(affinity=affinity), (wish(4, "one"),), (), where))
+
+    assert asked.nodes == ["b"]
+    assert " Node b, claim n/one, r: wants 4 devices" in said
+
+
+def test_a_search_is_given_up_once_for_a_fleet(searches: Searches) -> None:
+    """Nodes that are alike cost one search, and so do all pods that want the same of them."""
+    slices: list[Any] = [each for name in "abcd" for each in hard_node(name)]
+    where, _ = cluster("abcd", *slices)
+    said = message(place(pod(), (hard_claim("one"),), (), where))
+    again = message(place(pod(), (hard_claim("two"),), (), where))
+    where.fleet.reopen_all()
+    after = message(place(pod(), (hard_claim("three"),), (), where))
+
+    assert searches.made == 1
+    counted = "0/4 nodes are available: 4 timed out trying to allocate devices."
+    assert said.startswith(f"{counted} Node a, claim one: {GIVEN_UP}; ")
+    assert again == said.replace("claim one", "claim two")
+    assert after == said.replace("claim one", "claim three")
+
+
+def test_what_is_not_decided_here_may_be_had_elsewhere(searches: Searches) -> None:
+    """A node on which the search is given up keeps nobody from another one."""
+    where, _ = cluster("abc", *hard_node("a"), *some_devices("b", 2), *some_devices("c", 25))
+    placed = place(pod(), (hard_claim(),), (), where)
+
+    assert isinstance(placed, Placed)
+    assert (placed.node, searches.made) == ("c", 1)
+
+
+def test_both_kinds_of_refusal_are_told(searches: Searches) -> None:
+    """Where devices do not do, and where nobody knows whether they do."""
+    where, _ = cluster("ab", *hard_node("a"), *some_devices("b", 2))
+    said = message(place(pod(), (hard_claim(),), (), where))
+
+    counted = "1 cannot allocate all claims, 1 timed out trying to allocate devices."
+    assert said.startswith(f"0/2 nodes are available: {counted} Node b, claim wish, r: wants 25 ")
+    assert f" Node a, claim wish: {GIVEN_UP}; " in said
