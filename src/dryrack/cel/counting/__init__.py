@@ -59,6 +59,7 @@ def _count(step: Step, writer: Writer) -> Counted:
         "Err": Err,
         "Failed": FailedError,
         "no_overload": NO_OVERLOAD,
+        "places": {},
         "over": partial(over, writer.limit),
         "unset": object(),
     }

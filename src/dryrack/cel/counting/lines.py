@@ -152,7 +152,10 @@ class Lines:
     def _catch(self, region: Region, value: str) -> None:
         self._line("except Failed as failed:")
         self._indent += 1
-        self._line("at = failed.__traceback__.tb_lineno")
+        # Python goes through all lines for the number of one, so it is asked once for each.
+        self._line("i = failed.__traceback__.tb_lasti")
+        self._line("at = places.get(i)")
+        self._line("if at is None: at = places[i] = failed.__traceback__.tb_lineno")
         self._line(f"{value} = {ERROR} = failed.error")
         word = "if"
         for prices, lines in _by_prices(region.sites).items():
