@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.security.findings import (
-    Finding,
-    containers,
-    context,
-    counted,
-    plural,
-    quoted,
-    setters,
-)
+from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, quoted, setters
 from dryrack.kinds.quoting import quoted as go_quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Collection, Iterator
+
+    from dryrack.apiserver.strategies.security.pod import Check, Pod
 
 Raw = dict[str, Any]
 
@@ -46,23 +40,14 @@ _SYSCTLS = {
 }
 
 
-def app_armor(meta: Raw, spec: Raw) -> Finding | None:
-    whole = (context(spec).get("appArmorProfile") or {}).get("type")
-    of_each = [
-        (name, given["appArmorProfile"].get("type") or "")
-        for name, _, given in containers(spec)
-        if given.get("appArmorProfile")
-    ]
-    bad = [(name, kind) for name, kind in of_each if kind not in _APP_ARMOR]
-    is_bad = whole is not None and whole not in _APP_ARMOR
-    values = sorted({kind for _, kind in bad} | ({whole or ""} if is_bad else set()))
-    annotations = sorted(_app_armor_annotations(meta.get("annotations") or {}))
-    who = setters([name for name, _ in bad], pod=is_bad)
+def app_armor(pod: Pod) -> Finding | None:
+    who, types = pod.misset("appArmorProfile", _APP_ARMOR)
+    annotations = sorted(_app_armor_annotations(pod.annotations))
     if annotations:
         who = " and ".join(filter(None, (who, plural("annotation", annotations))))
-    values += annotations
     if not who:
         return None
+    values = [*types, *annotations]
     detail = f"{who} must not set AppArmor profile type to {quoted(values)}"
     return Finding(plural("forbidden AppArmor profile", values), detail)
 
@@ -74,17 +59,21 @@ def _app_armor_annotations(annotations: Raw) -> Iterator[str]:
             yield f"{key}={go_quoted(value)}"
 
 
-def capabilities(meta: Raw, spec: Raw) -> Finding | None:
+def capabilities(pod: Pod) -> Finding | None:
+    detail = added_capabilities(pod, _CAPABILITIES)
+    return Finding("non-default capabilities", detail) if detail else None
+
+
+def added_capabilities(pod: Pod, allowed: Collection[str]) -> str:
+    """Who adds others than these, and which; nothing if nobody does."""
     added = {
-        name: [each for each in _added(given) if each not in _CAPABILITIES]
-        for name, _, given in containers(spec)
+        each.name: [name for name in _added(each.context) if name not in allowed]
+        for each in pod.containers
     }
     names = [name for name, given in added.items() if given]
-    if not names:
-        return None
-    values = sorted({each for given in added.values() for each in given})
-    detail = f"must not include {quoted(values)} in securityContext.capabilities.add"
-    return Finding("non-default capabilities", f"{counted('container', names)} {detail}")
+    values = quoted(sorted({each for given in added.values() for each in given}))
+    detail = f"must not include {values} in securityContext.capabilities.add"
+    return f"{setters(names)} {detail}" if names else ""
 
 
 def _added(given: Raw) -> list[str]:
@@ -92,21 +81,21 @@ def _added(given: Raw) -> list[str]:
     return found
 
 
-def host_namespaces(meta: Raw, spec: Raw) -> Finding | None:
-    found = [f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if spec.get(key)]
+def host_namespaces(pod: Pod) -> Finding | None:
+    found = [f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(key)]
     return Finding("host namespaces", ", ".join(found)) if found else None
 
 
-def host_paths(meta: Raw, spec: Raw) -> Finding | None:
-    volumes = spec.get("volumes") or ()
+def host_paths(pod: Pod) -> Finding | None:
+    volumes = pod.spec.get("volumes") or ()
     names = [each.get("name") or "" for each in volumes if each.get("hostPath") is not None]
     return Finding("hostPath volumes", counted("volume", names)) if names else None
 
 
-def host_ports(meta: Raw, spec: Raw) -> Finding | None:
+def host_ports(pod: Pod) -> Finding | None:
     opened = {
-        name: [str(port["hostPort"]) for port in each.get("ports") or () if port.get("hostPort")]
-        for name, each, _ in containers(spec)
+        each.name: [str(port["hostPort"]) for port in _ports(each.raw) if port.get("hostPort")]
+        for each in pod.containers
     }
     names = [name for name, ports in opened.items() if ports]
     if not names:
@@ -114,18 +103,23 @@ def host_ports(meta: Raw, spec: Raw) -> Finding | None:
     ports = sorted({port for given in opened.values() for port in given})
     use = plural("uses", names, "use")
     detail = f"{use} {plural('hostPort', ports)} {', '.join(ports)}"
-    return Finding("hostPort", f"{counted('container', names)} {detail}")
+    return Finding("hostPort", f"{setters(names)} {detail}")
 
 
-def hosts_of_probes(meta: Raw, spec: Raw) -> Finding | None:
-    asked = {name: set(_hosts(each)) for name, each, _ in containers(spec)}
+def _ports(container: Raw) -> list[Raw]:
+    found: list[Raw] = container.get("ports") or []
+    return found
+
+
+def hosts_of_probes(pod: Pod) -> Finding | None:
+    asked = {each.name: set(_hosts(each.raw)) for each in pod.containers}
     names = sorted(name for name, hosts in asked.items() if hosts)
     if not names:
         return None
     hosts = sorted({host for given in asked.values() for host in given})
     use = plural("uses", names, "use")
     detail = f"{use} {counted('probe or lifecycle host', hosts)}"
-    return Finding("probe or lifecycle host", f"{counted('container', names)} {detail}")
+    return Finding("probe or lifecycle host", f"{setters(names)} {detail}")
 
 
 def _hosts(container: Raw) -> Iterator[str]:
@@ -138,69 +132,59 @@ def _hosts(container: Raw) -> Iterator[str]:
                 yield host
 
 
-def privileged(meta: Raw, spec: Raw) -> Finding | None:
-    names = [name for name, _, given in containers(spec) if given.get("privileged")]
+def privileged(pod: Pod) -> Finding | None:
+    who = setters(pod.setting(lambda given: bool(given.get("privileged"))))
     detail = "must not set securityContext.privileged=true"
-    return Finding("privileged", f"{counted('container', names)} {detail}") if names else None
+    return Finding("privileged", f"{who} {detail}") if who else None
 
 
-def proc_mount(meta: Raw, spec: Raw) -> Finding | None:
-    bad = [
-        (name, given["procMount"])
-        for name, _, given in containers(spec)
-        if given.get("procMount") not in (None, "Default")
-    ]
-    if not bad:
-        return None
-    who = counted("container", [name for name, _ in bad])
-    values = quoted(sorted({kind for _, kind in bad}))
-    return Finding("procMount", f"{who} must not set securityContext.procMount to {values}")
+def proc_mount(pod: Pod) -> Finding | None:
+    def is_bad(given: Raw) -> bool:
+        return given.get("procMount") not in (None, "Default")
+
+    who = setters(pod.setting(is_bad))
+    kinds = {each.context["procMount"] for each in pod.containers if is_bad(each.context)}
+    detail = f"must not set securityContext.procMount to {quoted(sorted(kinds))}"
+    return Finding("procMount", f"{who} {detail}") if who else None
 
 
-def proc_mount_of_host_users(meta: Raw, spec: Raw) -> Finding | None:
-    return None if spec.get("hostUsers") is False else proc_mount(meta, spec)
+def proc_mount_of_host_users(pod: Pod) -> Finding | None:
+    return None if pod.spec.get("hostUsers") is False else proc_mount(pod)
 
 
-def se_linux_0(meta: Raw, spec: Raw) -> Finding | None:
-    return _se_linux(spec, _SE_LINUX)
+def se_linux_0(pod: Pod) -> Finding | None:
+    return _se_linux(pod, _SE_LINUX)
 
 
-def se_linux_31(meta: Raw, spec: Raw) -> Finding | None:
-    return _se_linux(spec, (*_SE_LINUX, "container_engine_t"))
+def se_linux_31(pod: Pod) -> Finding | None:
+    return _se_linux(pod, (*_SE_LINUX, "container_engine_t"))
 
 
-def _se_linux(spec: Raw, allowed: tuple[str, ...]) -> Finding | None:
-    def is_bad(options: Raw) -> bool:
+def _se_linux(pod: Pod, allowed: tuple[str, ...]) -> Finding | None:
+    def is_bad(context: Raw) -> bool:
+        options = context.get("seLinuxOptions") or {}
         is_known = (options.get("type") or "") in allowed
         return not is_known or bool(options.get("user") or options.get("role"))
 
-    whole = context(spec).get("seLinuxOptions") or {}
-    of_each = [(name, given.get("seLinuxOptions") or {}) for name, _, given in containers(spec)]
-    bad = [(name, options) for name, options in of_each if is_bad(options)]
-    every = [*([whole] if is_bad(whole) else []), *(options for _, options in bad)]
+    contexts = (pod.context, *(each.context for each in pod.containers))
+    every = [context["seLinuxOptions"] for context in contexts if is_bad(context)]
     if not every:
         return None
     types = sorted({each.get("type") or "" for each in every} - set(allowed))
     data = [counted("type", types)] if types else []
-    data += [f"{key} may not be set" for key in ("user", "role") if any(map(_sets(key), every))]
-    who = setters([name for name, _ in bad], pod=is_bad(whole))
+    for key in ("user", "role"):
+        data += [f"{key} may not be set"] if any(each.get(key) for each in every) else []
+    who = setters(pod.setting(is_bad), pod=is_bad(pod.context))
     detail = f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}"
     return Finding("seLinuxOptions", detail)
 
 
-def _sets(key: str) -> Callable[[Raw], bool]:
-    return lambda options: bool(options.get(key))
-
-
-def seccomp_annotations(meta: Raw, spec: Raw) -> Finding | None:
-    annotations = meta.get("annotations") or {}
-    keys = [_SECCOMP_POD, *(f"{_SECCOMP_PREFIX}{name}" for name, _, _ in containers(spec))]
+def seccomp_annotations(pod: Pod) -> Finding | None:
+    keys = {_SECCOMP_POD, *(f"{_SECCOMP_PREFIX}{each.name}" for each in pod.containers)}
     bad = sorted(
-        {
-            f"{key}={go_quoted(annotations[key])}"
-            for key in keys
-            if key in annotations and not _is_seccomp(annotations[key])
-        }
+        f"{key}={go_quoted(value)}"
+        for key, value in pod.annotations.items()
+        if key in keys and not _is_seccomp(value)
     )
     if not bad:
         return None
@@ -211,41 +195,29 @@ def _is_seccomp(value: str) -> bool:
     return value in ("runtime/default", "docker/default") or value.startswith("localhost/")
 
 
-def seccomp(meta: Raw, spec: Raw) -> Finding | None:
+def seccomp(pod: Pod) -> Finding | None:
     """Whoever sets a profile sets one that is there."""
-    whole = context(spec).get("seccompProfile")
-    of_each = [
-        (name, given["seccompProfile"].get("type") or "")
-        for name, _, given in containers(spec)
-        if given.get("seccompProfile")
-    ]
-    bad = [(name, kind) for name, kind in of_each if kind not in SECCOMP]
-    is_bad = whole is not None and whole.get("type") not in SECCOMP
-    if not bad and not is_bad:
-        return None
-    values = {kind for _, kind in bad} | ({(whole or {}).get("type") or ""} if is_bad else set())
-    who = setters([name for name, _ in bad], pod=is_bad)
-    detail = f"must not set securityContext.seccompProfile.type to {quoted(sorted(values))}"
-    return Finding("seccompProfile", f"{who} {detail}")
+    who, types = pod.misset("seccompProfile", SECCOMP)
+    detail = f"must not set securityContext.seccompProfile.type to {quoted(types)}"
+    return Finding("seccompProfile", f"{who} {detail}") if who else None
 
 
-def sysctls(minor: int) -> Callable[[Raw, Raw], Finding | None]:
+def sysctls(minor: int) -> Check:
     """What of the kernel may be set as of a version."""
     allowed = {name for since, names in _SYSCTLS.items() if since <= minor for name in names}
 
-    def check(meta: Raw, spec: Raw) -> Finding | None:
-        given = (each.get("name") or "" for each in context(spec).get("sysctls") or ())
+    def check(pod: Pod) -> Finding | None:
+        given = (each.get("name") or "" for each in pod.context.get("sysctls") or ())
         bad = [name for name in given if name not in allowed]
         return Finding("forbidden sysctls", ", ".join(bad)) if bad else None
 
     return check
 
 
-def host_process(meta: Raw, spec: Raw) -> Finding | None:
+def host_process(pod: Pod) -> Finding | None:
     def sets(given: Raw) -> bool:
         return bool((given.get("windowsOptions") or {}).get("hostProcess"))
 
-    names = [name for name, _, given in containers(spec) if sets(given)]
-    who = setters(names, pod=sets(context(spec)))
+    who = setters(pod.setting(sets), pod=sets(pod.context))
     detail = "must not set securityContext.windowsOptions.hostProcess=true"
     return Finding("hostProcess", f"{who} {detail}") if who else None

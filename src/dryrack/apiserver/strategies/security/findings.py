@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-Raw = dict[str, Any]
-
-_LISTS = ("initContainers", "containers", "ephemeralContainers")
+    from collections.abc import Iterable, Sequence
 
 
 class Finding(NamedTuple):
@@ -26,17 +22,6 @@ def told(found: Iterable[Finding]) -> str:
     return ", ".join(map(str, found))
 
 
-def containers(spec: Raw) -> Iterator[tuple[str, Raw, Raw]]:
-    """Every container: its name, itself and its security context."""
-    for key in _LISTS:
-        for each in spec.get(key) or ():
-            yield each.get("name") or "", each, each.get("securityContext") or {}
-
-
-def context(spec: Raw) -> Raw:
-    return spec.get("securityContext") or {}
-
-
 def quoted(items: Iterable[str]) -> str:
     return ", ".join(f'"{each}"' for each in items)
 
@@ -50,7 +35,7 @@ def plural(one: str, items: Sequence[object], many: str = "") -> str:
     return one if len(items) == 1 else many or f"{one}s"
 
 
-def setters(names: Sequence[str], *, pod: bool) -> str:
+def setters(names: Sequence[str], *, pod: bool = False) -> str:
     """Who sets something: the pod, containers of it, or both."""
     found = ["pod"] if pod else []
     return " and ".join([*found, *([counted("container", names)] if names else [])])

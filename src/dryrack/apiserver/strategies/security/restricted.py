@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.security.baseline import SECCOMP
-from dryrack.apiserver.strategies.security.baseline import seccomp as seccomp_set
-from dryrack.apiserver.strategies.security.findings import (
-    Finding,
-    containers,
-    context,
-    counted,
-    plural,
-    quoted,
-    setters,
-)
+from dryrack.apiserver.strategies.security import baseline
+from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, setters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Check = Callable[[dict[str, Any], dict[str, Any]], Finding | None]
+    from dryrack.apiserver.strategies.security.pod import Check, Pod
 
 Raw = dict[str, Any]
 
+_CAPABILITIES = ("NET_BIND_SERVICE",)
 _VOLUMES = frozenset(
     (
         *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image"),
@@ -34,9 +24,9 @@ _VOLUMES = frozenset(
 def unless_windows(check: Check) -> Check:
     """Pods for windows have none of it."""
 
-    def exempting(meta: Raw, spec: Raw) -> Finding | None:
-        is_windows = (spec.get("os") or {}).get("name") == "windows"
-        return None if is_windows else check(meta, spec)
+    def exempting(pod: Pod) -> Finding | None:
+        is_windows = (pod.spec.get("os") or {}).get("name") == "windows"
+        return None if is_windows else check(pod)
 
     return exempting
 
@@ -44,42 +34,34 @@ def unless_windows(check: Check) -> Check:
 def unless_own_users(check: Check) -> Check:
     """Who is root among users of its own is nobody elsewhere."""
 
-    def exempting(meta: Raw, spec: Raw) -> Finding | None:
-        return None if spec.get("hostUsers") is False else check(meta, spec)
+    def exempting(pod: Pod) -> Finding | None:
+        return None if pod.spec.get("hostUsers") is False else check(pod)
 
     return exempting
 
 
-def escalation(meta: Raw, spec: Raw) -> Finding | None:
+def escalation(pod: Pod) -> Finding | None:
     key = "allowPrivilegeEscalation"
-    names = [name for name, _, given in containers(spec) if given.get(key) is not False]
-    if not names:
-        return None
-    detail = f"{counted('container', names)} must set securityContext.{key}=false"
-    return Finding(f"{key} != false", detail)
+    who = setters(pod.setting(lambda given: given.get(key) is not False))
+    detail = f"{who} must set securityContext.{key}=false"
+    return Finding(f"{key} != false", detail) if who else None
 
 
-def capabilities(meta: Raw, spec: Raw) -> Finding | None:
-    given = {name: each.get("capabilities") or {} for name, _, each in containers(spec)}
-    keeping = [name for name, each in given.items() if "ALL" not in (each.get("drop") or ())]
-    added = {
-        name: [cap for cap in each.get("add") or () if cap != "NET_BIND_SERVICE"]
-        for name, each in given.items()
-    }
-    adding = [name for name, caps in added.items() if caps]
-    details = []
-    if keeping:
-        who = counted("container", keeping)
-        details.append(f'{who} must set securityContext.capabilities.drop=["ALL"]')
-    if adding:
-        caps = quoted(sorted({cap for each in added.values() for cap in each}))
-        who = counted("container", adding)
-        details.append(f"{who} must not include {caps} in securityContext.capabilities.add")
+def capabilities(pod: Pod) -> Finding | None:
+    keeping = setters(pod.setting(_keeps_some))
+    dropping = 'must set securityContext.capabilities.drop=["ALL"]'
+    details = [f"{keeping} {dropping}"] if keeping else []
+    adding = baseline.added_capabilities(pod, _CAPABILITIES)
+    details += [adding] if adding else []
     return Finding("unrestricted capabilities", "; ".join(details)) if details else None
 
 
-def volumes(meta: Raw, spec: Raw) -> Finding | None:
-    bad = [each for each in spec.get("volumes") or () if _VOLUMES.isdisjoint(each)]
+def _keeps_some(given: Raw) -> bool:
+    return "ALL" not in ((given.get("capabilities") or {}).get("drop") or ())
+
+
+def volumes(pod: Pod) -> Finding | None:
+    bad = [each for each in pod.spec.get("volumes") or () if _VOLUMES.isdisjoint(each)]
     if not bad:
         return None
     names = [each.get("name") or "" for each in bad]
@@ -89,35 +71,28 @@ def volumes(meta: Raw, spec: Raw) -> Finding | None:
     return Finding("restricted volume types", f"{counted('volume', names)} {detail}")
 
 
-def non_root(meta: Raw, spec: Raw) -> Finding | None:
-    whole = context(spec).get("runAsNonRoot")
-    said = [(name, given.get("runAsNonRoot")) for name, _, given in containers(spec)]
-    who = setters([name for name, value in said if value is False], pod=whole is False)
-    reason, field = "runAsNonRoot != true", "securityContext.runAsNonRoot"
+def non_root(pod: Pod) -> Finding | None:
+    whole, key = pod.context.get("runAsNonRoot"), "runAsNonRoot"
+    who = setters(pod.setting(lambda given: given.get(key) is False), pod=whole is False)
+    reason, field = f"{key} != true", f"securityContext.{key}"
     if who:
         return Finding(reason, f"{who} must not set {field}=false")
-    silent = [name for name, value in said if value is None and not whole]
-    if not silent:
-        return None
-    return Finding(reason, f"pod or {counted('container', silent)} must set {field}=true")
+    silent = setters(pod.setting(lambda given: given.get(key) is None and not whole))
+    return Finding(reason, f"pod or {silent} must set {field}=true") if silent else None
 
 
-def user_zero(meta: Raw, spec: Raw) -> Finding | None:
-    names = [name for name, _, given in containers(spec) if given.get("runAsUser") == 0]
-    who = setters(names, pod=context(spec).get("runAsUser") == 0)
+def user_zero(pod: Pod) -> Finding | None:
+    names = pod.setting(lambda given: given.get("runAsUser") == 0)
+    who = setters(names, pod=pod.context.get("runAsUser") == 0)
     return Finding("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
 
 
-def seccomp(meta: Raw, spec: Raw) -> Finding | None:
+def seccomp(pod: Pod) -> Finding | None:
     """A profile that is there, for everybody."""
-    found = seccomp_set(meta, spec)
-    if found is not None or context(spec).get("seccompProfile"):
+    found = baseline.seccomp(pod)
+    if found is not None or pod.context.get("seccompProfile"):
         return found
-    silent = [name for name, _, given in containers(spec) if not given.get("seccompProfile")]
-    if not silent:
-        return None
-    values = " or ".join(f'"{each}"' for each in reversed(SECCOMP))
-    who = f"pod or {counted('container', silent)}"
-    return Finding(
-        "seccompProfile", f"{who} must set securityContext.seccompProfile.type to {values}"
-    )
+    silent = setters(pod.setting(lambda given: not given.get("seccompProfile")))
+    values = " or ".join(f'"{each}"' for each in reversed(baseline.SECCOMP))
+    detail = f"pod or {silent} must set securityContext.seccompProfile.type to {values}"
+    return Finding("seccompProfile", detail) if silent else None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dryrack.apiserver.strategies.security import baseline, restricted
+from dryrack.apiserver.strategies.security.pod import Pod
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from dryrack.apiserver.strategies.security.findings import Finding
+    from dryrack.apiserver.strategies.security.pod import Check
     from dryrack.apiserver.strategies.security.policies import Standard
 
 Raw = dict[str, Any]
@@ -19,7 +21,7 @@ class Rule(NamedTuple):
     """A rule since a minor version, and the one of the lower level whose place it takes."""
 
     since: int
-    check: Callable[[Raw, Raw], Finding | None]
+    check: Check
     instead_of: str = ""
 
 
@@ -68,7 +70,8 @@ def findings(standard: Standard, meta: Raw, spec: Raw) -> list[Finding]:
     """What a pod does that a level does not allow."""
     if standard.level == "privileged":
         return []
-    found = (rule.check(meta, spec) for rule in _rules(standard.level, standard.rules_minor))
+    pod = Pod(meta, spec)
+    found = (rule.check(pod) for rule in _rules(standard.level, standard.rules_minor))
     return [each for each in found if each is not None]
 
 

@@ -1,0 +1,71 @@
+"""A pod as the rules look at it: who in it sets what about its own safety."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from dryrack.apiserver.strategies.security.findings import Finding, setters
+
+Raw = dict[str, Any]
+
+_LISTS = ("initContainers", "containers", "ephemeralContainers")
+
+
+class Container(NamedTuple):
+    """A container, and its security context."""
+
+    name: str
+    raw: Raw
+    context: Raw
+
+
+class Misset(NamedTuple):
+    """Who sets a profile that is not allowed, and to what."""
+
+    who: str
+    types: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """The metadata and spec of a pod, or of the template of one."""
+
+    meta: Raw
+    spec: Raw
+
+    @property
+    def annotations(self) -> Raw:
+        return self.meta.get("annotations") or {}
+
+    @property
+    def context(self) -> Raw:
+        return self.spec.get("securityContext") or {}
+
+    @property
+    def containers(self) -> list[Container]:
+        listed = [each for key in _LISTS for each in self.spec.get(key) or ()]
+        return [
+            Container(each.get("name") or "", each, each.get("securityContext") or {})
+            for each in listed
+        ]
+
+    def setting(self, test: Callable[[Raw], bool]) -> list[str]:
+        """The names of containers whose security context passes a test."""
+        return [each.name for each in self.containers if test(each.context)]
+
+    def misset(self, field: str, allowed: tuple[str, ...]) -> Misset:
+        """Profiles of a kind that are there and of no allowed type."""
+
+        def types(context: Raw) -> list[str]:
+            profile = context.get(field)
+            type_ = "" if profile is None else profile.get("type") or ""
+            return [] if profile is None or type_ in allowed else [type_]
+
+        contexts = (self.context, *(each.context for each in self.containers))
+        who = setters(self.setting(lambda given: bool(types(given))), pod=bool(types(self.context)))
+        return Misset(who, sorted({found for given in contexts for found in types(given)}))
+
+
+Check: TypeAlias = Callable[[Pod], Finding | None]
