@@ -94,6 +94,7 @@ def test_it_stops_at_the_step_at_which_the_exact_tier_stops(body: str, limit: in
         "[1, 2].exists(x, device.attributes['none'].none == x || x == 2)",
         "[1, 2].exists(x, has(device.attributes[string(1 / (x - 1))].none) || x == 2)",
         "[1, 2].all(x, dyn(x) || x == 2)",
+        "[1, 2].exists(x, dyn(0)) < true",
         "[1, 2].all(x, dyn(x) ? true : false)",
         "[1, 2].exists_one(x, 1 / (x - 1) == 1)",
         "[1, 2].map(x, 1 / (x - 1)).size() == 2 || true",

@@ -91,31 +91,34 @@ class OwnQuantity(Quantity):
 
     _one: list[OwnQuantity]
 
+    # Others of its kind cannot be changed.
+    __setattr__ = object.__setattr__  # type: ignore[assignment]
+
     @classmethod
     def from_quantity(cls, plain: Quantity) -> Self:
-        own = cls(
-            plain.nanos,
-            plain.format,
-            unscaled=plain.unscaled,
-            scale=plain.scale,
-            big=plain.big,
-        )
-        object.__setattr__(own, "_one", [own])
+        own = cls.__new__(cls)
+        own.nanos = plain.nanos
+        own.format = plain.format
+        own.unscaled = plain.unscaled
+        own.scale = plain.scale
+        own.big = plain.big
+        own.written = ""
+        own.verbatim = False
+        own._one = [own]
         return own
 
     def compared_with(self, other: Quantity) -> None:
         if other.big:
-            object.__setattr__(self, "big", True)
+            self.big = True
 
     def computed(self, result: OwnQuantity) -> None:
         """The result was computed from this one."""
         if not self.big:
             return
         self._one.append(result)
-        object.__setattr__(result, "_one", self._one)
+        result._one = self._one
         for each in self._one:
-            for part in ("nanos", "unscaled", "scale"):
-                object.__setattr__(each, part, getattr(result, part))
+            each.nanos, each.unscaled, each.scale = result.nanos, result.unscaled, result.scale
 
 
 class ComputedQuantity(OwnQuantity):

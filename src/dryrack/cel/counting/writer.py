@@ -309,6 +309,10 @@ class Writer(Scopes):
         return value
 
     def _absorb(self, value: str, other: str, *, decisive: bool) -> None:
+        if self._region is None:
+            self._line(f"if {other}.__class__ is not bool: raise TypeError")
+            self._line(f"{value} = {other}")
+            return
         absorbed = f"{self.names.constant(calls.absorbed)}({value}, {other}, {decisive})"
         self._line(f"if {other} is not {not decisive}: {value} = {absorbed}")
 
@@ -524,11 +528,12 @@ class Writer(Scopes):
         self._pending = list(asked)
         self.step(step.terms[0])
         value = self.names.temporary()
-        with self._caught(value) as region:
+        with self._caught(value):
             self._line(f"{value} = {self.step(step.terms[1])}")
         self.flush()
         self._absorb(accumulated, value, decisive=step.decisive)
-        if region.sites:
+        if self._region is not None:
+            # What is no bool is a failure, too.
             self._failing.add(accumulated)
 
 
