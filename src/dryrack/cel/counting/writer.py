@@ -1,11 +1,4 @@
-"""
-Writes an expression out as Python statements, step by step.
-
-A step that is done again and again with the same variables is done once: its value and its
-price are remembered, by the values of the variables that it depends on. So a loop in a loop is
-gone through once if it does not depend on the outer one, and so is the part of a round that
-depends on one of the two.
-"""
+"""Writes each kind of step out as Python statements."""
 
 from __future__ import annotations
 
@@ -17,7 +10,8 @@ from dryrack.cel import interpreter as steps
 from dryrack.cel.counting import calls
 from dryrack.cel.counting.lines import ERROR
 from dryrack.cel.counting.natures import is_binding
-from dryrack.cel.counting.scopes import Bound, Scopes, find
+from dryrack.cel.counting.remembering import Remembering
+from dryrack.cel.counting.scopes import Bound, find
 from dryrack.cel.counting.sharing import Sharing
 from dryrack.cel.emission import Unsupported, fast_call, look_up_or_raise, presence_or_raise
 from dryrack.cel.folds import entries_or_raise, iterate_dyn_or_raise, plain_or_raise
@@ -30,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dryrack.cel.attributes import Attribute, Qualifier, Step
-    from dryrack.cel.counting.lines import Region
 
 _INT_OPERATORS = {"_+_": "+", "_-_": "-", "_*_": "*"}
 _COMPARISONS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">=", "_==_": "==", "_!=_": "!="}
@@ -38,13 +31,11 @@ _COMPARISONS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">=", "_==_": "=="
 _FOLDED_SIZE_MAX = 1000
 
 
-class Writer(Scopes):
+class Writer(Remembering):
     """Statements for the steps of one tree."""
 
     def __init__(self, sharing: Sharing, limit: int, *, catches: bool) -> None:
-        super().__init__(limit, catches=catches)
-        self.memories: list[str] = []
-        self._sharing = sharing
+        super().__init__(sharing, limit, catches=catches)
         self._known: dict[str, Value] = {}
         self._prices: dict[int, str] = {}
         self._perhaps: set[str] = set()
@@ -58,12 +49,6 @@ class Writer(Scopes):
             self._line(f"{value} = {self.step(step)}")
         self.flush()
         return value
-
-    # Steps: each leaves its value in the name that is returned.
-
-    def step(self, step: Step) -> str:
-        deciding = self._worth_remembering(step)
-        return self._written(step) if deciding is None else self._remembered(step, deciding)
 
     def _written(self, step: Step) -> str:
         match step:
@@ -88,60 +73,6 @@ class Writer(Scopes):
                 return self._assign(f"{key}({self.step(step.arg)}) in {members}")
             case _:
                 raise Unsupported("a step that leaves something behind")
-
-    # What is done once for all rounds.
-
-    def _worth_remembering(self, step: Step) -> list[str] | None:
-        """The variables to remember it by, unless it is another one in every round."""
-        if not self._loops or self._sharing is Sharing.NOTHING:
-            return None
-        if not self._natures.of(step).heavy:
-            return None
-        deciding = self._deciding(step)
-        if deciding is None or all(loop & deciding for loop in self._loops):
-            return None
-        return sorted(deciding)
-
-    def _remembered(self, step: Step, deciding: list[str]) -> str:
-        """If what is remembered cannot be paid, it is done again, for the place where it ends."""
-        self.flush()
-        value, memory = self.names.temporary(), self.names.temporary()
-        self.memories.append(f"{memory} = {'{}' if deciding else None}")
-        usable = " and ".join(
-            f"({name}.__class__ is int or {name}.__class__ is str)" for name in deciding
-        )
-        key = f"({', '.join(deciding)})"
-        found = self._assign(f"{memory}.get({key}) if {usable} else None") if deciding else memory
-        with self._block(f"if {found} is None or k + {found}[1] > {self.limit}:"):
-            region = self._remember(
-                step,
-                deciding,
-                value=value,
-                place=f"{memory}[{key}]" if deciding else memory,
-                usable=usable or "True",
-            )
-        self._line("else:")
-        self._line(f" {value} = {found}[0]; k += {found}[1]")
-        if region.sites:
-            self._fail_if_failed(value)
-        return value
-
-    def _remember(
-        self, step: Step, deciding: list[str], *, value: str, place: str, usable: str
-    ) -> Region:
-        start = self._assign("k")
-        loops, self._loops = (
-            self._loops,
-            [loop for loop in self._loops if loop.intersection(deciding)],
-        )
-        with self._caught(value) as region:
-            self._line(f"{value} = {self._written(step)}")
-        self.flush()
-        self._loops = loops
-        if self._sharing is Sharing.VALUES:
-            usable = f"{usable} and {value}.__class__ in {self.names.constant(calls.VALUES)}"
-        self._line(f"if {usable}: {place} = {value}, k - {start}")
-        return region
 
     def _constant(self, value: Value) -> str:
         # In parentheses a number can be asked for its class.
