@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from typing import Any
 
 import pytest
 
-from dryrack.cli.output import print_json_lists, shown
+from dryrack.cli.output import print_json_lists, print_table, shown
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,37 @@ def test_lists_are_printed_as_the_whole_would_be(
 def test_what_is_shown_gives_no_orders(text: str, seen: str) -> None:
     """Letters are shown as they are, and what a terminal would obey as it is written."""
     assert shown(text) == seen
+
+
+class Terminal(io.StringIO):
+    """Somebody looks at it, on eighty columns and without colours."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def on_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: list[str], rows: list[list[str]]
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    print_table(columns, rows)
+    assert isinstance(sys.stdout, Terminal)
+    return [line.rstrip() for line in sys.stdout.getvalue().splitlines()]
+
+
+def test_words_go_to_the_next_line_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the column that has most of them; names stay whole, and no line is too long."""
+    lines = on_terminal(monkeypatch, ["NAME", "WHAT"], [["n" * 40, "many short words " * 4]])
+
+    assert lines[3] == f" {'n' * 40}   many short words many short words"
+    assert lines[4] == f" {'':40}   many short words many short words"
+
+
+def test_a_name_is_never_broken_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit is as wide as in a pipe, and can be copied from there."""
+    device = f"gpu.example.com/{'n' * 40}/gpu-0"
+    lines = on_terminal(monkeypatch, ["CLAIM", "DEVICE"], [["c" * 30, device]])
+
+    assert lines == [f"{'CLAIM':30}   DEVICE", f"{'c' * 30}   {device}"]

@@ -3,7 +3,8 @@ Words for people, data for programs.
 
 Data goes to standard output in the format that was asked for; talk goes to standard error. A
 table has colours and borders only on a terminal; in a pipe it is plain columns that `awk`
-understands. `NO_COLOR` is honoured by rich itself.
+understands. A name is never broken in two, because people copy names: a table that does not fit
+without that is as wide as it is. `NO_COLOR` is honoured by rich itself.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ def print_line(text: str = "") -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    if sys.stdout.isatty():
+    lines = [[shown(cell) for cell in line] for line in (columns, *rows)]
+    if sys.stdout.isatty() and _fitting(lines, stdout_console().width):
         stdout_console().print(table_of(columns, rows))
     else:
-        _print_plain(columns, rows)
+        _print_plain(lines)
 
 
 def open_streams() -> None:
@@ -140,17 +142,40 @@ def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    lines = [[shown(cell) for cell in line] for line in (columns, *rows)]
+    widths: Sequence[int | None] = _fitting(lines, stdout_console().width) or [None] * len(columns)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(shown(cell)) for cell in row))
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(column, overflow="fold", width=width)
+    for line in lines[1:]:
+        table.add_row(*map(Text, line))
     return table
 
 
-def _print_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    lines = [[shown(cell) for cell in line] for line in (columns, *rows)]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+def _fitting(lines: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """The widths of columns that fit and break no word; None if there are none."""
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    spare = [width - _longest_word(each) for width, each in zip(widths, columns, strict=True)]
+    # Between columns there is a gap, and around them a space.
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) + 2 - room
+    if excess > sum(spare):
+        return None
+    for _ in range(excess):
+        widest = spare.index(max(spare))
+        widths[widest] -= 1
+        spare[widest] -= 1
+    return widths
+
+
+def _longest_word(cells: Iterable[str]) -> int:
+    return max((len(word) for cell in cells for word in cell.split()), default=0)
+
+
+def _print_plain(lines: Sequence[Sequence[str]]) -> None:
+    head, *_ = lines
+    widths = [max(len(line[index]) for line in lines) for index in range(len(head))]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        sys.stdout.write(GAP.join(cells).rstrip() + "\n")
+        text = GAP.join(cells).rstrip()
+        sys.stdout.write((paint(text, "bold") if line is head else text) + "\n")
