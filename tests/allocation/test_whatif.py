@@ -307,5 +307,5 @@ def test_nothing_is_proposed_that_does_not_help() -> None:
 
 def test_a_claim_that_is_not_there_is_a_mistake() -> None:
     """The name that was probably meant is told."""
-    with pytest.raises(DryrackError, match="claim 'trian': not there; did you mean 'train'"):
+    with pytest.raises(DryrackError, match="'trian': not there; did you mean 'default/train'"):
         explained(claim("train"), "trian")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dryrack.base.words import listed
+from dryrack.base.words import hint, listed
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,18 @@ from dryrack.base.words import listed
 def test_many_names_are_cut_short(count: int, text: str) -> None:
     """Ten thousand nodes in one line would hide what is said about them."""
     assert listed(f"n{n:02}" for n in reversed(range(count))) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("default/train", "did you mean 'a/train' or 'b/train'?"),
+        ("a/trian", "did you mean 'a/train'?"),
+        ("default/infre", "did you mean 'b/infer'?"),
+        ("default/x", "there are a/train, b/infer, b/train"),
+    ],
+)
+def test_what_was_meant_is_told_with_its_namespace(name: str, told: str) -> None:
+    """A name in the wrong namespace, a slip in either part, or what there is."""
+    assert hint(name, ["b/train", "b/infer", "a/train"]) == told
+    assert hint(name, []) == "there are none"

@@ -9,7 +9,6 @@ in it. They are looked for on the nearest nodes, the least intrusive first.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.changes import possible_changes
@@ -18,7 +17,7 @@ from dryrack.allocation.reasons import Code
 from dryrack.allocation.remembering import Memory
 from dryrack.allocation.whatif import what_if
 from dryrack.base.errors import DryrackError
-from dryrack.base.words import listed
+from dryrack.base.words import hint, listed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -141,9 +140,7 @@ def find_claim(world: World, name: str) -> ResourceClaim:
         return claims[found[0] if len(found) == 1 else f"default/{name}"]
     if found:
         raise DryrackError(f"claim {name!r}: in several namespaces; say one of {listed(found)}")
-    close = get_close_matches(name, [*claims, *(c.partition("/")[2] for c in claims)], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(claims) or 'none'}"
-    raise DryrackError(f"claim {name!r}: not there; {hint}")
+    raise DryrackError(f"claim {name!r}: not there; {hint(name, claims)}")
 
 
 def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:

@@ -12,3 +12,23 @@ def listed(names: Iterable[str]) -> str:
     more = len(ordered) - NAMES_MAX
     shown = ", ".join(ordered[:NAMES_MAX])
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """
+    What was probably meant by a name that nobody has, or what there is.
+
+    Names are `NAMESPACE/NAME`; whoever looks into the wrong namespace is told the right one.
+    """
+    from difflib import get_close_matches
+
+    ordered = sorted(known)
+    bare = name.rpartition("/")[2]
+    by_bare = {each.rpartition("/")[2]: each for each in reversed(ordered)}
+    meant = [each for each in ordered if each.rpartition("/")[2] == bare]
+    meant = meant or get_close_matches(name, ordered, n=1)
+    meant = meant or [by_bare[each] for each in get_close_matches(bare, by_bare, n=1)]
+    if meant:
+        return f"did you mean {' or '.join(map(repr, meant[:NAMES_MAX]))}?"
+    # A name out of a file may hold anything, and a line end would look like an answer of ours.
+    return f"there are {listed(repr(each)[1:-1] for each in ordered) or 'none'}"

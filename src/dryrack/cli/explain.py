@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation.explain import explain_claim
 from dryrack.allocation.identity import claim_name
+from dryrack.base.words import hint
 from dryrack.cli.allocate import load_world, place, sentence, verdict
 from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.output import Format, paint, print_data, print_line, say, shown
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from dryrack.allocation.explain import Explanation, NodeStory, Obstacle
     from dryrack.allocation.world import World
     from dryrack.cli.allocate import Settings
+    from dryrack.kinds.core import Pod
 
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
 PODS = ("pod", "pods", "po")
@@ -65,14 +67,15 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: For
 def _claims(world: World, subject: Subject) -> list[str]:
     if not subject.is_pod:
         return [subject.full_name]
-    for party in world.in_order():
-        if party.pod is not None and _is_named(party.pod.metadata, subject):
-            return [claim_name(claim) for claim in party.claims]
-    raise ContentError(f"pod {subject.full_name}: not in the files; check the name and -n")
+    pods = {_name(party.pod): party for party in world.in_order() if party.pod is not None}
+    if subject.full_name not in pods:
+        name = subject.full_name
+        raise ContentError(f"pod {name!r}: not there; {hint(name, pods)}")
+    return [claim_name(claim) for claim in pods[subject.full_name].claims]
 
 
-def _is_named(metadata: Any, subject: Subject) -> bool:
-    return (metadata.namespace, metadata.name) == (subject.namespace, subject.name)
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _document(story: Explanation) -> dict[str, Any]:
