@@ -86,6 +86,18 @@ def test_keys_that_become_one_are_a_fault(text: str, keys: str) -> None:
     assert fault.place.line == 2
 
 
+def test_an_object_that_begins_in_another_is_told_once() -> None:
+    """Files that were joined without a divider repeat every key; one word tells why."""
+    inner = "metadata: {name: a, name: b}\n"
+    _, (nested, joined) = found(
+        f"apiVersion: v1\nkind: Pod\n{inner}apiVersion: v1\nkind: Pod\n{inner}"
+    )
+
+    assert (nested.place.line, nested.fix) == (3, "remove one of the two")
+    assert joined.place.line == 4
+    assert "put a line with --- before it" in joined.fix
+
+
 def test_a_fault_in_one_document_is_told_once() -> None:
     """Also if the document is over before its file is."""
     _, faults = found("a: 1\na: 2\n...\nb\n---\nc: [\n---\n--- d\n")

@@ -9,7 +9,7 @@ the place of fields above it, and those below take the place of its own.
 import copy
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import yaml
@@ -43,6 +43,9 @@ ALL = 2**63
 
 _MERGE = "<<"
 _MERGE_TAG = "tag:yaml.org,2002:merge"
+# With one of these another object begins, which is what files that were joined look like.
+_OBJECT_KEYS = ("apiVersion", "kind")
+_DIVIDE = "remove one of the two, or put a line with --- before it if another object begins here"
 _NO_WORD = "a key must be a word, not a list or an object"
 
 
@@ -104,6 +107,8 @@ class Builder:
         self._open: list[_Open] = []
         self._anchors: dict[str, _Done | None] = {}
         self._aliased = 0
+        # After the first key of a second object whatever it repeats says nothing new.
+        self._runs_on = False
         self._result: Parsed | None = None
 
     def finished(self) -> Iterator[Parsed | Fault]:
@@ -173,8 +178,10 @@ class Builder:
             parent.meanings[key] = (*before, meaning)
         if self._repeats is Repeats.LAST_COUNTS:
             parent.key_again = meaning if is_known else None
-        elif key not in parent.merged:
-            self.faults.append(_repeated(parent, key, None if is_known else meaning))
+        elif key not in parent.merged and not self._runs_on:
+            self._runs_on = key in _OBJECT_KEYS and len(self._open) == 1
+            fault = _repeated(parent, key, None if is_known else meaning)
+            self.faults.append(replace(fault, fix=_DIVIDE) if self._runs_on else fault)
         parent.merged.discard(key)
 
     def _begin(self, event: yaml.CollectionStartEvent, value: list[Any] | dict[str, Any]) -> None:
