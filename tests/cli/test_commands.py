@@ -40,7 +40,7 @@ def test_allocate_answers_programs_in_the_promised_shape() -> None:
         "pool": "rack-1",
         "device": "gpu-0",
     }
-    assert refused["claim"] == "default/four-on-rack-2"
+    assert refused["claim"] == "default/four-gpus"
     assert {"request", "device", "reason", "message"} <= set(reasons[0])
     assert {reason["reason"] for reason in reasons} == {"not-enough", "in-use"}
     assert done.returncode == 1
@@ -73,7 +73,7 @@ def test_a_node_that_is_not_in_the_files_is_a_wrong_call() -> None:
 
 def test_explain_tells_the_nearest_miss_and_what_would_help() -> None:
     """The node that lacks one device comes before the one that lacks four."""
-    done = dryrack("explain", "claim", "four-on-rack-2", *FLEET, "greedy.yaml", "-o", "json")
+    done = dryrack("explain", "claim", "four-gpus", *FLEET, "greedy.yaml", "-o", "json")
     story = json.loads(done.stdout)
 
     assert story["allocated"] is True
@@ -82,7 +82,7 @@ def test_explain_tells_the_nearest_miss_and_what_would_help() -> None:
 
 def test_explain_of_a_claim_that_does_not_fit_names_a_change_that_helps() -> None:
     """Taking the taint away is enough, and is said."""
-    done = dryrack("explain", "claim", "four-on-rack-2", *FLEET, "greedy.yaml", "--node", "rack-2")
+    done = dryrack("explain", "claim", "four-gpus", *FLEET, "greedy.yaml", "--node", "rack-2")
 
     assert "remove the taint example.com/xid:NoSchedule" in done.stdout
     assert done.returncode == 1
@@ -147,7 +147,7 @@ spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}
 
 def test_explaining_for_one_node_speaks_of_that_node() -> None:
     """Nobody asked about the others."""
-    words = ("explain", "claim", "four-on-rack-2", *FLEET, "-f", "greedy.yaml", "--node", "rack-2")
+    words = ("explain", "claim", "four-gpus", *FLEET, "-f", "greedy.yaml", "--node", "rack-2")
     done = dryrack(*words)
 
-    assert done.stdout.startswith("default/four-on-rack-2 does not fit on node rack-2\n")
+    assert done.stdout.startswith("default/four-gpus does not fit on node rack-2\n")

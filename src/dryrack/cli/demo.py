@@ -49,7 +49,7 @@ ACTS = (
     Act(
         "A claim that does not fit, and why",
         ("greedy.yaml",),
-        "explain claim four-on-rack-2 --node rack-2 -f fleet.yaml -f greedy.yaml",
+        "explain claim four-gpus --node rack-2 -f fleet.yaml -f greedy.yaml",
         1,
         (
             "wants 4 devices, and 3 of 4 can be had",
