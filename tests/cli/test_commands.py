@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import yaml
-from tests.cli.command import dryrack
+from tests.cli.command import EXAMPLES, documents, dryrack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +69,27 @@ def test_a_node_that_is_not_in_the_files_is_a_wrong_call() -> None:
 
     assert "--node 'rack-3': not in the files; they have rack-1, rack-2" in done.stderr
     assert done.returncode == 2
+
+
+def test_a_node_that_no_slice_names_is_a_wrong_call_too(tmp_path: Path) -> None:
+    """Without Nodes in the files, those that slices name can be asked for, and no others."""
+    others = [each for each in documents("fleet.yaml") if each["kind"] != "Node"]
+    (tmp_path / "slices.yaml").write_text(yaml.safe_dump_all(others))
+    words = ("-f", "slices.yaml", "-f", str(EXAMPLES / "training.yaml"), "--node", "rack-3")
+    done = dryrack("allocate", *words, cwd=tmp_path)
+
+    assert "--node 'rack-3': not in the files; they have rack-1, rack-2" in done.stderr
+    assert done.returncode == 2
+
+
+def test_a_class_that_is_not_there_leads_to_lint(tmp_path: Path) -> None:
+    """The words are Kubernetes' own; what was meant and in which line, lint knows."""
+    greedy = (EXAMPLES / "greedy.yaml").read_text().replace("gpu.nvidia.com", "gpu.nvidia.con")
+    (tmp_path / "typo.yaml").write_text(greedy)
+    words = ("-f", str(EXAMPLES / "fleet.yaml"), "-f", "typo.yaml")
+    done = dryrack("explain", "claim", "four-gpus", *words, cwd=tmp_path)
+
+    assert '"gpu.nvidia.con" not found; correct what it names (dryrack lint' in done.stdout
 
 
 def test_explain_tells_the_nearest_miss_and_what_would_help() -> None:

@@ -284,7 +284,8 @@ class _Round:
         try:
             return self._allocator.allocate(asked.node, asked.wanted)
         except AllocationError as error:
-            told = (str(error), "correct what it names; the scheduler gives up on all nodes")
+            remedy = "correct what it names (dryrack lint says where); no node can help"
+            told = (str(error), remedy)
             return _refusal_of(asked.wanted, asked.node.metadata.name, Code.ERROR, told)
 
     def _tied_elsewhere(self, asked: _Asked) -> tuple[str, str] | None:
@@ -399,17 +400,21 @@ def _refusal_of(
     )
 
 
+def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """The nodes that are reckoned with, and what has to be said about them."""
+    if world.nodes:
+        return world.nodes, ()
+    names = sorted(_named_nodes(world.slices))
+    note = (
+        f"no Node objects given; assuming the nodes that slices name: {listed(names)}"
+        if names
+        else "no Node objects given, and no slice names one; assuming a node 'node'"
+    )
+    return tuple(Node(metadata=ObjectMeta(name=name)) for name in names or ["node"]), (note,)
+
+
 def _nodes(world: World, only: str | None) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-    nodes: tuple[Node, ...] = world.nodes
-    notes: tuple[str, ...] = ()
-    if not nodes:
-        names = sorted(_named_nodes(world.slices))
-        notes = (
-            f"no Node objects given; assuming the nodes that slices name: {listed(names)}"
-            if names
-            else "no Node objects given, and no slice names one; assuming a node 'node'",
-        )
-        nodes = tuple(Node(metadata=ObjectMeta(name=name)) for name in names or ["node"])
+    nodes, notes = nodes_of(world)
     if only is None:
         return nodes, notes
     chosen = tuple(node for node in nodes if node.metadata.name == only)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dryrack.allocation.explain import stories
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.whatif import Settings as Reckoning
-from dryrack.allocation.whatif import what_if
+from dryrack.allocation.whatif import nodes_of, what_if
 from dryrack.allocation.world import World
 from dryrack.base.errors import DryrackError
 from dryrack.base.words import listed
@@ -90,8 +90,8 @@ def load_world(names: Sequence[str], settings: Settings) -> World:
         world = World.of(each.object for each in found)
     if not world.parties:
         raise ContentError(f"{', '.join(names)}: no claim and no pod; add what asks for devices")
-    known = {node.metadata.name for node in world.nodes}
-    if settings.node is not None and known and settings.node not in known:
+    known = [node.metadata.name for node in nodes_of(world)[0]]
+    if settings.node is not None and settings.node not in known:
         raise UsageError(f"--node {settings.node!r}: not in the files; they have {listed(known)}")
     return world
 
