@@ -20,13 +20,12 @@ are many, so there is a limit to them: nothing is proved then.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dryrack.allocation.cases import Case, Cases, Option
 from dryrack.allocation.constraints import (
     MISSING,
-    ConstraintKind,
     DistinctState,
     LastDistinctState,
     MatchState,
@@ -37,7 +36,7 @@ from dryrack.allocation.problem import USABLE
 from dryrack.allocation.weighing import Weighing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dryrack.allocation.constraints import Column, Constraint, Values
     from dryrack.allocation.contest import Needs
@@ -49,28 +48,6 @@ if TYPE_CHECKING:
 _STEPS_A_CASE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A way to meet a demand, and the devices that are left for it in some case."""
-
-    way: Slate
-    need: int
-    # In the order of trying.
-    devices: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What is supposed."""
-
-    # By demand: the way it goes, or `OPEN`.
-    ways: tuple[int, ...]
-    # By constraint: the value that all its devices share.
-    shared: Mapping[int, tuple[str, object]]
-    # By constraint and demand: the value of the last device.
-    last: Mapping[tuple[int, int], int]
-
-
 class Casework:
     """One question: whether these demands can be met from what a walk has left."""
 
@@ -80,7 +57,8 @@ class Casework:
         later = (demand for group in question.later for demand in group.demands)
         now = [question.now] if question.now else []
         self._demands = now + sorted(later, key=lambda demand: demand.request)
-        self._cases = 0
+        self._cases = Cases(walk, self._demands)
+        self._looked_at = 0
         self._cases_max = cases_max
         self._present = [
             [self._devices_present(demand, way) for way in demand.ways] for demand in self._demands
@@ -90,17 +68,17 @@ class Casework:
     def impossible(self) -> bool:
         """Whether every case is impossible; no, if there are too many to tell."""
         impossible = self._refuted(Case((OPEN,) * len(self._demands), {}, {}))
-        self._walk.steps += self._cases * _STEPS_A_CASE
+        self._walk.steps += self._looked_at * _STEPS_A_CASE
         return impossible
 
     def _refuted(self, case: Case) -> bool:
-        if self._cases >= self._cases_max:
+        if self._looked_at >= self._cases_max:
             return False
-        self._cases += 1
+        self._looked_at += 1
         options = [self._options(case, index) for index in range(len(self._demands))]
         if not all(options) or self._starves(case, options):
             return True
-        cases = self._split(case, options)
+        cases = self._cases.split(case, options)
         return cases is not None and all(map(self._refuted, cases))
 
     # What is there.
@@ -296,81 +274,9 @@ class Casework:
         column = self._problem.columns[constraint.number]
         return devices if last is None else _up_to(devices, column, last, only=False)
 
-    # Cases.
-
-    def _split(self, case: Case, wants: Sequence[Sequence[Option]]) -> list[Case] | None:
-        for split in (self._by_value, self._by_way, self._by_last):
-            cases = split(case, wants)
-            if cases is not None:
-                return cases
-        return None
-
-    def _by_value(self, case: Case, wants: Sequence[Sequence[Option]]) -> list[Case] | None:
-        for constraint in self._problem.constraints:
-            number = constraint.number
-            if constraint.kind is not ConstraintKind.MATCH or number in case.shared:
-                continue
-            under = [options for options in wants if _all_under(constraint, options)]
-            if sum(min(o.need for o in options) for options in under) > 1:
-                members = self._members(number, under)
-                return [replace(case, shared={**case.shared, number: each}) for each in members]
-        return None
-
-    def _members(
-        self, number: int, wants: Sequence[Sequence[Option]]
-    ) -> Iterable[tuple[str, object]]:
-        """The members of which there are enough for each of the demands."""
-        members: dict[tuple[str, object], None] | None = None
-        for options in wants:
-            enough: dict[tuple[str, object], None] = {}
-            for option in options:
-                counts = self._counted(number, option.devices)
-                enough |= {each: None for each, n in counts.items() if n >= option.need}
-            members = enough if members is None else {m: None for m in members if m in enough}
-        return members or ()
-
-    def _counted(self, number: int, devices: Iterable[int]) -> Counter[tuple[str, object]]:
-        """How many of the devices have each member that they may share."""
-        column, state = self._problem.columns[number], self._walk.states[number]
-        narrowed = state.shared if isinstance(state, MatchState) and state.count else None
-        counts: Counter[tuple[str, object]] = Counter()
-        for value, count in Counter(column[device] for device in devices).items():
-            for member in sorted(column.members[value], key=str) if value >= 0 else ():
-                if narrowed is None or member in narrowed:
-                    counts[member] += count
-        return counts
-
-    def _by_way(self, case: Case, wants: Sequence[Sequence[Option]]) -> list[Case] | None:
-        for index, options in enumerate(wants):
-            if len(options) > 1:
-                ways = self._demands[index].ways
-                numbers = [ways.index(option.way) for option in options]
-                return [
-                    replace(case, ways=(*case.ways[:index], number, *case.ways[index + 1 :]))
-                    for number in numbers
-                ]
-        return None
-
-    def _by_last(self, case: Case, wants: Sequence[Sequence[Option]]) -> list[Case] | None:
-        for constraint in self._problem.constraints:
-            number = constraint.number
-            if not isinstance(self._walk.states[number], LastDistinctState):
-                continue
-            under = [n for n, options in enumerate(wants) if _all_under(constraint, options)]
-            for index in under[:-1]:
-                if (number, index) not in case.last:
-                    column = self._problem.columns[number]
-                    values = dict.fromkeys(column[d] for d in wants[index][0].devices)
-                    return [replace(case, last={**case.last, (number, index): v}) for v in values]
-        return None
-
 
 def _nothing(case: Case) -> Case:
     return replace(case, shared={})
-
-
-def _all_under(constraint: Constraint, options: Iterable[Option]) -> bool:
-    return all(constraint in option.way.constraints for option in options)
 
 
 def _need(way: Slate) -> int:
