@@ -121,3 +121,12 @@ def test_it_stops_at_the_step_at_which_the_exact_tier_stops(body: str, limit: in
 def test_a_failure_costs_what_it_does_in_the_exact_tier(expression: str, limit: int) -> None:
     """Whichever step it is in, and whichever steps pass it on."""
     assert _assert_alike(_compiled(expression), device_of(DEVICE), limit, expression)
+
+
+def test_a_constant_that_cannot_be_made_is_left_to_the_exact_tier() -> None:
+    """It is an error at every evaluation, and no value that anything could be done with."""
+    program = _compiled("[1, 2].exists(x, {?'a': dyn(1)}.size() == x || x == 2)")
+    device = device_of(DEVICE)
+
+    assert program.matches_counting(device) is None
+    assert _shown(program.matches_with_cost(device)) == _shown(program.matches_exactly(device))

@@ -18,7 +18,7 @@ from dryrack.cel.folds import entries_or_raise, iterate_dyn_or_raise, plain_or_r
 from dryrack.cel.functions.arithmetic import OPERATORS
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.runtime_cost import LIST_COST, MAP_COST, costs_one
-from dryrack.cel.values import INT_MAX, INT_MIN, NONE, Optional, Value, encode_key, size_of
+from dryrack.cel.values import INT_MAX, INT_MIN, NONE, Err, Optional, Value, encode_key, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,6 +75,8 @@ class Writer(Remembering):
                 raise Unsupported("a step that leaves something behind")
 
     def _constant(self, value: Value) -> str:
+        if type(value) is Err:
+            raise Unsupported("a constant that is none")
         # In parentheses a number can be asked for its class.
         name = f"({self.names.literal_or_constant(value)})"
         self._known[name] = value
