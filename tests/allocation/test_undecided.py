@@ -5,7 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.allocation.builders import allocator, claim, counters, drawing, node, pool, request
+from tests.allocation.generate import cases
+from tests.oracle.verdicts import GAVE_UP, our_verdict
 
 from dryrack.allocation import Code, Refusal, Undecided
 from dryrack.allocation import allocator as allocator_module
@@ -13,11 +16,11 @@ from dryrack.allocation.explain import stories
 from dryrack.cli.allocate import verdict
 
 if TYPE_CHECKING:
-    import pytest
-
     from dryrack.allocation import Outcome
 
 COUNTERS = ("memory", "cores", "links", "lanes")
+# The first of those that are compared with Kubernetes; so many take some seconds.
+GENERATED = 4000
 
 
 def knapsack(rounds: int, patch: pytest.MonkeyPatch) -> Outcome:
@@ -62,3 +65,13 @@ def test_nobody_is_told_that_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) ->
 
     assert isinstance(outcome, Undecided)
     assert verdict(stories([Refusal("node", outcome.reasons)])) == "not decided"
+
+
+@pytest.mark.parametrize("start", range(0, GENERATED, 500))
+def test_generated_cases_are_decided(start: int) -> None:
+    """On cases that nobody chose no search is given up, though Kubernetes gives up on some."""
+    undecided = [
+        case["name"] for case in cases(1, 500, start=start) if our_verdict(case).error == GAVE_UP
+    ]
+
+    assert undecided == []

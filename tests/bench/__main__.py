@@ -5,8 +5,8 @@ Prints how we do beside Kubernetes' own code, on the same cases, in one run.
 
 First the times, as ratios; then N generated cases (a million unless said otherwise, 0 for
 none), half of them for the allocator and half of them selectors, decided by both sides. Ends
-with 1 if any case was decided differently. `--from` goes on where a comparison was stopped,
-without the times; `--only` compares one half.
+with 1 if any case was decided differently, or one for the allocator by neither. `--from` goes on
+where a comparison was stopped, without the times; `--only` compares one half.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 The long comparison: a million generated cases, on all cores.
 
 The cases are cut into pieces; each has an oracle of its own, and the first differences that it
-finds come back as text. A case is made by its number alone, so a comparison that was stopped
-goes on from the number that it last printed.
+finds come back as text, and with them cases for the allocator that neither side decides. A case
+is made by its number alone, so a comparison that was stopped goes on from the number that it last
+printed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """
 Both allocators on the same cases, and a report of every case on which they differ.
 
+Where Kubernetes does not decide there is nothing to differ from; but ours must decide, and that
+it does not is reported in the same way.
+
     python -m tests.oracle.differential SEED:NUMBER
 
 prints one generated case, made small, with both answers.
@@ -18,7 +21,7 @@ from tests.cases.layout import to_yaml
 from tests.oracle.oracles import AllocatorAnswer, Oracle, allocator_oracle
 from tests.oracle.patience import TooLongError, within
 from tests.oracle.shrink import shrink
-from tests.oracle.verdicts import Verdict, our_verdict, real_verdict
+from tests.oracle.verdicts import GAVE_UP, Verdict, our_verdict, real_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +31,7 @@ Json: TypeAlias = "dict[str, Any]"
 # Of two things in random order both are seen in so many runs, but for one time in 2**20.
 ASKED_AGAIN = 20
 
-# Kubernetes has 10 s for a pod, and ended on the case; so must we.
+# Kubernetes has 10 s for a pod; so must we.
 OUR_SECONDS_MAX = 10.0
 ENDLESS = "dryrack did not end"
 
@@ -62,22 +65,27 @@ DIFFERENCES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A case that the two sides decide differently."""
+    """A case that the two sides decide differently, or that neither decides."""
 
     case: Json
-    real: Verdict
+    # None, if Kubernetes did not end, or panicked.
+    real: Verdict | None
     ours: Verdict
 
     @property
     def kind(self) -> tuple[object, ...]:
         """What sort of difference it is; a smaller case must keep it."""
         return (
-            self.real.results is None,
+            self.real is not None and (self.real.results is None, self.real.error == ""),
             self.ours.results is None,
-            self.real.error == "",
             self.ours.error == "",
             self.ours.fatal is None,
         )
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it can be tried often; to shrink what does not end would not end either."""
+        return self.real is not None and not self.ours.error.startswith((ENDLESS, GAVE_UP))
 
 
 @dataclass(slots=True)
@@ -103,37 +111,47 @@ def compare(oracle: Oracle[AllocatorAnswer], cases: Iterable[Json]) -> Tally:
     """Asks both sides; stops early once enough differences are known."""
     tally = Tally()
     for case, answer in oracle.ask(cases):
-        if answer.timeout or answer.panic:
-            tally.timeouts += answer.timeout
-            tally.panics += bool(answer.panic)
+        real, ours = _count(tally, answer), _ours(case)
+        if _agree(real, ours):
             continue
-        real = real_verdict(answer)
-        tally.compared += 1
-        tally.allocated += real.results is not None
-        tally.errors += real.error != ""
-        ours = _ours(case)
-        if not real.same_as(ours) and (found := difference(oracle, case)):
+        found = difference(oracle, case) if real is not None else Difference(case, None, ours)
+        if found is not None:
             tally.differences.append(found)
             if len(tally.differences) == DIFFERENCES_MAX:
                 break
     return tally
 
 
+def _count(tally: Tally, answer: AllocatorAnswer) -> Verdict | None:
+    """The verdict of Kubernetes, if it came to one."""
+    if answer.timeout or answer.panic:
+        tally.timeouts += answer.timeout
+        tally.panics += bool(answer.panic)
+        return None
+    real = real_verdict(answer)
+    tally.compared += 1
+    tally.allocated += real.results is not None
+    tally.errors += real.error != ""
+    return real
+
+
+def _agree(real: Verdict | None, ours: Verdict) -> bool:
+    # Whatever we come to ourselves we know to be fatal or not.
+    return ours.fatal is not None if real is None else real.same_as(ours)
+
+
 def difference(oracle: Oracle[AllocatorAnswer], case: Json) -> Difference | None:
     """
-    How the two sides differ on a case, if they do.
+    How the two sides differ on a case, if they do, or that neither decides it.
 
     Go walks maps in random order, so where two things are wrong with a case Kubernetes names
     now the one and now the other. Any answer that it gave itself is right.
     """
     ours = _ours(case)
     answers = [answer for _, answer in oracle.ask([case] * ASKED_AGAIN)]
-    if any(answer.timeout or answer.panic for answer in answers):
-        return None
-    real = [real_verdict(answer) for answer in answers]
-    if any(verdict.same_as(ours) for verdict in real):
-        return None
-    return Difference(case, real[0], ours)
+    is_open = any(answer.timeout or answer.panic for answer in answers)
+    real = [None] if is_open else [real_verdict(answer) for answer in answers]
+    return None if any(_agree(each, ours) for each in real) else Difference(case, real[0], ours)
 
 
 def report(oracle: Oracle[AllocatorAnswer], found: Difference) -> str:
@@ -145,11 +163,11 @@ def report(oracle: Oracle[AllocatorAnswer], found: Difference) -> str:
 
     name = found.case.get("name", "")
     smallest = found
-    # To shrink what does not end would not end either.
-    if not found.ours.error.startswith(ENDLESS):
+    if found.is_quick:
         question = {key: part for key, part in found.case.items() if key != "name"}
         smallest = difference(oracle, shrink(question, fails, keep=KEPT)) or found
-    answers = {"kubernetes": smallest.real.as_json(), "dryrack": smallest.ours.as_json()}
+    real = "did not decide" if smallest.real is None else smallest.real.as_json()
+    answers = {"kubernetes": real, "dryrack": smallest.ours.as_json()}
     command = f"python -m tests.oracle.differential {name}"
     return f"# {command}\n{to_yaml({**smallest.case, **answers})}"
 

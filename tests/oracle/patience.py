@@ -1,4 +1,8 @@
-"""Work that must end in time, or is stopped: a search that has no end must not hide itself."""
+"""
+Work that must end in time, or is stopped: a search that has no end must not hide itself.
+
+Time is what the process uses of the processor, so a busy machine stops nobody.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,11 @@ def within(seconds: float, work: Callable[[], Result]) -> Result:
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooLongError(f"no end after {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGVTALRM, stop)
+    left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         return work()
     finally:
-        # Whoever set a timer before us (a limit on the whole test) gets it back.
-        signal.signal(signal.SIGALRM, before)
-        signal.setitimer(signal.ITIMER_REAL, left)
+        # Whoever set a timer before us gets it back.
+        signal.signal(signal.SIGVTALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, left)

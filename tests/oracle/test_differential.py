@@ -10,7 +10,7 @@ import yaml
 from tests.cases.store import read
 from tests.oracle.differential import compare, report
 from tests.oracle.oracles import AllocatorAnswer, Oracle
-from tests.oracle.verdicts import Verdict, our_verdict
+from tests.oracle.verdicts import GAVE_UP, Verdict, our_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -39,6 +39,15 @@ def agreeing(_: int) -> AllocatorAnswer:
     results = our_verdict(QUESTION).results
     assert results is not None
     return AllocatorAnswer(results=tuple(dict(result) for result in results))
+
+
+def endless(_: object) -> Verdict:
+    while True:
+        pass
+
+
+def not_decided(field: str) -> AllocatorAnswer:
+    return AllocatorAnswer(timeout=field == "timeout", panic="x" * (field == "panic"))
 
 
 def test_agreement_is_counted() -> None:
@@ -82,7 +91,7 @@ def test_a_search_of_ours_that_has_no_end_is_a_difference(
     """Where Kubernetes ended and we did not, that is said, and not waited for."""
     monkeypatch.setattr("tests.oracle.differential.OUR_SECONDS_MAX", 1e-6)
     oracle = Scripted(agreeing)
-    monkeypatch.setattr("tests.oracle.differential.our_verdict", lambda case: list(iter(int, 1)))
+    monkeypatch.setattr("tests.oracle.differential.our_verdict", endless)
     [found] = compare(oracle, [{**QUESTION, "name": "7:14"}]).differences
     monkeypatch.setattr("tests.oracle.differential.shrink", None)
 
@@ -92,10 +101,39 @@ def test_a_search_of_ours_that_has_no_end_is_a_difference(
 @pytest.mark.parametrize("field", ["timeout", "panic"])
 def test_what_kubernetes_did_not_decide_is_left_out_and_counted(field: str) -> None:
     """A case without an answer proves nothing, and must not pass for one that agreed."""
-    told = AllocatorAnswer(timeout=field == "timeout", panic="x" * (field == "panic"))
-    tally = compare(Scripted(lambda _: told), [QUESTION])
+    tally = compare(Scripted(lambda _: not_decided(field)), [QUESTION])
 
-    assert (tally.compared, tally.timeouts + tally.panics) == (0, 1)
+    assert (tally.compared, tally.timeouts + tally.panics, tally.differences) == (0, 1, [])
+
+
+@pytest.mark.parametrize("field", ["timeout", "panic"])
+def test_what_nobody_decides_is_reported(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    """Where Kubernetes does not end we must; a search of ours that is given up is shown, whole."""
+    gave_up = Verdict(error=GAVE_UP)
+    monkeypatch.setattr("tests.oracle.differential.our_verdict", lambda case: gave_up)
+    oracle = Scripted(lambda _: not_decided(field))
+    [found] = compare(oracle, [{**QUESTION, "name": "7:15"}]).differences
+    monkeypatch.setattr("tests.oracle.differential.shrink", None)
+    text = report(oracle, found)
+    shown = yaml.safe_load(text)
+
+    assert text.startswith("# python -m tests.oracle.differential 7:15\n")
+    assert shown["kubernetes"] == "did not decide"
+    assert shown["dryrack"]["error"] == GAVE_UP
+    assert shown["claims"] == QUESTION["claims"]
+
+
+def test_what_kubernetes_decides_at_times_is_ours_to_decide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A case that Kubernetes ends on now and then is reported if we do not."""
+    monkeypatch.setattr(
+        "tests.oracle.differential.our_verdict", lambda case: Verdict(error=GAVE_UP)
+    )
+    flapping = Scripted(lambda n: agreeing(n) if n % 2 else not_decided("timeout"))
+    [found] = compare(flapping, [QUESTION]).differences
+
+    assert (found.real, found.ours.error) == (None, GAVE_UP)
 
 
 @pytest.mark.parametrize(
