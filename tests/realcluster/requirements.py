@@ -1,4 +1,4 @@
-"""What a node needs of the machine: root, and three of Debian's packages."""
+"""What a node needs of the machine: root, and some of Debian's packages."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _PACKAGES = {
     "iptables": "iptables",
 }
 _CNI_PACKAGE = "containernetworking-plugins"
+# Where Debian has programs for root; others do not look there, and would miss what is installed.
+ROOTS_PATH = "/usr/sbin:/sbin"
 
 
 class NodeRequirementError(Exception):
@@ -37,7 +39,8 @@ def ensure() -> None:
 
 
 def _missing() -> list[str]:
-    missing = [package for package, program in _PACKAGES.items() if not shutil.which(program)]
+    path = f"{os.environ['PATH']}:{ROOTS_PATH}"
+    missing = [name for name, program in _PACKAGES.items() if not shutil.which(program, path=path)]
     return missing if (CNI_PLUGINS / "ptp").exists() else [*missing, _CNI_PACKAGE]
 
 
