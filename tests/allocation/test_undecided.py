@@ -75,3 +75,26 @@ def test_generated_cases_are_decided(start: int) -> None:
     ]
 
     assert undecided == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # What one request must take, another does not see between two devices.
+        "1:8947",
+        # An alternative that is always too large is never entered, whatever lurks in it.
+        "2:1816",
+        # Requests before one for "all" devices share a value that there is enough of for all.
+        "1000003:31489",
+        "1000003:141991",
+        # Up to 1.36 each of "all" devices must differ from the one before only.
+        "1000003:62929",
+        "1000003:206254",
+    ],
+)
+def test_what_was_given_up_once_is_decided(name: str) -> None:
+    """Each of these cases needs a step of the proof that no other case asks for."""
+    seed, number = map(int, name.split(":"))
+    [case] = cases(seed, 1, start=number)
+
+    assert our_verdict(case).error != GAVE_UP

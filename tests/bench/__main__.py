@@ -116,6 +116,10 @@ def _compare(console: Console, kind: str, cases: range, jobs: int | None) -> int
         return 0
     found = million(kind, KINDS[kind], cases, jobs=jobs)
     console.print(f"{kind}: {found.compared} cases compared, {len(found.differences)} differ")
+    if found.undecided:
+        console.print(
+            f"{len(found.undecided)} that neither side decides: {', '.join(found.undecided)}"
+        )
     for one in found.differences[:SHOWN_MAX]:
         console.print(one, markup=False, highlight=False, soft_wrap=True)
     return len(found.differences)

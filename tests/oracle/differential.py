@@ -85,7 +85,16 @@ class Difference:
     @property
     def is_quick(self) -> bool:
         """Whether it can be tried often; to shrink what does not end would not end either."""
-        return self.real is not None and not self.ours.error.startswith((ENDLESS, GAVE_UP))
+        return self.real is not None and not self._gave_up
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither side decides."""
+        return self.real is None and self._gave_up
+
+    @property
+    def _gave_up(self) -> bool:
+        return self.ours.error.startswith((ENDLESS, GAVE_UP))
 
 
 @dataclass(slots=True)

@@ -31,6 +31,8 @@ class Option:
     need: int
     # In the order of trying.
     devices: Sequence[int]
+    # What demands before it take for certain.
+    gone: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ wanted to devices, or is split further:
   differ from the one before, until another was tried in vain between them; so those that follow
   each other with nothing different between them are such a row. See `neighbours`;
 - what the last device of a request excludes, later requests do not have;
+- what a request must take, because there is no more of it, later requests do not even see;
 - from a counter no more devices can draw than the least greedy of them could.
 
 A flow asks for less than the search does, so what is impossible here is impossible there. Cases
@@ -75,7 +76,7 @@ class Casework:
         if self._looked_at >= self._cases_max:
             return False
         self._looked_at += 1
-        options = [self._options(case, index) for index in range(len(self._demands))]
+        options = self._all_options(case)
         if not all(options) or self._starves(case, options):
             return True
         cases = self._cases.split(case, options)
@@ -126,7 +127,26 @@ class Casework:
         states = (self._walk.states[constraint.number] for constraint in way.constraints)
         return way.count > 1 and any(isinstance(state, LastDistinctState) for state in states)
 
-    def _options(self, case: Case, index: int) -> list[Option]:
+    def _all_options(self, case: Case) -> list[list[Option]]:
+        """By demand; what one takes for certain nobody after it gets to see."""
+        gone: frozenset[int] = frozenset()
+        found = []
+        for index in range(len(self._demands)):
+            options = self._options(case, index, gone)
+            gone = gone.union(self._certain(options))
+            found.append(options)
+        return found
+
+    def _certain(self, options: Sequence[Option]) -> Iterable[int]:
+        """The devices of a demand that has no more of them than it needs."""
+        if len(options) != 1 or options[0].way.ask.admin:
+            return ()
+        [option] = options
+        if len(option.devices) > option.need:
+            return ()
+        return (device for device in option.devices if not self._problem.shareable(device))
+
+    def _options(self, case: Case, index: int, gone: frozenset[int]) -> list[Option]:
         """The ways that the demand can still go, with enough devices for each."""
         demand, chosen = self._demands[index], case.ways[index]
         options: list[Option] = []
@@ -134,19 +154,27 @@ class Casework:
             if chosen not in (OPEN, number):
                 continue
             need = demand.need if demand.cursor is not None else _need(way)
-            devices = self._admitted(case, index, way, need)
+            # Admin access has what others hold.
+            option = Option(way, need, (), frozenset() if way.ask.admin else gone)
+            devices = self._admitted(case, index, option)
             if len(devices) >= need:
-                options.append(Option(way, need, devices))
+                options.append(replace(option, devices=devices))
         return options
 
-    def _admitted(self, case: Case, index: int, way: Slate, need: int) -> Sequence[int]:
-        devices = self._present[index][self._demands[index].ways.index(way)]
+    def _there(self, index: int, option: Option) -> Sequence[int]:
+        devices = self._present[index][self._demands[index].ways.index(option.way)]
+        if not option.gone:
+            return devices
+        return [device for device in devices if device not in option.gone]
+
+    def _admitted(self, case: Case, index: int, option: Option) -> Sequence[int]:
+        way, devices = option.way, self._there(index, option)
         for constraint in way.constraints:
             devices = self._passed(case, index, way, constraint, devices)
         for (number, at), value in case.last.items():
             if at == index:
                 column = self._problem.columns[number]
-                devices = _up_to(devices, column, value, only=need == 1)
+                devices = _up_to(devices, column, value, only=option.need == 1)
         return devices
 
     def _passed(
@@ -235,7 +263,7 @@ class Casework:
         if isinstance(self._walk.states[constraint.number], DistinctState):
             values = {device: column[device] for device in option.devices}
             return Lanes(values, dict.fromkeys(values.values(), 1))
-        seen = self._seen(case, index, option.way, constraint)
+        seen = self._seen(case, index, option, constraint)
         row_of = rows_of(seen, column)
         rows = {device: row_of[device] for device in option.devices}
         widths = dict.fromkeys(rows.values(), 1)
@@ -257,17 +285,19 @@ class Casework:
             return None
         return (option.need + 1) // 2
 
-    def _seen(self, case: Case, index: int, way: Slate, constraint: Constraint) -> Sequence[int]:
+    def _seen(
+        self, case: Case, index: int, option: Option, constraint: Constraint
+    ) -> Sequence[int]:
         """
         The devices that the constraint may get to see, and allow.
 
         What constraints after it refuse, it has seen. What those before it refuse, it has not;
         but lists have more than one member that may have let a device pass.
         """
-        devices = self._present[index][self._demands[index].ways.index(way)]
-        for before in way.constraints:
+        devices = self._there(index, option)
+        for before in option.way.constraints:
             supposed = case if self._problem.columns[before.number].scalar else _nothing(case)
-            devices = self._passed(supposed, index, way, before, devices)
+            devices = self._passed(supposed, index, option.way, before, devices)
             if before is constraint:
                 break
         last = case.last.get((constraint.number, index))

@@ -36,7 +36,11 @@ class Survey:
             _complete(problem, slate)
         # How many of "all" devices come before the first that might break a constraint.
         self.safe = {id(s): safe_prefix(problem, s) for s in self.slates if s.ask.takes_all}
-        self._mines = {id(slate): self._find_mine(slate) for slate in self.slates}
+        before = self._results_before()
+        self._mines = {
+            id(slate): before[slate.request] + slate.count <= RESULTS_MAX and self._find_mine(slate)
+            for slate in self.slates
+        }
         self.mined = [any(map(self.has_mine, ways)) for ways in problem.requests]
         self.least_after = self._results(min)
         self.most_after = self._results(max)
@@ -102,6 +106,17 @@ class Survey:
                 claim, total = ways[0].claim, 0
             total += max(0, of(way.count for way in ways))
             results[number] = total
+        return results
+
+    def _results_before(self) -> list[int]:
+        """By request: how many results its claim has at least when it is entered."""
+        results: list[int] = []
+        claim, total = -1, 0
+        for ways in self.problem.requests:
+            if ways[0].claim != claim:
+                claim, total = ways[0].claim, 0
+            results.append(total)
+            total += max(0, min(way.count for way in ways))
         return results
 
     def _constraints_ahead(self) -> list[list[int]]:
@@ -175,10 +190,10 @@ def _safe_under(problem: Problem, slate: Slate, constraint: Constraint) -> int:
     if not column.scalar:
         return 0
     match = constraint.kind is ConstraintKind.MATCH
-    earlier = problem.requests[: slate.request]
-    seen = (
-        _shared_before(earlier, constraint, column) if match else _had(earlier, constraint, column)
-    )
+    # Up to 1.36 a device must differ from the one before, and not from all.
+    forgets = not match and problem.surroundings.release is Release.V1_36
+    before = _values_before(problem, slate, constraint)
+    seen = set(before)
     for place, device in enumerate(slate.all_devices):
         if slate.status[device] != USABLE:
             # "All" fails here, whatever would come after.
@@ -186,8 +201,16 @@ def _safe_under(problem: Problem, slate: Slate, constraint: Constraint) -> int:
         value = column[device]
         if value < 0 or (bool(seen - {value}) if match else value in seen):
             return place
-        seen.add(value)
+        seen = before | {value} if forgets else seen | {value}
     return len(slate.all_devices)
+
+
+def _values_before(problem: Problem, slate: Slate, constraint: Constraint) -> set[int]:
+    """The values that devices of earlier requests may have where "all" devices are asked for."""
+    earlier, column = problem.requests[: slate.request], problem.columns[constraint.number]
+    if constraint.kind is ConstraintKind.MATCH:
+        return _shared_before(problem, earlier, constraint)
+    return _had(earlier, constraint, column)
 
 
 def _had(earlier: Iterable[tuple[Slate, ...]], constraint: Constraint, column: Column) -> set[int]:
@@ -197,18 +220,36 @@ def _had(earlier: Iterable[tuple[Slate, ...]], constraint: Constraint, column: C
 
 
 def _shared_before(
-    earlier: Iterable[tuple[Slate, ...]], constraint: Constraint, column: Column
+    problem: Problem, earlier: Iterable[tuple[Slate, ...]], constraint: Constraint
 ) -> set[int]:
     """The values that devices of these requests may share, if all requests are satisfied."""
-    surely: list[set[int]] = []
+    column = problem.columns[constraint.number]
+    surely: list[tuple[Slate, ...]] = []
     perhaps: set[int] = set()
     for ways in earlier:
-        under = [way for way in ways if constraint in way.constraints]
-        values = {value for way in under for value in _sufficient(way, column)}
-        if len(under) == len(ways) and all(way.count > 0 for way in ways):
-            surely.append(values)
-        perhaps |= values
-    return set.intersection(*surely) if surely else perhaps
+        under = tuple(way for way in ways if constraint in way.constraints)
+        perhaps |= {value for way in under for value in _sufficient(way, column)}
+        if under == ways and all(way.count > 0 for way in ways):
+            surely.append(ways)
+    values = perhaps.intersection(
+        *({value for way in ways for value in _sufficient(way, column)} for ways in surely)
+    )
+    return {value for value in values if _suffice(problem, surely, column, value)}
+
+
+def _suffice(
+    problem: Problem, requests: Sequence[tuple[Slate, ...]], column: Column, value: int
+) -> bool:
+    """Whether there are enough devices of the value for requests of one claim together."""
+    slates = (way for ways in requests for way in ways)
+    devices = {
+        device
+        for way in slates
+        for device in way.order
+        if way.status[device] == USABLE and column[device] == value
+    }
+    needed = sum(min(way.count for way in ways) for ways in requests)
+    return len(devices) >= needed or any(map(problem.shareable, devices))
 
 
 def _sufficient(way: Slate, column: Column) -> Iterator[int]:
