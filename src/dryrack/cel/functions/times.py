@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from dryrack.cel.functions import gotext
 from dryrack.cel.values import Duration, Err, Timestamp, Value
@@ -86,6 +87,13 @@ def _zone(name: str) -> ZoneInfo | Err:
     return _at_path(name)
 
 
+@cache
+def _directories() -> frozenset[str]:
+    """What zones are in: `America`, and `America/Argentina`."""
+    zones = (zone.split("/")[:-1] for zone in available_timezones())
+    return frozenset("/".join(above[:end]) for above in zones for end in range(1, len(above) + 1))
+
+
 def _at_path(name: str) -> ZoneInfo | Err:
     found: ZoneInfo | None = None
     steps = [step for step in name.split("/") if step not in ("", ".")]
@@ -94,12 +102,14 @@ def _at_path(name: str) -> ZoneInfo | Err:
             return Err("not a directory")
         if len(step.encode()) > _NAME_BYTES_MAX:
             return Err(_TOO_LONG)
+        path = "/".join(steps[:number])
         try:
-            found = ZoneInfo("/".join(steps[:number]))
-        except IsADirectoryError:
+            found = ZoneInfo(path)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            # From Python 3.12 on a directory is said not to be found.
+            if not isinstance(error, IsADirectoryError) and path not in _directories():
+                return Err(f"unknown time zone {name}")
             found = None
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            return Err(f"unknown time zone {name}")
     if found is None:
         return Err("is a directory")
     return Err("not a directory") if name.endswith(("/", "/.")) else found
