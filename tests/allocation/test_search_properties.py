@@ -294,6 +294,24 @@ def test_what_is_tried_in_vain_costs_no_counter(monkeypatch: pytest.MonkeyPatch)
             assert ours(problem, Release.V1_36) == found == naively(problem, Forgetful)
 
 
+def test_what_is_left_to_others_sets_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device in the middle must go to the second claim; the first has tried it before."""
+    made = [
+        {"attributes": {"a": 0}, "draws": {}},
+        {"attributes": {"a": 1}, "draws": {"x": 1}},
+        {"attributes": {"a": 0}, "draws": {}},
+    ]
+    under = [Rule("a", same=False, requests=frozenset())]
+    claims = [([[Wanted(2)]], under), ([[Wanted(1, ("a", 1))]], [])]
+    problem = made, {"x": 1, "y": 0}, claims
+
+    for how in PATIENCE:
+        with monkeypatch.context() as patch:
+            be_patient(patch, how)
+            found = [(0, "gpu-0"), (0, "gpu-2"), (1, "gpu-1")]
+            assert ours(problem, Release.V1_36) == found == naively(problem, Forgetful)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_cuts_never_change_the_answer_where_what_was_tried_decides(seed: int) -> None:

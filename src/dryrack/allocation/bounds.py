@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from dryrack.allocation.constraints import (
     MISSING,
     ConstraintKind,
+    DistinctState,
     KeptDistinctState,
     LastDistinctState,
     MatchState,
@@ -114,15 +115,12 @@ class Bounds:
                 return True
             groups.append(group)
         left = self._without_choice(walk, groups)
-        if left is None:
-            return True
-        groups = left
-        return (
-            self._short_of_supply(groups, free)
-            or self._neighbours.short(walk, groups)
-            or self._short_of_match(walk, groups)
-            or self._short_of_distinct(walk, groups)
-            or self._short_of_totals(walk, groups)
+        return left is None or (
+            self._short_of_supply(left, free)
+            or self._neighbours.short(walk, left)
+            or self._short_of_match(walk, left)
+            or self._short_of_distinct(walk, left, groups)
+            or self._short_of_totals(walk, left)
         )
 
     # What would do for which demand.
@@ -342,13 +340,22 @@ class Bounds:
             by_mask[mask] += number
         return not _hall_violated([group.need for group in covered], by_mask)
 
-    def _short_of_distinct(self, walk: Walk, groups: Sequence[Group]) -> bool:
+    def _short_of_distinct(
+        self, walk: Walk, groups: Sequence[Group], seen: Sequence[Group]
+    ) -> bool:
+        """
+        Whether there are too few values.
+
+        Up to 1.36 a device sets others apart that is only tried, in vain, because somebody later
+        will take it or what it draws: so what is seen counts there, and not what can be had.
+        """
         for constraint in self._open_constraints(walk, groups, ConstraintKind.DISTINCT):
             column = self._problem.columns[constraint.number]
-            covered = [group for group in groups if _covers(constraint, group.demand)]
+            state = walk.states[constraint.number]
+            among = groups if isinstance(state, DistinctState) else seen
+            covered = [group for group in among if _covers(constraint, group.demand)]
             if not column.scalar or not covered:
                 continue
-            state = walk.states[constraint.number]
             masks: Counter[int] = Counter()
             for index, group in enumerate(covered):
                 for sort in group.supply:
