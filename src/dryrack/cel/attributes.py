@@ -234,17 +234,18 @@ def _apply(scope: Scope, tracker: Tracker, start: Value, *, qualifiers: list[Qua
             value = qualifier.qualify(scope, tracker, value)
             if type(value) is Err:
                 return value
-    if type(holder) is DomainMap or type(holder) is StringMap:
-        value = _handed_out(value)
+    value = handed_out(holder, value)
     return Optional(value) if optional else value
 
 
-def _handed_out(value: Value) -> Value:
+def handed_out(holder: Value, value: Value) -> Value:
     """
     What a path finds in a device, which upstream wraps anew whenever it is asked.
 
     It shows only where a map or a list is a key, because such a key is found by itself alone.
     """
+    if type(holder) is not DomainMap and type(holder) is not StringMap:
+        return value
     if type(value) is StringMap and value:
         return StringMap(value)
     return list(value) if type(value) is list else value

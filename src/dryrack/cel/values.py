@@ -102,8 +102,8 @@ class OwnQuantity(Quantity):
         own.unscaled = plain.unscaled
         own.scale = plain.scale
         own.big = plain.big
-        own.written = ""
-        own.verbatim = False
+        own.written = plain.written
+        own.verbatim = plain.verbatim
         own._one = [own]
         return own
 

@@ -131,20 +131,29 @@ class Writer(Remembering):
             return self._conditional(attribute)
         if isinstance(attribute, paths.VariableAttribute):
             value = self._variable(attribute.name)
+            if value == "device" and self._sharing is not Sharing.ALL:
+                # As a key it is another one each time.
+                value = self._assign("device.copy()")
         else:
             begin = plain_or_raise if attribute.qualifiers else calls.taken_apart
             operand = self.step(attribute.operand)
             value = self._assign(f"{self.names.constant(begin)}({operand})")
+        holder = value
         for position, qualifier in enumerate(attribute.qualifiers):
             if qualifier.optional:
                 return self._optional_path(value, attribute.qualifiers[position:])
-            value = self._qualify(value, qualifier)
-        return value
+            holder, value = value, self._qualify(value, qualifier)
+        return self._handed_out(holder, value) if attribute.qualifiers else value
+
+    def _handed_out(self, holder: str, value: str) -> str:
+        if self._sharing is Sharing.ALL:
+            return value
+        return self._assign(f"{self.names.constant(paths.handed_out)}({holder}, {value})")
 
     def _optional_path(self, value: str, qualifiers: list[Qualifier]) -> str:
         """From here on nothing is wrong, only absent."""
         found, present = self.names.temporary(), self.names.temporary()
-        chosen = self._assign(self.names.constant(NONE))
+        chosen, holder = self._assign(self.names.constant(NONE)), value
         with ExitStack() as blocks:
             for qualifier in qualifiers:
                 look = f"{self.names.constant(calls.present)}({value}, {self._key(qualifier)})"
@@ -152,7 +161,8 @@ class Writer(Remembering):
                 self.flush()
                 blocks.enter_context(self._block(f"if {present}:"))
                 self._charge(1)
-                value = found
+                holder, value = value, self._assign(found)
+            value = self._handed_out(holder, value)
             self._line(f"{chosen} = {self.names.constant(Optional)}({value})")
         return chosen
 
