@@ -116,6 +116,8 @@ def test_it_stops_at_the_step_at_which_the_exact_tier_stops(body: str, limit: in
         "device.attributes['gpu.example.com'] in {device.attributes['gpu.example.com']: 1}",
         "device.attributes[?'gpu.example.com'].value() in {device.attributes: 1}",
         "device in {device: 1}",
+        # What does not come back out of an optional.
+        "{'a': optional.of(1).optFlatMap(v, optional.of(ip('::1'))).orValue(ip(''))}.a == dyn(1)",
         "[1, 2].all(x, dyn('') == dyn(x) || x > 0)",
         "[1, 2].all(x, has(device.attributes[?'none'].none) == false)",
     ],

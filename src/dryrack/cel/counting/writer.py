@@ -108,6 +108,9 @@ class Writer(Remembering):
                 self._line(f"{value} = {self.step(step.right)}")
             if step.unwraps:
                 self._line(f"else: {value} = {value}.value")
+        if step.unwraps:
+            # What does not come back when an optional is taken apart is an error inside of it.
+            self._fail_if_failed(value)
         return value
 
     # Paths.
