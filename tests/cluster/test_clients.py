@@ -212,6 +212,7 @@ def test_what_is_there_is_told(kubectl: Kubectl) -> None:
 
 def test_a_node_is_cordoned_and_drained(kubectl: Kubectl) -> None:
     """Everyday care of nodes works on nodes that do not exist."""
+    kubectl("wait", "--for=condition=Ready", "node/node-2", "--timeout=30s")
     kubectl("cordon", "node-2")
     assert kubectl("get", "node", "node-2").split()[6] == "Ready,SchedulingDisabled"
     kubectl("drain", "node-2", "--ignore-daemonsets", "--force", "--timeout=30s")
