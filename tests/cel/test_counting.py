@@ -135,3 +135,17 @@ def test_a_constant_that_cannot_be_made_is_left_to_the_exact_tier() -> None:
 
     assert program.matches_counting(device) is None
     assert _shown(program.matches_with_cost(device)) == _shown(program.matches_exactly(device))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "quantity('1e30').add(quantity('1e30')).compareTo(quantity('2e30')) == 0",
+        "[1, 2].all(x, quantity('1e30').sub(quantity('1')).isLessThan(quantity('1e30')))",
+    ],
+)
+def test_a_large_constant_stays_what_it_is(expression: str) -> None:
+    """To add to a large quantity changes it; whoever asks again must not see that."""
+    program, device = _compiled(expression), device_of(DEVICE)
+
+    assert [program.matches(device) for _ in range(4)] == [True] * 4
