@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dryrack.controllers.pods.lifecycle import (
+    Container,
     Deleted,
     Effect,
     Event,
@@ -133,6 +135,60 @@ def test_a_pod_is_removed_only_when_it_is_deleted_and_still(
             assert not any(isinstance(each.state, Running) for each in run.containers)
         if deleted_at is not None and event.at >= deleted_at + 30:
             assert is_removed
+
+
+@given(pods(), SCRIPTS)
+def test_nothing_starts_after_a_deletion(pod: Raw, script: list[tuple[str, int]]) -> None:
+    """Whatever the policy and whoever keeps the pod: it stops, ends, and is never run again."""
+    started: list[tuple[str, int]] | None = None
+    for event, run, effects in drive(pod, script):
+        seen = [(each.name, each.restarts) for each in begun_in(run)]
+        if started is None:
+            started = seen if isinstance(event, Deleted) else None
+            continue
+        assert seen == started
+        if Remove() in effects:
+            assert phase_of(run) in ("Failed", "Succeeded")
+            status = render(run, pod, address="10.64.0.1", host="10.0.0.1")
+            again = resume(pod | {"status": status}, event.at)
+            after, _ = step(again, Deleted(event.at + 500, 30.0))
+            assert [each.state for each in after.containers] == [
+                each.state for each in run.containers
+            ]
+
+
+def begun_in(run: Run) -> list[Container]:
+    return [each for each in run.containers if not isinstance(each.state, Waiting) or each.last]
+
+
+@pytest.mark.parametrize(
+    ("stop_seconds", "grace_seconds", "code"), [(0, 30, 143), (20, 30, 143), (40, 30, 137)]
+)
+def test_a_deletion_ends_a_container_by_a_signal(
+    stop_seconds: int, grace_seconds: float, code: int
+) -> None:
+    """SIGTERM, or SIGKILL when the grace is over: the pod has failed under every policy."""
+    for policy in ("Always", "OnFailure", "Never"):
+        metadata = {
+            "name": "p",
+            "uid": "u",
+            "annotations": {
+                "dryrack.dev/run-seconds": "1000",
+                "dryrack.dev/stop-seconds": str(stop_seconds),
+            },
+        }
+        pod = {
+            "metadata": metadata,
+            "spec": {"restartPolicy": policy, "containers": [{"name": "c"}]},
+        }
+        run, _ = step(new_run(pod, START), Prepared(START))
+        run, _ = step(run, Deleted(START + 1, grace_seconds))
+        run, effects = step(run, Passed(START + 31))
+
+        assert effects == (Remove(),)
+        assert isinstance(run.mains[0].state, Exited)
+        assert run.mains[0].state.code == code
+        assert phase_of(run) == "Failed"
 
 
 @given(pods(), SCRIPTS)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from tests.controllers import scenes
 
-from dryrack.client.endpoints import LEASES, NODES, PODS
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import CLAIMS, LEASES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.errors import NotFoundError
+from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.plane import PlaneOptions
@@ -83,6 +85,34 @@ def test_a_deleted_pod_has_its_grace() -> None:
         assert await phase_of(client, "stubborn") == "Running"
         await clock.advance(3)
         assert await phase_of(client, "stubborn") == "gone"
+
+    play(scene)
+
+
+def test_a_deleted_pod_that_a_finalizer_keeps_ends_and_frees_its_devices() -> None:
+    """It has failed by SIGTERM, is not run again, and its claim is free while it still exists."""
+
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        await scenes.make_class(client)
+        await client.create(SLICES, scenes.slice_of("node-a", 1))
+        await client.create(TEMPLATES, scenes.template_in("default"))
+        name = Name("default", "kept")
+        await client.create(PODS, scenes.pod_with_claim(name, finalizers=["example.com/keep"]))
+        await settle()
+        assert await phase_of(client, "kept") == "Running"
+        await client.delete(PODS, "kept", namespace="default")
+        await clock.advance(600)
+        pod = await client.get(PODS, "kept", "default")
+        assert scenes.phase(pod) == "Failed"
+        (container,) = pod["status"]["containerStatuses"]
+        assert container["state"]["terminated"]["exitCode"] == 143
+        assert container["restartCount"] == 0
+        assert not (await client.list(CLAIMS, Selection(namespace="default"))).items
+        await clock.advance(600)
+        again = await client.get(PODS, "kept", "default")
+        assert again["metadata"]["resourceVersion"] == pod["metadata"]["resourceVersion"]
+        await client.patch(PODS, "kept", {"metadata": {"finalizers": None}}, namespace="default")
+        assert await phase_of(client, "kept") == "gone"
 
     play(scene)
 

@@ -7,7 +7,8 @@ by the kubelet's rules: init containers one after another, sidecars beside them,
 policy with a growing wait, and an end when nothing is left to restart.
 
 Invariants: time never runs backwards; a container that has exited with nothing to restart it
-never runs again; `Remove` is answered only after a deletion, when nothing runs any more.
+never runs again; nothing starts after a deletion, however long a finalizer keeps the pod; `Remove`
+is answered only after a deletion, when nothing runs any more.
 """
 
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ RESTART_SECONDS_MIN = 10.0
 RESTART_SECONDS_MAX = 300.0
 FORGIVEN_SECONDS = 600.0
 
+# What a process exits with that does not handle signals: 128 and the number of SIGTERM, SIGKILL.
+TERMINATED = 143
 KILLED = 137
 
 
@@ -97,7 +100,13 @@ class Run:
     @property
     def is_over(self) -> bool:
         """Whether nothing will run again."""
+        if self.is_deleted and self.is_stopped:
+            return True
         return all(self._is_finished(each) for each in self.mains)
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.stops_at is not None
 
     @property
     def is_stopped(self) -> bool:
@@ -159,7 +168,7 @@ def step(run: Run, event: Event) -> tuple[Run, tuple[Effect, ...]]:
         case Prepared(at):
             run = run if run.prepared_at is not None else replace(run, prepared_at=at)
         case Deleted(at, grace_seconds):
-            run = _begin_stop(run, at, grace_seconds)
+            run = _begin_stop(_let_pass(run, at)[0], at, grace_seconds)
         case Passed():
             pass
         case _:
@@ -178,7 +187,7 @@ def _let_pass(run: Run, now: float) -> tuple[Run, tuple[Effect, ...]]:
     while (change := _next_change(run)) is not None and change[0] <= now:
         when, containers = change
         run = replace(run, containers=containers, at=max(run.at, when))
-    if run.stops_at is not None and run.is_stopped:
+    if run.is_deleted and run.is_stopped:
         return run, (Remove(),)
     return run, (WakeAt(change[0]),) if change is not None else ()
 
@@ -199,7 +208,7 @@ def _stop(run: Run) -> _Change | None:
     """The end of a deletion's grace: whatever still runs, ends."""
     if run.stops_at is None or run.is_stopped:
         return None
-    code = KILLED if run.script.stop_seconds > run.grace_seconds else 0
+    code = KILLED if run.script.stop_seconds > run.grace_seconds else TERMINATED
     at = max(run.stops_at, run.at)
     return at, tuple(_ended(each, at, code) for each in run.containers)
 
@@ -240,6 +249,8 @@ def _end_of_sidecars(run: Run) -> Iterator[_Change]:
 
 def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Container] | None:
     match container.state:
+        case Waiting() | Exited() if run.is_deleted:
+            return None
         case Waiting():
             at = begin
             if container.last is not None:

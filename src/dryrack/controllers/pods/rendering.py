@@ -136,11 +136,10 @@ def render(run: Run, pod: Raw, *, address: str, host: str) -> Raw:
 
 
 def phase_of(run: Run) -> str:
-    """As the kubelet tells it."""
-    ended = [each.state for each in run.mains if isinstance(each.state, Exited)]
-    is_final = run.is_over or (run.stops_at is not None and run.is_stopped and ended)
-    if is_final and run.mains:
-        return "Failed" if any(each.code for each in ended) else "Succeeded"
+    """As the kubelet tells it; a pod that was deleted before all of it had succeeded has failed."""
+    if run.is_over:
+        codes = [each.state.code if isinstance(each.state, Exited) else None for each in run.mains]
+        return "Failed" if any(code != 0 for code in codes) else "Succeeded"
     started = [each for each in run.mains if not isinstance(each.state, Waiting) or each.last]
     return "Running" if started else "Pending"
 

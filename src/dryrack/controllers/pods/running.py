@@ -211,8 +211,8 @@ def _run_of(pod: Raw, now: float) -> Run:
 
 
 def _farewell(pod: Raw) -> Plan:
-    """A pod that has ended stays for people to see until somebody deletes it."""
-    if not is_deleted(pod):
+    """A pod that has ended stays for people to see until it is deleted, and its finalizers gone."""
+    if not is_deleted(pod) or pod["metadata"].get("deletionGracePeriodSeconds") == 0:
         return NOTHING
     return Plan((Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0),))
 
