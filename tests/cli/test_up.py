@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import signal
@@ -10,12 +11,16 @@ import ssl
 import stat
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from tests.cli.command import dryrack
+
+from dryrack.cli.files import UsageError
+from dryrack.cli.up import data_directory_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,6 +220,75 @@ def test_wrong_calls_are_told_and_do_nothing(
     done = dryrack("up", "--detach", *words)
     assert done.returncode == 2
     assert complaint in done.stderr
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("below", ["", "further/down"])
+def test_data_that_cannot_be_kept_is_told(home: Path, tmp_path: Path, below: str) -> None:
+    """A file is no data directory, nor is what would be in one: exit 2, one line, no trace."""
+    file = tmp_path / "file"
+    file.touch()
+    done = dryrack("up", "--detach", "--data-dir", file / below)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line == (
+        f"dryrack: --data-dir {file / below}: not a directory; name a directory that can be written"
+    )
+    assert not home.exists()
+
+
+def test_a_read_only_file_system_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory may be there and take nothing; so a write is tried."""
+
+    def refuse(**_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(UsageError, match="read-only file system; name a directory"):
+        data_directory_of(str(tmp_path))
+
+
+@pytest.mark.parametrize("option", ["--kubeconfig", "DRYRACK_HOME"])
+def test_files_that_cannot_be_written_are_told(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """Exit 1 and the file, instead of a traceback; the cluster is gone."""
+    place = tmp_path / "file" / "below"
+    place.parent.touch()
+    if option == "DRYRACK_HOME":
+        monkeypatch.setenv(option, str(place))
+        done = dryrack("up", "--detach")
+    else:
+        done = dryrack("up", "--detach", option, place)
+    assert done.returncode == 1
+    assert f"dryrack: {place.parent}" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert not home.exists() or not list(home.iterdir())
+
+
+_INTERRUPTED = """
+import os, runpy, signal, sys
+
+module, sys.argv = sys.argv[1], ["dryrack", "up"]
+
+class Interrupter:
+    def find_spec(self, name, *_):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupter())
+runpy.run_module("dryrack", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("module", ["dryrack.cli.main", "typer", "dryrack.cli.output"])
+def test_an_interrupted_start_says_nothing(home: Path, module: str) -> None:
+    """Ctrl-C while modules are loaded ends the process as it would end any other."""
+    command = [sys.executable, "-c", _INTERRUPTED, module]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
     assert not home.exists()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dryrack.base.errors import DryrackError
 from dryrack.cluster import launching, service
+from dryrack.cluster.certificates import write_private
 from dryrack.cluster.launching import Launch
 from dryrack.cluster.state import state_of
 
@@ -50,3 +53,48 @@ def test_only_a_cluster_that_failed_leaves_its_log(
         assert fails
     remains = sorted(path.name for path in tmp_path.rglob("*") if path != state.directory)
     assert remains == left
+
+
+def refuse(*_: object) -> None:
+    """What a disk does that is full."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_what_cannot_be_written_whole_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk the file stays as it was, with nothing beside it, and the error names it."""
+    path = tmp_path / "config"
+    path.write_text("theirs")
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_private(path, b"ours")
+
+    assert caught.value.filename == str(path)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("config", "theirs")]
+
+
+def test_a_link_to_a_kubeconfig_stays_a_link(tmp_path: Path) -> None:
+    """Those who keep theirs elsewhere find it changed there."""
+    kept, link = tmp_path / "kept", tmp_path / "config"
+    kept.write_text("theirs")
+    link.symlink_to(kept)
+    write_private(link, b"ours")
+
+    assert link.is_symlink()
+    assert kept.read_text() == "ours"
+
+
+def test_a_full_disk_leaves_a_kubeconfig_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that could not write the file of its user does not remove it either."""
+    path = tmp_path / "config"
+    path.write_text("theirs")
+    monkeypatch.setattr(os, "fsync", refuse)
+    launch = Launch(state=state_of("one", tmp_path / "home"), kubeconfig=path)
+    with pytest.raises(OSError, match="No space left"):
+        launching.run(launch, lambda _: None)
+
+    assert path.read_text() == "theirs"
+    assert list((tmp_path / "home").iterdir()) == []

@@ -86,19 +86,34 @@ def _launch(wish: Wish) -> Launch:
             wanted(without, families())
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
-    data = Path(wish.data_directory).absolute() if wish.data_directory else None
     return Launch(
         state=state,
         address=_address(wish),
         nodes=wish.nodes,
         objects=_objects(wish.config),
-        data_directory=data,
+        data_directory=data_directory_of(wish.data_directory) if wish.data_directory else None,
         without=without,
         has_catalogue=wish.catalogue,
         authorization=_authorization(wish.authorization),
         kubeconfig=_kubeconfig(wish),
         merges=wish.merges,
     )
+
+
+def data_directory_of(text: str) -> Path:
+    """Made if it is not there; the cluster will write in it, so that is tried."""
+    import tempfile
+
+    directory = Path(text).absolute()
+    try:
+        directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return directory
+    except (FileExistsError, NotADirectoryError):
+        why = "not a directory"
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+    raise UsageError(f"--data-dir {text}: {why}; name a directory that can be written")
 
 
 def _names(text: str) -> tuple[str, ...]:

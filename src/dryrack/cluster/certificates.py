@@ -302,13 +302,24 @@ def write_private(path: Path, content: bytes, *, lasts: bool = True) -> None:
     """
     Whole or not at all, and never readable by others, not even for a moment.
 
-    What does not last is not waited for until the disk has it: it goes with its process.
+    What does not last is not waited for until the disk has it: it goes with its process. A link
+    stays a link: people keep their kubeconfig elsewhere. If it cannot be written, the file is as
+    it was, and there is none beside it.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        _write(temporary, content, lasts=lasts)
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _write(path: Path, content: bytes, *, lasts: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
         if lasts:
             os.fsync(file.fileno())
-    temporary.replace(path)

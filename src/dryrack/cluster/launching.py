@@ -14,21 +14,21 @@ import json
 import logging
 import os
 import resource
+import signal
 import sys
 import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import DryrackError
-from dryrack.cluster import kubeconfig
-from dryrack.cluster.certificates import Meanwhile, write_private
+from dryrack.cluster.certificates import Meanwhile
 from dryrack.cluster.locks import hold
 from dryrack.cluster.modes import AuthorizationMode
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.serving import LOOPBACK, Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from dryrack.cluster.state import ClusterState
@@ -100,7 +100,6 @@ def run(launch: Launch, tell: Callable[[str], None]) -> None:
             _serve(launch, made, told)
         is_over = True
     finally:
-        _take_back(launch)
         # Who started it hears what goes wrong until it serves; from then on the log does.
         if has_served and not is_over:
             launch.state.forget_all_but_log()
@@ -127,32 +126,35 @@ def _raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _take_back(launch: Launch) -> None:
-    """A cluster that has ended is no longer in anybody's kubeconfig."""
-    if launch.kubeconfig is not None and launch.kubeconfig.exists():
-        if launch.merges:
-            rest = kubeconfig.without(kubeconfig.read(launch.kubeconfig), launch.state.name)
-            write_private(launch.kubeconfig, kubeconfig.text(rest).encode())
-        else:
-            launch.kubeconfig.unlink()
-
-
 def detach(launch: Launch, tell: Callable[[str], None]) -> None:
     """Starts the cluster as a process that stays; returns when it serves."""
     launch.state.make()
     reading, writing = os.pipe()
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         os.close(reading)
         _child(launch, writing)
     os.close(writing)
-    with os.fdopen(reading) as messages:
-        for line in messages:
-            message = json.loads(line)
-            if message["error"]:
-                raise LaunchError(message["error"])
-            if not message["stage"]:
-                return
-            tell(message["stage"])
+    try:
+        with os.fdopen(reading) as messages:
+            _relay(messages, tell)
+    except KeyboardInterrupt:
+        # Who takes back the order does not want the cluster either.
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+        launch.state.forget()
+        raise
+
+
+def _relay(messages: Iterable[str], tell: Callable[[str], None]) -> None:
+    """What the child says, until it serves."""
+    for line in messages:
+        message = json.loads(line)
+        if message["error"]:
+            raise LaunchError(message["error"])
+        if not message["stage"]:
+            return
+        tell(message["stage"])
     raise LaunchError("the process ended before it served, without a word")
 
 
@@ -188,6 +190,10 @@ def _attempt(launch: Launch, tell: Callable[[str], None]) -> str:
         run(launch, tell)
     except DryrackError as error:
         return str(error)
+    except OSError as error:
+        if error.filename is None:
+            return traceback.format_exc()
+        return f"{error.filename}: {(error.strerror or str(error)).lower()}"
     except Exception:  # noqa: BLE001 - the process ends, and the log is the only one to tell
         return traceback.format_exc()
     return ""

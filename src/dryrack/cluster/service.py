@@ -27,7 +27,8 @@ from dryrack.cluster.state import Process, Running
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.certificates import Keys
@@ -71,7 +72,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         url = await stack.enter_async_context(served(plane, listening, keys, door=door))
         tell(f"API server at {url}")
         await _inhabit(launch, plane, tell)
-        _hand_out(launch, url, keys)
+        stack.enter_context(_handed_out(launch, url, keys))
         tell("")
         await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
@@ -150,17 +151,37 @@ async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) ->
         tell(f"{created} object{'' if created == 1 else 's'} of the configuration")
 
 
-def _hand_out(launch: Launch, url: str, keys: certificates.Keys) -> None:
-    """The kubeconfig, and then the record: who finds the record finds a cluster that serves."""
+@contextlib.contextmanager
+def _handed_out(launch: Launch, url: str, keys: certificates.Keys) -> Iterator[None]:
+    """
+    The kubeconfig, and then the record: who finds the record finds a cluster that serves.
+
+    A cluster that has ended is no longer in anybody's kubeconfig; a file that could not be written
+    is not touched then either.
+    """
     state = launch.state
     own = kubeconfig.own_text(state.name, url, keys)
     write_private(state.kubeconfig, own.encode(), lasts=False)
-    if launch.kubeconfig is not None:
-        launch.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+    theirs = launch.kubeconfig
+    if theirs is not None:
+        theirs.parent.mkdir(parents=True, exist_ok=True)
         if launch.merges:
             config = kubeconfig.kubeconfig(state.name, url, keys)
-            own = kubeconfig.text(kubeconfig.merged(kubeconfig.read(launch.kubeconfig), config))
-        write_private(launch.kubeconfig, own.encode(), lasts=launch.merges)
-    merged_into = str(launch.kubeconfig) if launch.merges and launch.kubeconfig else ""
-    data = str(launch.data_directory) if launch.data_directory else ""
-    state.write(Running(Process.of(os.getpid()), url, data, merged_into))
+            own = kubeconfig.text(kubeconfig.merged(kubeconfig.read(theirs), config))
+        write_private(theirs, own.encode())
+    try:
+        merged_into = str(theirs) if launch.merges and theirs else ""
+        data = str(launch.data_directory) if launch.data_directory else ""
+        state.write(Running(Process.of(os.getpid()), url, data, merged_into))
+        yield
+    finally:
+        if theirs is not None and theirs.exists():
+            _take_back(theirs, launch)
+
+
+def _take_back(theirs: Path, launch: Launch) -> None:
+    if launch.merges:
+        rest = kubeconfig.without(kubeconfig.read(theirs), launch.state.name)
+        write_private(theirs, kubeconfig.text(rest).encode())
+    else:
+        theirs.unlink()

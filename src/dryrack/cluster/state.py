@@ -97,9 +97,15 @@ class ClusterState:
         return self.directory / "running.json"
 
     def make(self) -> None:
-        self.directory.mkdir(parents=True, mode=0o700, exist_ok=True)
-        # One that was there before may have been made under another mask.
-        self.directory.chmod(0o700)
+        try:
+            self.directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+            # One that was there before may have been made under another mask.
+            self.directory.chmod(0o700)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise ClusterStateError(
+                f"{self.directory}: {why}; name a directory that can be written in DRYRACK_HOME"
+            ) from None
 
     def write(self, running: Running) -> None:
         write_private(self._record, json.dumps(asdict(running)).encode(), lasts=False)

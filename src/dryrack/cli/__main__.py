@@ -1,5 +1,0 @@
-"""`python -m dryrack.cli`."""
-
-from dryrack.cli.main import run
-
-run()
