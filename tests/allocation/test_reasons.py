@@ -163,6 +163,16 @@ def test_the_request_comes_first_with_what_it_lacks() -> None:
     assert [reason.code for reason in rest] == [Code.TAINTED]
 
 
+def test_only_devices_that_are_meant_are_counted() -> None:
+    """A device in use that no selector lets through is told as not selected."""
+    used = {"allocated": AllocatedState(frozenset([GPU_0]))}
+    offered = [device("gpu-0", a="a"), device("gpu-1", a="b")]
+    first, *rest = why(pool(offered), claim(request("r", 2, select=SELECT_B)), **used)
+
+    assert first.fact == "wants 2 devices, and 1 of 2 can be had"
+    assert [reason.code for reason in rest] == [Code.REQUEST_SELECTOR]
+
+
 def test_counters_are_short_by_an_amount() -> None:
     """What the pod itself drew is told apart from what was drawn before."""
     parts = [drawing("gpu-0", memory=6), drawing("gpu-1", memory=6)]
@@ -175,8 +185,11 @@ def test_counters_are_short_by_an_amount() -> None:
 
 def test_devices_chosen_for_another_request_are_told_as_such() -> None:
     """A device that the same pod has is not called somebody else's."""
-    reason = of_device(why(pool(devices(1)), claim(request("a")), claim(request("b"), name="two")))
+    reasons = why(pool(devices(1)), claim(request("a")), claim(request("b"), name="two"))
+    reason = of_device(reasons)
 
+    had = "0 of 1 can be had (1 chosen for other requests)"
+    assert reasons[0].fact == f"wants 1 device, and {had}"
     assert reason.code is Code.IN_USE
     assert reason.fact == "chosen for request a of claim claim"
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.allocation.builders import Counting, device_class, devices, pool, request
+from tests.allocation.builders import (
+    DRIVER,
+    Counting,
+    device,
+    device_class,
+    devices,
+    pool,
+    request,
+    slice_,
+)
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
 from tests.placement.test_place import pod, room
 
-from dryrack.allocation import LiveAllocator
+from dryrack.allocation import Allocated, LiveAllocator, Settings, World, explain_claim
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.placement import Cluster, Fleet, Placed, Unplaced, place
@@ -72,7 +81,7 @@ def test_a_refusal_is_explained_without_asking_again() -> None:
 
     assert asked.nodes == ["a", "b", "c"]
     assert said.startswith("0/3 nodes are available: 3 cannot allocate all claims. ")
-    assert " Node a, claim n/one, r: wants 4 devices, and 2 of 2 can be had" in said
+    assert " Node a, claim n/one: request r: wants 4 devices, and 2 of 2 can be had" in said
 
 
 def test_who_is_refused_like_another_is_told_the_same_of_its_own_claim() -> None:
@@ -110,7 +119,7 @@ def test_what_was_said_of_a_node_holds_until_something_happens_there() -> None:
     asked.nodes.clear()
     said = message(place(pod(), (wish(4, "two"),), (), where))
     assert asked.nodes == ["a"]
-    assert " Node a, claim n/two, r: wants 4 devices, and 3 of 3 can be had" in said
+    assert " Node a, claim n/two: request r: wants 4 devices, and 3 of 3 can be had" in said
 
 
 def test_a_node_is_asked_only_to_say_why_if_nobody_else_was() -> None:
@@ -123,7 +132,56 @@ def test_a_node_is_asked_only_to_say_why_if_nobody_else_was() -> None:
 
     assert asked.nodes == ["b"]
     assert said[0] == said[1]
-    assert " Node b, claim n/two, r: wants 4 devices, and 2 of 2 can be had" in said[0]
+    assert " Node b, claim n/two: request r: wants 4 devices, and 2 of 2 can be had" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("asks", "cause"),
+    [
+        (request("r", select='device.attributes["gpu.example.com"].a == "b"'), "not select it"),
+        (request("r", 9, select='device.driver != "nic.example.com"'), "2 of 2 can be had"),
+        (request("r", tolerations=[]), f"has no attribute {DRIVER}/root"),
+        (request("r", deviceClassName="fpga"), "class fpga selects none of 5 on node a"),
+    ],
+)
+def test_a_pod_is_told_in_the_words_of_explain(asks: Any, cause: str) -> None:
+    """The message has the cause; every sentence of it is one that `explain` has for the claim."""
+    nics: dict[str, Any] = {"driver": "nic.example.com", "nodeName": "a", "devices": devices(3)}
+    nics["pool"] = {"name": "nics", "generation": 1, "resourceSliceCount": 1}
+    offered = [device("gpu-0", a="a"), device("gpu-1", a="a")]
+    slices = [*pool(offered, name="a", node="a"), slice_("nics", nics)]
+    gpus = device_class(select=f'device.driver == "{DRIVER}"')
+    fpgas = device_class("fpga", select='device.driver == "fpga.example.com"')
+    constraints = [{"matchAttribute": f"{DRIVER}/root"}] if "root" in cause else []
+    spec = {"devices": {"requests": [asks], "constraints": constraints}}
+    claim = decode({"metadata": {"name": "c", "namespace": "n"}, "spec": spec}, ResourceClaim)
+    where, asked = cluster("a", *slices)
+    for each in (gpus, fpgas):
+        asked.inner.put_class(each)
+    world = World.of([room("a").node, *slices, gpus, fpgas, claim])
+    [story] = explain_claim(world, "c", Settings(chance=Counting())).nodes
+    said = message(place(pod(), (claim,), (), where))
+
+    start = "0/1 nodes are available: 1 cannot allocate all claims. Node a, claim n/c: "
+    told = said.removeprefix(start).split(". ")
+    assert cause in said
+    assert set(told) <= {each.message for each in story.obstacles}
+
+
+def test_a_message_stays_while_devices_go_from_hand_to_hand() -> None:
+    """What others have is counted; who has it is no reason to tell every waiting pod anew."""
+    where, asked = cluster("a", *some_devices("a", 2))
+    said = []
+    for holder in ("n/x", "n/y"):
+        placed = asked.inner.allocate(room("a").node, (wish(2, "any"),))
+        assert isinstance(placed, Allocated)
+        asked.inner.hold(holder, placed.results[0])
+        where.fleet.reopen_all()
+        said.append(message(place(pod(), (wish(1, "late"),), (), where)))
+        asked.inner.hold(holder, None)
+
+    assert said[0] == said[1]
+    assert "wants 1 device, and 0 of 2 can be had (2 in use); 1 more needed" in said[0]
 
 
 def test_the_one_node_that_could_do_is_asked_once() -> None:
@@ -135,7 +193,7 @@ def test_the_one_node_that_could_do_is_asked_once() -> None:
     said = message(place(pod(affinity=affinity), (wish(4, "one"),), (), where))
 
     assert asked.nodes == ["b"]
-    assert " Node b, claim n/one, r: wants 4 devices" in said
+    assert " Node b, claim n/one: request r: wants 4 devices" in said
 
 
 def test_a_search_is_given_up_once_for_a_fleet(searches: Searches) -> None:
@@ -169,5 +227,6 @@ def test_both_kinds_of_refusal_are_told(searches: Searches) -> None:
     said = message(place(pod(), (hard_claim(),), (), where))
 
     counted = "1 cannot allocate all claims, 1 timed out trying to allocate devices."
-    assert said.startswith(f"0/2 nodes are available: {counted} Node b, claim wish, r: wants 25 ")
+    told = f"0/2 nodes are available: {counted} Node b, claim wish: request r: wants 25 "
+    assert said.startswith(told)
     assert f" Node a, claim wish: {GIVEN_UP}; " in said

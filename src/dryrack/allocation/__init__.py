@@ -2,7 +2,7 @@
 
 from dryrack.allocation.allocator import Allocated, Allocator, Outcome, Undecided, Unsatisfiable
 from dryrack.allocation.errors import AllocationError
-from dryrack.allocation.explain import Explanation, NodeStory, Obstacle, explain_claim
+from dryrack.allocation.explain import Explanation, NodeStory, Obstacle, brief, explain_claim
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import DeviceId, PoolId, SharedDeviceId, claim_name
 from dryrack.allocation.live import LiveAllocator
@@ -36,6 +36,7 @@ __all__ = [
     "Unsatisfiable",
     "WhatIf",
     "World",
+    "brief",
     "claim_name",
     "explain_claim",
     "what_if",

@@ -10,6 +10,7 @@ is chosen. A request with subrequests is named for each of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from dryrack.allocation.candidates import shape_of
 from dryrack.allocation.constraints import MISSING, MatchState
 from dryrack.allocation.identity import claim_name
 from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
-from dryrack.allocation.reasons import Code, Reason
+from dryrack.allocation.reasons import TAKEN, Code, Reason
 from dryrack.allocation.requests import RESULTS_MAX
 from dryrack.allocation.search import Walk
 from dryrack.allocation.taints import blocking_taints
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.allocation.problem import Problem, Slate
+
+
+# How a fact begins that is about a device which the same pod has already.
+_CHOSEN = "chosen for"
 
 
 def diagnose(walk: Walk) -> tuple[Reason, ...]:
@@ -105,9 +110,23 @@ class _Diagnosis:
             return replace(self._reason(slate, "", Code.NOT_ENOUGH, fact, remedy), lacking=1)
         together = details.count(None)
         lacking = slate.count - together
-        fact = f"wants {wanted}, and {together} of {len(details)} can be had"
+        fact = f"wants {wanted}, and {self._had(slate, details)}"
         summary = self._reason(slate, "", Code.NOT_ENOUGH, fact, f"{lacking} more needed")
         return replace(summary, lacking=lacking)
+
+    def _had(self, slate: Slate, details: list[Reason | None]) -> str:
+        """How many of the devices that are meant can be had; other drivers' are never meant."""
+        codes = Counter(None if reason is None else reason.code for reason in details)
+        meant = len(details) - codes[Code.CLASS_SELECTOR]
+        if not meant:
+            name, node = slate.ask.device_class.metadata.name, self._problem.node.metadata.name
+            return f"class {name} selects none of {len(details)} on node {node}"
+        other = sum(each is not None and each.fact.startswith(_CHOSEN) for each in details)
+        codes[Code.IN_USE] -= other
+        taken = [f"{codes[code]} {words}" for code, words in TAKEN.items() if codes[code]]
+        taken += [f"{other} {_CHOSEN} other requests"] if other else []
+        because = f" ({', '.join(taken)})" if taken else ""
+        return f"{codes[None]} of {meant} can be had{because}"
 
     def _of_pools(self, slate: Slate) -> Iterator[Reason]:
         for pool in self._problem.pools:
@@ -134,6 +153,9 @@ class _Diagnosis:
         if self._chosen_for.get(device) is slate:
             return None
         code = self._status(slate, device)
+        if code == Code.IN_USE:
+            # The search asks no further; but who has what was not meant is no reason.
+            code = self._unselected(slate, device) or code
         if code == USABLE:
             return self._chosen_against(slate, device)
         if code == FAILED:
@@ -141,6 +163,16 @@ class _Diagnosis:
             named = str(self._problem.devices[device].id)
             return self._reason(slate, named, Code.SELECTOR_ERROR, slate.failures[device], remedy)
         return self._refused(slate, device, Code(code))
+
+    def _unselected(self, slate: Slate, device: int) -> Code | None:
+        """Whose selectors do not let the device through; a selector that fails says nothing."""
+        shape = shape_of(self._problem.devices[device])
+        selectors = self._problem.surroundings.selectors
+        if selectors.judge(slate.ask.class_selectors, shape) is False:
+            return Code.CLASS_SELECTOR
+        if selectors.judge(slate.ask.selectors, shape) is False:
+            return Code.REQUEST_SELECTOR
+        return None
 
     def _reason(self, slate: Slate, device: str, code: Code, fact: str, remedy: str) -> Reason:
         ask = slate.ask
@@ -158,7 +190,9 @@ class _Diagnosis:
         named = str(self._problem.devices[device].id)
         other = self._chosen_for.get(device)
         if other is not None and not self._problem.shareable(device):
-            fact = f"chosen for request {other.ask.label} of claim {other.ask.claim_name}"
+            fact = f"{_CHOSEN} request {other.ask.label}"
+            if other.ask.claim_name != slate.ask.claim_name:
+                fact += f" of claim {other.ask.claim_name}"
             return self._reason(slate, named, Code.IN_USE, fact, "add a device like it")
         code = self._moment.refusal(slate, device)
         if code is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation.changes import possible_changes
 from dryrack.allocation.identity import claim_name
-from dryrack.allocation.reasons import Code
+from dryrack.allocation.reasons import TAKEN, Code
 from dryrack.allocation.remembering import Memory
 from dryrack.allocation.whatif import what_if
 from dryrack.base.errors import DryrackError
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 _CHANGES_TRIED_MAX = 60
 # Where changes are looked for; further away there is more to change.
 _NODES_HELPED_MAX = 3
+
+# A reason that holds for many devices names this many of them.
+_DEVICES_NAMED_MAX = 3
+# In brief: what the request lacks, and the nearest causes.
+_BRIEF_MAX = 3
 
 # A node that is out of the question is further away than any that lacks devices.
 _FAR = 1 << 30
@@ -72,6 +77,20 @@ class Obstacle:
     fact: str
     remedy: str
     devices: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What is so, and for which devices."""
+        request = f"request {self.request}: " if self.request else ""
+        more = len(self.devices) - _DEVICES_NAMED_MAX
+        named = ", ".join(self.devices[:_DEVICES_NAMED_MAX])
+        devices = f"{named} and {more} more: " if more > 0 else f"{named}: " if named else ""
+        return f"{request}{devices}{self.fact}"
+
+    @property
+    def message(self) -> str:
+        """The sentence, and what would have to change."""
+        return f"{self.sentence}; {self.remedy}" if self.remedy else self.sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +149,19 @@ def fold(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
         together.setdefault(key, []).extend([reason.device] if reason.device else [])
     folded = [Obstacle(*key, devices=tuple(devices)) for key, devices in together.items()]
     return tuple(sorted(folded, key=lambda each: _NEARNESS.index(each.code)))
+
+
+def brief(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
+    """
+    What stood in the way of the request that got stuck, in a few sentences of `fold`.
+
+    What other claims have is counted in the first; by name it would be told anew whenever one of
+    them comes or goes. So are devices that the class does not select.
+    """
+    stuck = [(each.claim, each.request.partition("/")[0]) for each in reasons]
+    folded = fold([each for each, name in zip(reasons, stuck, strict=True) if name == stuck[0]])
+    left_out = (*TAKEN, Code.CLASS_SELECTOR)
+    return tuple(each for each in folded if each.code not in left_out)[:_BRIEF_MAX]
 
 
 def find_claim(world: World, name: str) -> ResourceClaim:

@@ -44,6 +44,14 @@ class Code(IntEnum):
         return self.name.lower().replace("_", "-")
 
 
+# What comes and goes with the claims of others, in words for so many devices.
+TAKEN = {
+    Code.IN_USE: "in use",
+    Code.CAPACITY_SHORT: "short of capacity",
+    Code.COUNTER_SHORT: "short of counters",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """One thing that stood in the way."""

@@ -31,14 +31,12 @@ from dryrack.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dryrack.allocation.explain import NodeStory, Obstacle
+    from dryrack.allocation.explain import NodeStory
     from dryrack.allocation.whatif import Given, WhatIf
     from dryrack.kinds.catalog import Typed
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
-# A reason that holds for many devices names this many of them.
-_DEVICES_NAMED_MAX = 3
 _DOUBTS_TOLD_MAX = 5
 
 
@@ -151,7 +149,7 @@ def _tell(claim: str, nodes: Sequence[NodeStory]) -> None:
     for story in nodes:
         say(f"  {place(story)}:")
         for obstacle in story.obstacles:
-            say(f"    {sentence(obstacle)}")
+            say(f"    {shown(obstacle.sentence)}")
     namespace, _, name = claim.rpartition("/")
     say(f"  more: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
 
@@ -162,17 +160,3 @@ def place(story: NodeStory) -> str:
         return "on any node"
     more = f" and {many(len(story.alike), 'node')} like it" if story.alike else ""
     return f"node {shown(story.node)}{more}"
-
-
-def sentence(obstacle: Obstacle) -> str:
-    """One obstacle with the devices it holds for."""
-    request = f"request {obstacle.request}: " if obstacle.request else ""
-    return shown(f"{request}{_devices(obstacle.devices)}{obstacle.fact}")
-
-
-def _devices(devices: Sequence[str]) -> str:
-    if not devices:
-        return ""
-    named = ", ".join(devices[:_DEVICES_NAMED_MAX])
-    more = len(devices) - _DEVICES_NAMED_MAX
-    return f"{named} and {more} more: " if more > 0 else f"{named}: "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.allocation.explain import explain_claim
 from dryrack.allocation.identity import claim_name
 from dryrack.base.words import hint
-from dryrack.cli.allocate import load_world, place, sentence, verdict
+from dryrack.cli.allocate import load_world, place, verdict
 from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.output import Format, paint, print_data, print_line, say, shown
 from dryrack.kinds.decode import to_builtins
@@ -137,5 +137,4 @@ def _print_node(node: NodeStory) -> None:
     lacking = f", {node.lacking} short" if node.lacking else ""
     print_line(f"\n{place(node)}{lacking}")
     for obstacle in node.obstacles:
-        remedy = shown(f"; {obstacle.remedy}") if obstacle.remedy else ""
-        print_line(f"  {obstacle.code.text}: {sentence(obstacle)}{remedy}")
+        print_line(f"  {obstacle.code.text}: {shown(obstacle.message)}")

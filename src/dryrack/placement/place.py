@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from dryrack.allocation import Allocated, AllocationError, Undecided, claim_name
-from dryrack.allocation.remembering import Told
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.selectors import NAME_FIELD, SelectorError, parse_node_selector
+from dryrack.placement.prospects import Unmet
 from dryrack.placement.room import Wishes, obstacle
 
 if TYPE_CHECKING:
@@ -164,12 +164,10 @@ class _Attempt:
         if room is None:
             return ""
         names = tuple(map(claim_name, self.wanted))
-        if prospects.told is None or not prospects.told[1].serves(names):
+        if prospects.told is None or not prospects.told.serves(names):
             decision = first or self._asked(room)
-            prospects.told = decision.node, Told(names, decision.reasons[:1])
-        node, told = prospects.told
-        reasons = (each for index, name in enumerate(names) for each in told.to(index, name))
-        return "".join(_shown(node, reason) for reason in reasons)
+            prospects.told = Unmet.of(decision.node, names, decision.reasons)
+        return prospects.told.to(names)
 
     def _asked(self, room: Room) -> Unsatisfiable | Undecided:
         """What a node has against these claims that refused others like them."""

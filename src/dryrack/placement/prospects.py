@@ -18,13 +18,41 @@ again only to tell others.
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from dryrack.allocation import brief
 
-    from dryrack.allocation.remembering import Told
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.allocation import Reason
     from dryrack.placement.room import Room
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """Why a node refused claims of these names, in the words that `explain` has for it."""
+
+    node: str
+    names: tuple[str, ...]
+    # The claim that got stuck, by its place, and what stood in its way.
+    index: int
+    words: str
+
+    @staticmethod
+    def of(node: str, names: tuple[str, ...], reasons: Sequence[Reason]) -> Unmet:
+        words = ". ".join(each.message for each in brief(reasons))
+        index = names.index(reasons[0].claim) if reasons else 0
+        return Unmet(node, names, index, words)
+
+    def serves(self, names: tuple[str, ...]) -> bool:
+        """Whether it is true of claims of these names, too; those of one pod name each other."""
+        return self.names == names or len(names) == 1
+
+    def to(self, names: tuple[str, ...]) -> str:
+        """What claims of these names are told, which want the same."""
+        return f" Node {self.node}, claim {names[self.index]}: {self.words}"
 
 
 class Prospects:
@@ -42,7 +70,7 @@ class Prospects:
         # The same by refusal, those that refused first in front.
         self._refusing: dict[str, dict[str, None]] = {}
         # A node that refuses, and why, as it was told when it did.
-        self.told: tuple[str, Told] | None = None
+        self.told: Unmet | None = None
 
     def open(self) -> Iterator[Room]:
         """
@@ -74,7 +102,7 @@ class Prospects:
             refusal = self._closed.pop(name, None)
             if refusal is not None:
                 del self._refusing[refusal][name]
-                if self.told is not None and self.told[0] == name:
+                if self.told is not None and self.told.node == name:
                     self.told = None
             room = self._rooms.get(name)
             if room is not None:
