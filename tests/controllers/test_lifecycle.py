@@ -229,13 +229,37 @@ def test_rendering_is_stable(pod: Raw, script: list[tuple[str, int]]) -> None:
         assert again == status
 
 
-def test_a_pod_completes_by_itself() -> None:
-    """With restartPolicy Never and no word about it, a pod runs for a while and succeeds."""
-    pod = {
-        "metadata": {"name": "p", "uid": "u"},
+def pod_of(kind: str, api_version: str, **annotations: str) -> Raw:
+    owner = {"kind": kind, "apiVersion": api_version, "name": "o", "uid": "o", "controller": True}
+    metadata = {"name": "p", "uid": "u", "annotations": annotations}
+    return {
+        "metadata": metadata | ({"ownerReferences": [owner]} if kind else {}),
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c"}]},
     }
-    run, effects = step(new_run(pod, START), Prepared(START))
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version"), [("", ""), ("Job", "batch.volcano.sh/v1alpha1"), ("RayCluster", "v1")]
+)
+def test_a_pod_of_no_job_runs_until_it_is_deleted(kind: str, api_version: str) -> None:
+    """Whatever its restart policy: nobody said that it ends, so it keeps its devices."""
+    run, effects = step(new_run(pod_of(kind, api_version), START), Prepared(START))
+
+    assert phase_of(run) == "Running"
+    assert effects == ()
+
+
+def test_an_annotation_ends_a_pod_of_no_job() -> None:
+    """What the pod says of itself comes first."""
+    pod = pod_of("", "", **{"dryrack.dev/run-seconds": "3"})
+    _, effects = step(new_run(pod, START), Prepared(START))
+
+    assert effects == (WakeAt(START + 3.0),)
+
+
+def test_a_pod_of_a_job_completes_by_itself() -> None:
+    """With no word about it, it runs for a while and succeeds."""
+    run, effects = step(new_run(pod_of("Job", "batch/v1"), START), Prepared(START))
 
     assert phase_of(run) == "Running"
     assert effects == (WakeAt(START + 5.0),)

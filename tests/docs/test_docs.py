@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.docs.reference import PAGES
 
 from dryrack.allocation.glossary import MEANINGS
 from dryrack.allocation.reasons import Code
+from dryrack.controllers.pods.script import Script
 
 ROOT = Path(__file__).parents[2]
 PAGES_WITH_EXAMPLES = [path for path in sorted(ROOT.glob("docs/**/*.md")) if examples(path)]
@@ -65,6 +67,17 @@ def test_reference_pages_follow_the_code(name: str) -> None:
 def test_every_reason_is_explained() -> None:
     """A code without a meaning is of no use to anybody."""
     assert set(MEANINGS) == set(Code)
+
+
+def test_every_annotation_is_explained() -> None:
+    """Whatever key of ours is read or written, people can look up."""
+    page = (ROOT / "docs/reference/virtual-pods.md").read_text()
+    sources = "".join(path.read_text() for path in ROOT.glob("src/dryrack/**/*.py"))
+    keys = set(re.findall(r'"(dryrack\.dev/[a-z-]+)"', sources))
+    keys |= {f"dryrack.dev/{each.name.replace('_', '-')}" for each in fields(Script)}
+
+    assert "dryrack.dev/silent" in keys
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
 
 
 def test_the_readme_fits_on_one_screen() -> None:

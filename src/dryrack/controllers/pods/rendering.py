@@ -13,6 +13,7 @@ from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.objects import (
     annotations_of,
     condition_of,
+    controller_of,
     spec_of,
     status_of,
     uid_of,
@@ -27,7 +28,7 @@ from dryrack.controllers.pods.lifecycle import (
     State,
     Waiting,
 )
-from dryrack.controllers.pods.script import script_of
+from dryrack.controllers.pods.script import RUN_SECONDS, script_of
 
 Raw = dict[str, Any]
 
@@ -37,13 +38,18 @@ RUNTIME = "dryrack"
 def new_run(pod: Raw, now: float) -> Run:
     """The run of a pod that has just come to its node."""
     spec = spec_of(pod)
-    policy = spec.get("restartPolicy") or "Always"
     return Run(
-        script=script_of(annotations_of(pod), restart_policy=policy),
-        restart_policy=policy,
+        script=script_of(annotations_of(pod), run_seconds=RUN_SECONDS if _is_of_job(pod) else None),
+        restart_policy=spec.get("restartPolicy") or "Always",
         containers=tuple(_containers(spec)),
         at=now,
     )
+
+
+def _is_of_job(pod: Raw) -> bool:
+    """Whether it is made to complete; no other pod is, whatever its restart policy."""
+    owner = controller_of(pod)
+    return owner is not None and (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1")
 
 
 def _containers(spec: Raw) -> Sequence[Container]:

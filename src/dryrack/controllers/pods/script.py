@@ -8,7 +8,7 @@ Nothing is executed on a virtual node, so what a real program would decide is wr
 | `dryrack.dev/start-seconds` | from the pod's arrival on the node to its first container          |
 | `dryrack.dev/init-seconds`  | how long each init container runs                                  |
 | `dryrack.dev/ready-seconds` | from a container's start to its readiness                          |
-| `dryrack.dev/run-seconds`   | how long a container runs; never ending for restartPolicy Always   |
+| `dryrack.dev/run-seconds`   | how long a container runs: 5 for a pod of a Job, else for ever     |
 | `dryrack.dev/exit-code`     | what it exits with                                                 |
 | `dryrack.dev/failures`      | how many first runs of a container exit with 1, whatever the code  |
 | `dryrack.dev/stop-seconds`  | how long a container takes to stop when the pod is deleted         |
@@ -41,14 +41,13 @@ class Script:
     waiting: str = ""
 
 
-def script_of(annotations: Mapping[str, str], *, restart_policy: str) -> Script:
-    """What the annotations of a pod say, completed by what is usual."""
-    usual = None if restart_policy == "Always" else RUN_SECONDS
+def script_of(annotations: Mapping[str, str], *, run_seconds: float | None) -> Script:
+    """What the annotations of a pod say; `run_seconds` is what holds if they do not."""
     return Script(
         start_seconds=_number(annotations, "start-seconds", 0.0),
         init_seconds=_number(annotations, "init-seconds", 0.0),
         ready_seconds=_number(annotations, "ready-seconds", 0.0),
-        run_seconds=_optional_number(annotations, "run-seconds", usual),
+        run_seconds=_optional_number(annotations, "run-seconds", run_seconds),
         exit_code=int(_number(annotations, "exit-code", 0.0)) & 0xFF,
         failures=int(_number(annotations, "failures", 0.0)),
         stop_seconds=_number(annotations, "stop-seconds", 0.0),
