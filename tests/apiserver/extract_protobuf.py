@@ -24,7 +24,8 @@ _RELEASE = "v0.36.4"
 _API = (
     *("admissionregistration/v1", "apps/v1", "authentication/v1", "authorization/v1"),
     *("autoscaling/v1", "autoscaling/v2", "batch/v1", "certificates/v1", "coordination/v1"),
-    *("core/v1", "discovery/v1", "events/v1", "networking/v1", "node/v1", "policy/v1", "rbac/v1"),
+    *("core/v1", "discovery/v1", "events/v1", "flowcontrol/v1", "networking/v1", "node/v1"),
+    *("policy/v1", "rbac/v1"),
     *("resource/v1", "resource/v1beta1", "resource/v1beta2", "resource/v1alpha3"),
     *("scheduling/v1", "scheduling/v1alpha2", "storage/v1"),
 )
@@ -34,6 +35,7 @@ _OTHERS = (
     ("apimachinery", "pkg/api/resource"),
     ("apimachinery", "pkg/util/intstr"),
     ("apiextensions-apiserver", "pkg/apis/apiextensions/v1"),
+    ("kube-aggregator", "pkg/apis/apiregistration/v1"),
 )
 _SCALARS = {"int32": "int", "int64": "int", "uint32": "int", "float": "double"}
 _MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.M | re.S)

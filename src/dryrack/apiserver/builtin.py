@@ -302,13 +302,23 @@ def _stored(path: str, kind: str, *short: str, namespaced: bool = True) -> Built
         plural=plural,
         namespaced=namespaced,
         short_names=short,
-        categories=_ALL if kind in _IN_ALL else (),
+        categories=_categories(group, kind),
         parts=_MORE_PARTS.get(kind, ()) + ((_STATUS,) if rest else ()),
+        storage_version="v2" if kind == "HorizontalPodAutoscaler" else "",
         depth=Depth.FULL if group == _RBAC or kind in _DEEP else Depth.STORED,
     )
 
 
+def _categories(group: str, kind: str) -> tuple[str, ...]:
+    if group in (_ADMISSION, _AGGREGATION):
+        return ("api-extensions",)
+    return _ALL if kind in _IN_ALL else ()
+
+
 _RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
+_AGGREGATION = "apiregistration.k8s.io"
+_FLOW = "flowcontrol.apiserver.k8s.io"
 _MORE_PARTS = {
     "ReplicationController": (_SCALE,),
     "Service": (Part("proxy", _PROXY, "ServiceProxyOptions"),),
@@ -317,6 +327,18 @@ _DEEP = ("LimitRange", "ResourceQuota", "Service")
 _IN_ALL = ("CronJob", "HorizontalPodAutoscaler", "ReplicationController", "Service")
 
 _STORED = (
+    *(
+        _stored(f"{_ADMISSION}/v1/{plural}", kind, namespaced=False)
+        for plural, kind in (
+            ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
+            ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+            ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+            ("validatingadmissionpolicies/", "ValidatingAdmissionPolicy"),
+            ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+            ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+        )
+    ),
+    _stored(f"{_AGGREGATION}/v1/apiservices/", "APIService", namespaced=False),
     Builtin(
         group="",
         version="v1",
@@ -338,6 +360,7 @@ _STORED = (
     _stored("/v1/services/", "Service", "svc"),
     _stored("apps/v1/controllerrevisions", "ControllerRevision"),
     _stored("autoscaling/v2/horizontalpodautoscalers/", "HorizontalPodAutoscaler", "hpa"),
+    _stored("autoscaling/v1/horizontalpodautoscalers/", "HorizontalPodAutoscaler", "hpa"),
     _stored("batch/v1/cronjobs/", "CronJob", "cj"),
     _stored(
         "certificates.k8s.io/v1/certificatesigningrequests/",
@@ -346,6 +369,13 @@ _STORED = (
         namespaced=False,
     ),
     _stored("discovery.k8s.io/v1/endpointslices", "EndpointSlice"),
+    _stored(f"{_FLOW}/v1/flowschemas/", "FlowSchema", namespaced=False),
+    _stored(
+        f"{_FLOW}/v1/prioritylevelconfigurations/", "PriorityLevelConfiguration", namespaced=False
+    ),
+    _stored("networking.k8s.io/v1/ingressclasses", "IngressClass", namespaced=False),
+    _stored("networking.k8s.io/v1/ingresses/", "Ingress", "ing"),
+    _stored("networking.k8s.io/v1/networkpolicies", "NetworkPolicy", "netpol"),
     _stored("networking.k8s.io/v1/ipaddresses", "IPAddress", "ip", namespaced=False),
     _stored("networking.k8s.io/v1/servicecidrs/", "ServiceCIDR", namespaced=False),
     _stored("node.k8s.io/v1/runtimeclasses", "RuntimeClass", namespaced=False),

@@ -56,6 +56,14 @@ _STORED_AS = {
     "customresourcedefinitions.apiextensions.k8s.io": ("apiextensions.k8s.io", "v1beta1"),
     "devicetaintrules.resource.k8s.io": ("resource.k8s.io", "v1alpha3"),
     "events.events.k8s.io": ("", "v1"),
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": (
+        "admissionregistration.k8s.io",
+        "v1beta1",
+    ),
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (
+        "admissionregistration.k8s.io",
+        "v1beta1",
+    ),
 }
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _STORED_VERBS = {"create", "delete", "list"}

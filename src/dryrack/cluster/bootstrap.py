@@ -41,6 +41,10 @@ class Bootstrap:
             self.ensure("priorityclasses.scheduling.k8s.io", priority)
         self.ensure("services", _own_service())
 
+    def authentication(self, authority: str) -> None:
+        """By which an extension API server knows the clients of this one, and this one itself."""
+        self.ensure("configmaps", _authentication(authority))
+
     def roles(self) -> None:
         """Those that a server which decides by roles cannot do without."""
         from dryrack.apiserver.authorization.roles import default_roles
@@ -87,6 +91,24 @@ def _own_service() -> Raw:
             "internalTrafficPolicy": "Cluster",
         },
         "status": {"loadBalancer": {}},
+    }
+
+
+def _authentication(authority: str) -> Raw:
+    data = {
+        "client-ca-file": authority,
+        "requestheader-allowed-names": '["front-proxy-client"]',
+        "requestheader-client-ca-file": authority,
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+    }
+    name = "extension-apiserver-authentication"
+    return {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "data": data,
     }
 
 

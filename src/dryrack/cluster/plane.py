@@ -130,6 +130,8 @@ def build(options: PlaneOptions) -> Plane:
     custom.attach(server)
     bootstrap = Bootstrap(store, options.clock, options.chance)
     bootstrap.essentials()
+    if options.authority:
+        bootstrap.authentication(options.authority)
     if options.authorization is AuthorizationMode.RBAC:
         bootstrap.roles()
     return Plane(options, store, server, tokens, authorization)

@@ -27,6 +27,11 @@ _DEPTH_MAX = 100
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 _UNKNOWN = "k8s.io.apimachinery.pkg.runtime.Unknown"
 _EXTENSIONS = "k8s.io.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+# Groups whose kinds are not in the module of all others.
+_ELSEWHERE = {
+    "apiextensions.k8s.io": _EXTENSIONS,
+    "apiregistration.k8s.io": "k8s.io.kube-aggregator.pkg.apis.apiregistration.v1",
+}
 
 
 class ProtobufError(Exception):
@@ -68,9 +73,8 @@ def to_object(body: bytes) -> Raw:
 def _named(kind: str, api_version: str) -> str:
     """The message of a kind; some kinds of the machinery belong to every group."""
     group, _, version = api_version.rpartition("/")
-    room = f"k8s.io.api.{group.partition('.')[0] or 'core'}.{version}"
-    if group == "apiextensions.k8s.io":
-        room = _EXTENSIONS
+    usual = f"k8s.io.api.{group.partition('.')[0] or 'core'}.{version}"
+    room = _ELSEWHERE.get(group, usual)
     for name in (f"{room}.{kind}", f"{_META}.{kind}"):
         if name in _messages():
             return name

@@ -15,6 +15,11 @@ from dryrack.apiserver.strategies.accounts import (
 from dryrack.apiserver.strategies.budgets import BudgetStrategy
 from dryrack.apiserver.strategies.configuration import ConfigMapStrategy, SecretStrategy
 from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
+from dryrack.apiserver.strategies.extension.api_services import ApiServiceStrategy
+from dryrack.apiserver.strategies.extension.webhooks import (
+    UnappliedPolicyStrategy,
+    WebhookStrategy,
+)
 from dryrack.apiserver.strategies.gangs import PodGroupStrategy, WorkloadObjectStrategy
 from dryrack.apiserver.strategies.leases import LeaseStrategy
 from dryrack.apiserver.strategies.limits.ranges import LimitRangeStrategy
@@ -25,6 +30,8 @@ from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
 from dryrack.apiserver.strategies.volumes import VolumeClaimStrategy
+from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.apiserver.strategies.workloads.autoscalers import OldAutoscalerStrategy
 from dryrack.apiserver.strategies.workloads.jobs import JobStrategy
 from dryrack.apiserver.strategies.workloads.replicated import (
     DeploymentStrategy,
@@ -49,29 +56,49 @@ def _definition() -> PlainStrategy:
     return DefinitionStrategy()
 
 
+class CountedStrategy(WholeStrategy):
+    """A kind of which nothing is known but that its changes are counted."""
+
+    counts_generations = True
+
+
+_ADMISSION = "admissionregistration.k8s.io"
+_FLOW = "flowcontrol.apiserver.k8s.io"
 _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
+    "apiservices.apiregistration.k8s.io": ApiServiceStrategy,
     "configmaps": ConfigMapStrategy,
     "customresourcedefinitions.apiextensions.k8s.io": _definition,
     "daemonsets.apps": DaemonSetStrategy,
     "deployments.apps": DeploymentStrategy,
     "events": EventStrategy,
     "events.events.k8s.io": NewEventStrategy,
+    f"flowschemas.{_FLOW}": lambda: CountedStrategy(namespaced=False, has_status=True),
+    "ingressclasses.networking.k8s.io": lambda: CountedStrategy(namespaced=False),
+    "ingresses.networking.k8s.io": lambda: CountedStrategy(namespaced=True, has_status=True),
     "jobs.batch": JobStrategy,
     "leases.coordination.k8s.io": LeaseStrategy,
     "limitranges": LimitRangeStrategy,
+    f"mutatingadmissionpolicies.{_ADMISSION}": UnappliedPolicyStrategy,
+    f"mutatingadmissionpolicybindings.{_ADMISSION}": UnappliedPolicyStrategy,
+    f"mutatingwebhookconfigurations.{_ADMISSION}": lambda: WebhookStrategy(mutates=True),
     "namespaces": NamespaceStrategy,
+    "networkpolicies.networking.k8s.io": lambda: CountedStrategy(namespaced=True),
     "nodes": NodeStrategy,
     "persistentvolumeclaims": VolumeClaimStrategy,
     "poddisruptionbudgets.policy": BudgetStrategy,
     "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
+    f"prioritylevelconfigurations.{_FLOW}": (
+        lambda: CountedStrategy(namespaced=False, has_status=True)
+    ),
     "replicasets.apps": ReplicaSetStrategy,
     "resourcequotas": QuotaStrategy,
     "secrets": SecretStrategy,
     "serviceaccounts": ServiceAccountStrategy,
     "services": ServiceStrategy,
     "statefulsets.apps": StatefulSetStrategy,
+    f"validatingwebhookconfigurations.{_ADMISSION}": lambda: WebhookStrategy(mutates=False),
     "workloads.scheduling.k8s.io": WorkloadObjectStrategy,
     f"clusterrolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=False),
     f"clusterroles.{RBAC}": lambda: RoleStrategy(namespaced=False),
@@ -91,6 +118,8 @@ def strategy_of(kind: Builtin) -> Strategy:
                 kind.kind, kind.version, namespaced=kind.namespaced, has_status=has_status
             )
     found = _BY_STORAGE.get(kind.storage)
+    if kind.kind == "HorizontalPodAutoscaler" and kind.version == "v1":
+        found = OldAutoscalerStrategy
     made = (
         PlainStrategy(namespaced=kind.namespaced, has_status=has_status)
         if found is None

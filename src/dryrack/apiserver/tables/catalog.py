@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.tables import core, devices, stored, workloads
+from dryrack.apiserver.tables import core, devices, network, registration, stored, workloads
 from dryrack.apiserver.tables.pods import PODS
 
 if TYPE_CHECKING:
@@ -29,6 +29,25 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "secrets": core.SECRETS,
         "serviceaccounts": core.NAMED,
         "services": stored.SERVICES,
+        "mutatingadmissionpolicies.admissionregistration.k8s.io": registration.MUTATING_POLICIES,
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (
+            registration.POLICY_BINDINGS
+        ),
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io": registration.WEBHOOKS,
+        "validatingadmissionpolicies.admissionregistration.k8s.io": (
+            registration.VALIDATING_POLICIES
+        ),
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io": (
+            registration.POLICY_BINDINGS
+        ),
+        "validatingwebhookconfigurations.admissionregistration.k8s.io": registration.WEBHOOKS,
+        "apiservices.apiregistration.k8s.io": registration.API_SERVICES,
+        "horizontalpodautoscalers.autoscaling": workloads.AUTOSCALERS,
+        "flowschemas.flowcontrol.apiserver.k8s.io": network.FLOW_SCHEMAS,
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": network.PRIORITY_LEVELS,
+        "ingressclasses.networking.k8s.io": network.INGRESS_CLASSES,
+        "ingresses.networking.k8s.io": network.INGRESSES,
+        "networkpolicies.networking.k8s.io": network.NETWORK_POLICIES,
         "controllerrevisions.apps": workloads.CONTROLLER_REVISIONS,
         "daemonsets.apps": workloads.DAEMON_SETS,
         "deployments.apps": workloads.DEPLOYMENTS,

@@ -227,3 +227,52 @@ def _pod_template(obj: JsonObject, now: float) -> list[Any]:
 
 
 POD_TEMPLATES = Shape((NAME, *plain("Containers", "Images", "Pod Labels")), _pod_template)
+
+
+_METRICS_MAX = 2
+_PLACES = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+
+
+def _metric(metric: JsonObject) -> str:
+    """The goal of a metric; nothing measures it here."""
+    place = dig(metric, _PLACES.get(metric.get("type") or "", ""), default={})
+    target = dig(place, "target", default={})
+    percent = target.get("averageUtilization")
+    goal = target.get("averageValue") or target.get("value")
+    shown = goal if percent is None else f"{percent}%"
+    name = f"{place['name']}: " if "name" in place else ""
+    return f"{name}<unknown>/{shown or '<auto>'}"
+
+
+def _metrics(spec: JsonObject) -> str:
+    percent = spec.get("targetCPUUtilizationPercentage")
+    found = [f"cpu: <unknown>/{percent}%"] if percent is not None else []
+    found += [_metric(each) for each in spec.get("metrics") or ()]
+    more = len(found) - _METRICS_MAX
+    shown = ", ".join(found[:_METRICS_MAX]) or NONE
+    return f"{shown} + {more} more..." if more > 0 else shown
+
+
+def _autoscaler(obj: JsonObject, now: float) -> list[Any]:
+    spec = dig(obj, "spec", default={})
+    target = spec.get("scaleTargetRef") or {}
+    return [
+        name_of(obj),
+        f"{target.get('kind', '')}/{target.get('name', '')}",
+        _metrics(spec),
+        str(spec.get("minReplicas", "<unset>")),
+        _count(obj, "spec", "maxReplicas"),
+        _count(obj, "status", "currentReplicas"),
+        age(obj, now),
+    ]
+
+
+AUTOSCALERS = Shape(
+    (NAME, *plain("Reference", "Targets", "MinPods", "MaxPods", "Replicas"), AGE), _autoscaler
+)

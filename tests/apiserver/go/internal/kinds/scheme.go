@@ -2,6 +2,7 @@
 package kinds
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -25,6 +27,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // Scheme has all of them.
@@ -38,6 +41,8 @@ func Scheme() *runtime.Scheme {
 		schedulingv1.AddToScheme, schedulingv1alpha2.AddToScheme, apiextensionsv1.AddToScheme,
 		autoscalingv2.AddToScheme, certificatesv1.AddToScheme, discoveryv1.AddToScheme,
 		networkingv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme,
+		admissionregistrationv1.AddToScheme, apiregistrationv1.AddToScheme,
+		flowcontrolv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err)

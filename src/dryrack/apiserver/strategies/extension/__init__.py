@@ -1,0 +1,1 @@
+"""The kinds by which others extend the server: webhooks and API services."""

@@ -1,0 +1,63 @@
+"""
+API services: which server answers for a version of a group.
+
+The versions that this server has are its own. One that names a service would be answered by
+another program, to which nothing is forwarded here; it is kept, and not available.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.edits import at, completed
+from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.kinds.quoting import quoted
+from dryrack.kinds.validation.problems import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+_REMOTE = "dryrack does not forward requests to other API servers"
+
+
+class ApiServiceStrategy(WholeStrategy):
+    """Its status is known when it is written: there is nothing to wait for."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False, has_status=True)
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return at(obj, "spec.service", lambda service: completed(service, {"port": 443}))
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        if not write.subresource and (obj.get("spec") or {}).get("service"):
+            write.warn(f"{_REMOTE}: an APIService with a service is never available")
+        return obj
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        made = super().prepare_create(obj, write)
+        return {**made, "status": {"conditions": [_available(obj, write.now)]}}
+
+    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
+        spec, name = obj.get("spec") or {}, obj["metadata"].get("name") or ""
+        expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
+        if name == expected:
+            return ()
+        detail = f'must be `spec.version+"."+spec.group`: {quoted(expected)}'
+        return (invalid("metadata.name", name, detail),)
+
+
+def _available(obj: Raw, now: str) -> Raw:
+    is_local = not (obj.get("spec") or {}).get("service")
+    return {
+        "type": "Available",
+        "status": "True" if is_local else "False",
+        "lastTransitionTime": now,
+        "reason": "Local" if is_local else "FailedDiscoveryCheck",
+        "message": "Local APIServices are always available" if is_local else _REMOTE,
+    }

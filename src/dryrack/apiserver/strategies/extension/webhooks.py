@@ -1,0 +1,83 @@
+"""
+Configurations of admission webhooks, and mutating admission policies.
+
+They are kept, because charts ship them and programs write their certificates into them; none of
+them changes or refuses a write here, and whoever writes one is told so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.edits import at, completed, each
+from dryrack.apiserver.strategies.whole import WholeStrategy
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.strategy import Write
+
+Raw = dict[str, Any]
+
+_WEBHOOK = {
+    "failurePolicy": "Fail",
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "timeoutSeconds": 10,
+}
+_MATCHES = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+
+
+class WebhookStrategy(WholeStrategy):
+    """A list of webhooks that are not called."""
+
+    counts_generations = True
+
+    def __init__(self, *, mutates: bool) -> None:
+        super().__init__(namespaced=False)
+        self._defaults = _WEBHOOK | ({"reinvocationPolicy": "Never"} if mutates else {})
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return each(obj, "webhooks", self._webhook)
+
+    def _webhook(self, webhook: Raw) -> Raw:
+        made = at(webhook, "clientConfig.service", lambda found: completed(found, {"port": 443}))
+        return completed(with_scopes(made, "rules"), self._defaults)
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        if obj.get("webhooks"):
+            write.warn("dryrack keeps admission webhooks and does not call them")
+        return obj
+
+    def desired(self, obj: Raw) -> Any:
+        return obj.get("webhooks")
+
+
+class UnappliedPolicyStrategy(WholeStrategy):
+    """A policy that would change objects, or a binding of one."""
+
+    counts_generations = True
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False)
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        made = at(obj, "spec.matchConstraints", with_matches)
+        made = at(made, "spec.matchResources", with_matches)
+        if obj.get("kind") != "MutatingAdmissionPolicy":
+            return made
+        return at(made, "spec", lambda spec: completed(spec, {"failurePolicy": "Fail"}))
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        write.warn("dryrack keeps mutating admission policies and does not apply them")
+        return obj
+
+
+def with_matches(found: Raw) -> Raw:
+    """What a policy or a binding is about, with what is so if nobody says otherwise."""
+    ruled = with_scopes(with_scopes(found, "resourceRules"), "excludeResourceRules")
+    return completed(ruled, _MATCHES)
+
+
+def with_scopes(holder: Raw, key: str) -> Raw:
+    """Rules are about objects in namespaces and outside of them."""
+    return each(holder, key, lambda rule: completed(rule, {"scope": "*"}))

@@ -1,0 +1,99 @@
+"""
+Horizontal pod autoscalers in their two versions, stored as autoscaling/v2.
+
+The first version knows one goal, the utilization of CPU. What else the second one says is kept in
+an annotation when it is read in the first, and put back when it is written in it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.edits import with_value, without
+from dryrack.apiserver.strategy import PlainStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Raw = dict[str, Any]
+
+NEWER = "dryrack.dev/autoscaling-v2"
+_GOAL, _USED = "targetCPUUtilizationPercentage", "currentCPUUtilizationPercentage"
+
+
+class OldAutoscalerStrategy(PlainStrategy):
+    """autoscaling/v1."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True, has_status=True)
+
+    def to_storage(self, obj: Raw) -> Raw:
+        newer = _newer(obj)
+        spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
+        goal, used = spec.pop(_GOAL, None), status.pop(_USED, None)
+        spec |= _present("metrics", _cpu("target", goal) + newer.get("metrics", []))
+        spec |= _present("behavior", newer.get("behavior"))
+        measured = _cpu("current", used) + newer.get("currentMetrics", [])
+        status["currentMetrics"] = measured or None
+        status |= _present("conditions", newer.get("conditions"))
+        annotated = without((obj["metadata"].get("annotations") or {}), NEWER)
+        meta = with_value(obj["metadata"], "annotations", annotated or None)
+        return {
+            **obj,
+            "apiVersion": "autoscaling/v2",
+            "metadata": meta,
+            "spec": spec,
+            "status": status,
+        }
+
+    def from_storage(self, obj: Raw) -> Raw:
+        spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
+        goal, metrics = _split("target", spec.pop("metrics", None) or ())
+        used, measured = _split("current", status.pop("currentMetrics", None) or ())
+        newer = _present("metrics", metrics) | _present("behavior", spec.pop("behavior", None))
+        newer |= _present("currentMetrics", measured)
+        newer |= _present("conditions", status.pop("conditions", None))
+        meta = obj["metadata"]
+        if newer:
+            annotations = meta.get("annotations") or {}
+            text = json.dumps(newer, separators=(",", ":"), sort_keys=True)
+            meta = {**meta, "annotations": {**annotations, NEWER: text}}
+        return {
+            **obj,
+            "apiVersion": "autoscaling/v1",
+            "metadata": meta,
+            "spec": with_value(spec, _GOAL, goal),
+            "status": with_value(status, _USED, used),
+        }
+
+
+def _newer(obj: Raw) -> Raw:
+    """What the annotation keeps; nothing if somebody has spoilt it."""
+    try:
+        found = json.loads((obj["metadata"].get("annotations") or {}).get(NEWER) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _present(key: str, value: Any) -> Raw:
+    return {key: value} if value else {}
+
+
+def _cpu(place: str, percent: int | None) -> list[Raw]:
+    if percent is None:
+        return []
+    kind = {"type": "Utilization"} if place == "target" else {}
+    amount = {**kind, "averageUtilization": percent}
+    return [{"type": "Resource", "resource": {"name": "cpu", place: amount}}]
+
+
+def _split(place: str, metrics: Sequence[Raw]) -> tuple[int | None, list[Raw]]:
+    """The utilization of CPU, if it is among the metrics, and the others."""
+    for index, each in enumerate(metrics):
+        resource = each.get("resource") or {}
+        percent = (resource.get(place) or {}).get("averageUtilization")
+        if resource.get("name") == "cpu" and percent is not None:
+            return percent, [*metrics[:index], *metrics[index + 1 :]]
+    return None, list(metrics)

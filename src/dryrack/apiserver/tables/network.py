@@ -1,0 +1,111 @@
+"""Rows of kinds about traffic: ingresses, network policies, flow control."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.tables.ages import age
+from dryrack.apiserver.tables.columns import AGE, NAME, Shape, dig, name_of, plain
+from dryrack.apiserver.tables.labels import NONE, selector_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.apiserver.tables.columns import JsonObject
+
+_DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
+_HOSTS_MAX = 3
+
+
+def _hosts(rules: Sequence[JsonObject]) -> str:
+    named = [rule["host"] for rule in rules if rule.get("host")]
+    more = len(rules) - _HOSTS_MAX
+    shown = ",".join(named[:_HOSTS_MAX]) or "*"
+    return f"{shown} + {more} more..." if len(named) >= _HOSTS_MAX and more > 0 else shown
+
+
+def _ingress(obj: JsonObject, now: float) -> list[Any]:
+    spec = dig(obj, "spec", default={})
+    points = dig(obj, "status", "loadBalancer", "ingress", default=())
+    addresses = {entry.get("ip") or entry.get("hostname") or "" for entry in points} - {""}
+    return [
+        name_of(obj),
+        spec.get("ingressClassName") or NONE,
+        _hosts(spec.get("rules") or ()),
+        ",".join(sorted(addresses)),
+        "80, 443" if spec.get("tls") else "80",
+        age(obj, now),
+    ]
+
+
+INGRESSES = Shape((NAME, *plain("Class", "Hosts", "Address", "Ports"), AGE), _ingress)
+
+
+def _ingress_class(obj: JsonObject, now: float) -> list[Any]:
+    notes = dig(obj, "metadata", "annotations", default={})
+    parameters = dig(obj, "spec", "parameters", default={})
+    kind, group = parameters.get("kind", ""), parameters.get("apiGroup")
+    named = f"{kind}.{group}" if group else kind
+    return [
+        name_of(obj) + (" (default)" if notes.get(_DEFAULT_CLASS) == "true" else ""),
+        dig(obj, "spec", "controller", default=""),
+        f"{named}/{parameters.get('name', '')}" if parameters else NONE,
+        age(obj, now),
+    ]
+
+
+INGRESS_CLASSES = Shape((NAME, *plain("Controller", "Parameters"), AGE), _ingress_class)
+
+
+def _network_policy(obj: JsonObject, now: float) -> list[Any]:
+    selector = selector_text(dig(obj, "spec", "podSelector"))
+    return [name_of(obj), selector or NONE, age(obj, now)]
+
+
+NETWORK_POLICIES = Shape((NAME, *plain("Pod-Selector"), AGE), _network_policy)
+
+
+def _flow_schema(obj: JsonObject, now: float) -> list[Any]:
+    conditions = dig(obj, "status", "conditions", default=())
+    dangling = (each.get("status") for each in conditions if each.get("type") == "Dangling")
+    return [
+        name_of(obj),
+        dig(obj, "spec", "priorityLevelConfiguration", "name", default=""),
+        dig(obj, "spec", "matchingPrecedence", default=0),
+        dig(obj, "spec", "distinguisherMethod", "type", default=NONE),
+        age(obj, now),
+        next(dangling, "?"),
+    ]
+
+
+FLOW_SCHEMAS = Shape(
+    (
+        NAME,
+        *plain("PriorityLevel", "MatchingPrecedence", "DistinguisherMethod"),
+        AGE,
+        *plain("MissingPL"),
+    ),
+    _flow_schema,
+)
+
+
+def _priority_level(obj: JsonObject, now: float) -> list[Any]:
+    limited = dig(obj, "spec", "limited", default={})
+    queuing = dig(limited, "limitResponse", "queuing", default={})
+    return [
+        name_of(obj),
+        dig(obj, "spec", "type", default=""),
+        limited.get("nominalConcurrencyShares", NONE),
+        *(queuing.get(key, NONE) for key in ("queues", "handSize", "queueLengthLimit")),
+        age(obj, now),
+    ]
+
+
+PRIORITY_LEVELS = Shape(
+    (
+        NAME,
+        *plain("Type", "NominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit"),
+        AGE,
+    ),
+    _priority_level,
+)

@@ -1,0 +1,79 @@
+"""Rows of the kinds that extend the server: webhooks, admission policies, API services."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.tables.ages import age
+from dryrack.apiserver.tables.columns import AGE, NAME, Shape, dig, integers, name_of, plain
+from dryrack.apiserver.tables.labels import selector_text
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.tables.columns import JsonObject
+
+_UNSET = "<unset>"
+
+
+def _webhooks(obj: JsonObject, now: float) -> list[Any]:
+    return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
+
+
+WEBHOOKS = Shape((NAME, *integers("Webhooks"), AGE), _webhooks)
+
+
+def _parameter_kind(obj: JsonObject) -> str:
+    kind = dig(obj, "spec", "paramKind", default={})
+    return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else _UNSET
+
+
+def _validating(obj: JsonObject, now: float) -> list[Any]:
+    count = len(dig(obj, "spec", "validations", default=()))
+    return [name_of(obj), count, _parameter_kind(obj), age(obj, now)]
+
+
+VALIDATING_POLICIES = Shape((NAME, *integers("Validations"), *plain("ParamKind"), AGE), _validating)
+
+
+def _mutating(obj: JsonObject, now: float) -> list[Any]:
+    count = len(dig(obj, "spec", "mutations", default=()))
+    return [name_of(obj), count, _parameter_kind(obj), age(obj, now)]
+
+
+MUTATING_POLICIES = Shape((NAME, *integers("Mutations"), *plain("ParamKind"), AGE), _mutating)
+
+
+def _parameter(reference: JsonObject) -> str:
+    if reference.get("name"):
+        return f"{reference.get('namespace') or '*'}/{reference['name']}"
+    return selector_text(reference.get("selector")) or _UNSET
+
+
+def _binding(obj: JsonObject, now: float) -> list[Any]:
+    policy = dig(obj, "spec", "policyName", default="")
+    return [
+        name_of(obj),
+        policy,
+        _parameter(dig(obj, "spec", "paramRef", default={})),
+        age(obj, now),
+    ]
+
+
+POLICY_BINDINGS = Shape((NAME, *plain("PolicyName", "ParamRef"), AGE), _binding)
+
+
+def _availability(obj: JsonObject) -> str:
+    conditions = dig(obj, "status", "conditions", default=())
+    found = next((each for each in conditions if each.get("type") == "Available"), None)
+    if found is None:
+        return "Unknown"
+    status, reason = found.get("status") or "", found.get("reason")
+    return f"{status} ({reason})" if reason and status != "True" else status
+
+
+def _api_service(obj: JsonObject, now: float) -> list[Any]:
+    service = dig(obj, "spec", "service")
+    place = f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
+    return [name_of(obj), place, _availability(obj), age(obj, now)]
+
+
+API_SERVICES = Shape((NAME, *plain("Service", "Available"), AGE), _api_service)

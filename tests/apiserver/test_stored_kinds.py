@@ -1,0 +1,197 @@
+"""Kinds that charts ship and nothing here acts on: kept, shown, and said to be so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.apiserver.replay import CountingChance
+from tests.apiserver.whole_plane import WholePlane
+
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.plane import PlaneOptions
+
+Raw = dict[str, Any]
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
+NETWORK = "/apis/networking.k8s.io/v1"
+SCALERS = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
+
+WEBHOOK = {
+    "name": "jobs.example.com",
+    "clientConfig": {"service": {"name": "hooks", "namespace": "kueue-system"}},
+    "rules": [
+        {
+            "apiGroups": ["batch"],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["jobs"],
+        }
+    ],
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+}
+
+
+@pytest.fixture
+def plane() -> WholePlane:
+    return WholePlane()
+
+
+def named(name: str, **more: Any) -> Raw:
+    return {"metadata": {"name": name}, **more}
+
+
+@pytest.mark.parametrize("kind", ["validating", "mutating"])
+def test_webhooks_are_completed_kept_and_said_not_to_be_called(
+    plane: WholePlane, kind: str
+) -> None:
+    """Whoever registers a webhook learns at once that it refuses and changes nothing."""
+    path = f"{ADMISSION}/{kind}webhookconfigurations"
+    made = plane.create(path, named("hooks", webhooks=[WEBHOOK]))
+
+    assert made.status == 201
+    assert made.warnings == ("dryrack keeps admission webhooks and does not call them",)
+    webhook = made.body["webhooks"][0]
+    assert webhook["failurePolicy"] == "Fail"
+    assert webhook["timeoutSeconds"] == 10
+    assert webhook["clientConfig"]["service"]["port"] == 443
+    assert webhook["rules"][0]["scope"] == "*"
+    assert webhook.get("reinvocationPolicy") == ("Never" if kind == "mutating" else None)
+    assert made.body["metadata"]["generation"] == 1
+    assert plane.rows(path)[0][:2] == ["hooks", 1]
+
+
+def test_the_generation_of_webhooks_counts_their_changes(plane: WholePlane) -> None:
+    """A program that writes its certificate into a webhook makes a new generation."""
+    path = f"{ADMISSION}/validatingwebhookconfigurations"
+    made = plane.create(path, named("hooks", webhooks=[WEBHOOK])).body
+    labelled = {**made, "metadata": {**made["metadata"], "labels": {"a": "b"}}}
+    assert plane.ask("PUT", f"{path}/hooks", labelled).body["metadata"]["generation"] == 1
+
+    labelled["metadata"].pop("resourceVersion")
+    labelled["webhooks"][0]["clientConfig"]["caBundle"] = "Zm9v"
+    assert plane.ask("PUT", f"{path}/hooks", labelled).body["metadata"]["generation"] == 2
+
+
+def test_mutating_policies_are_said_not_to_be_applied(plane: WholePlane) -> None:
+    """The kind is served as a real server does, and does nothing."""
+    spec = {"matchConstraints": {"resourceRules": WEBHOOK["rules"]}, "mutations": []}
+    made = plane.create(f"{ADMISSION}/mutatingadmissionpolicies", named("change", spec=spec))
+
+    assert made.warnings == ("dryrack keeps mutating admission policies and does not apply them",)
+    assert made.body["spec"]["failurePolicy"] == "Fail"
+    assert made.body["spec"]["matchConstraints"]["matchPolicy"] == "Equivalent"
+
+
+def test_an_api_service_of_another_server_is_kept_and_not_available(plane: WholePlane) -> None:
+    """Nothing is forwarded, and whoever waits for the service can read why."""
+    path = "/apis/apiregistration.k8s.io/v1/apiservices"
+    service = {"name": "visibility", "namespace": "kueue-system"}
+    spec = {
+        "group": "visibility.kueue.x-k8s.io",
+        "version": "v1beta1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "service": service,
+    }
+    made = plane.create(path, named("v1beta1.visibility.kueue.x-k8s.io", spec=spec))
+
+    assert made.status == 201
+    assert "is never available" in made.warnings[0]
+    assert plane.rows(path)[0][:3] == [
+        "v1beta1.visibility.kueue.x-k8s.io",
+        "kueue-system/visibility",
+        "False (FailedDiscoveryCheck)",
+    ]
+
+
+def test_an_api_service_is_named_after_what_it_serves(plane: WholePlane) -> None:
+    """The refusal has the words of a real server."""
+    spec = {"group": "a.example", "version": "v1"}
+    refused = plane.create("/apis/apiregistration.k8s.io/v1/apiservices", named("x", spec=spec))
+
+    assert refused.status == 422
+    assert 'must be `spec.version+"."+spec.group`: "v1.a.example"' in refused.message
+
+
+def test_flow_control_is_kept_and_shown(plane: WholePlane) -> None:
+    """As Kueue's chart has it."""
+    limited = {
+        "nominalConcurrencyShares": 1,
+        "limitResponse": {
+            "type": "Queue",
+            "queuing": {"queues": 64, "handSize": 4, "queueLengthLimit": 50},
+        },
+    }
+    plane.create(
+        f"{FLOW}/prioritylevelconfigurations",
+        named("visibility", spec={"type": "Limited", "limited": limited}),
+    )
+    reference = {"name": "visibility"}
+    schema = {"priorityLevelConfiguration": reference, "matchingPrecedence": 9000}
+    plane.create(f"{FLOW}/flowschemas", named("visibility", spec=schema))
+
+    levels = plane.rows(f"{FLOW}/prioritylevelconfigurations")
+    assert levels[0][:6] == ["visibility", "Limited", 1, 64, 4, 50]
+    rows = plane.rows(f"{FLOW}/flowschemas")
+    assert rows[0][:4] == ["visibility", "visibility", 9000, "<none>"]
+    assert rows[0][5] == "?"
+
+
+def test_ingresses_and_network_policies_are_kept_and_shown(plane: WholePlane) -> None:
+    """With the columns that kubectl users know."""
+    rules = [{"host": f"{name}.example.com"} for name in "abcd"]
+    spec = {"ingressClassName": "nginx", "rules": rules, "tls": [{"secretName": "s"}]}
+    plane.create(f"{NETWORK}/namespaces/default/ingresses", named("web", spec=spec))
+    plane.create(f"{NETWORK}/ingressclasses", named("nginx", spec={"controller": "a.example/b"}))
+    selector = {"podSelector": {"matchLabels": {"app": "web"}}}
+    plane.create(f"{NETWORK}/namespaces/default/networkpolicies", named("deny", spec=selector))
+
+    shown = plane.rows(f"{NETWORK}/namespaces/default/ingresses")[0]
+    hosts = "a.example.com,b.example.com,c.example.com + 1 more..."
+    assert shown[:5] == ["web", "nginx", hosts, "", "80, 443"]
+    assert plane.rows(f"{NETWORK}/ingressclasses")[0][:3] == ["nginx", "a.example/b", "<none>"]
+    assert plane.rows(f"{NETWORK}/networkpolicies")[0][:2] == ["deny", "app=web"]
+
+
+def test_an_autoscaler_is_one_object_in_both_versions(plane: WholePlane) -> None:
+    """What the first version cannot say survives an update in it."""
+    target = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 5, "targetCPUUtilizationPercentage": 60}
+    plane.create(SCALERS.format("v1"), named("web", spec=spec))
+    newer = plane.ask("GET", SCALERS.format("v2") + "/web").body
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}
+    assert newer["spec"]["metrics"] == [{"type": "Resource", "resource": cpu}]
+
+    memory = {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}
+    newer["spec"]["metrics"].append({"type": "Resource", "resource": memory})
+    plane.ask("PUT", SCALERS.format("v2") + "/web", newer)
+    older = plane.ask("GET", SCALERS.format("v1") + "/web").body
+    assert older["spec"] == spec
+    older["spec"]["maxReplicas"] = 6
+    plane.ask("PUT", SCALERS.format("v1") + "/web", older)
+
+    newer = plane.ask("GET", SCALERS.format("v2") + "/web").body
+    assert [each["resource"]["name"] for each in newer["spec"]["metrics"]] == ["cpu", "memory"]
+    assert newer["spec"]["maxReplicas"] == 6
+    assert "annotations" not in newer["metadata"]
+    shown = plane.rows(SCALERS.format("v2"))[0][:4]
+    assert shown == [
+        "web",
+        "Deployment/web",
+        "cpu: <unknown>/60%, memory: <unknown>/1Gi",
+        "<unset>",
+    ]
+
+
+def test_extension_servers_find_what_they_trust() -> None:
+    """The ConfigMap is there as soon as the cluster has an authority."""
+    options = PlaneOptions(clock=VirtualClock(), chance=CountingChance(), authority="PEM")
+    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    found = WholePlane(options).ask("GET", path)
+
+    assert found.status == 200
+    assert found.body["data"]["client-ca-file"] == "PEM"
+    assert found.body["data"]["requestheader-username-headers"] == '["X-Remote-User"]'

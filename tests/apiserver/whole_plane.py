@@ -1,0 +1,72 @@
+"""A whole API server to ask, with virtual time and no engines: anybody may ask, as anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.apiserver.replay import CountingChance
+
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.client.transport import ADMIN, Request, User
+from dryrack.cluster.plane import Plane, PlaneOptions, build
+
+Raw = dict[str, Any]
+
+_WARNING = re.compile(r'^299 - "(.*)"$')
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, decoded, with the texts of its warnings."""
+
+    status: int
+    body: Any
+    warnings: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        return str(self.body["message"])
+
+
+@dataclass(slots=True)
+class WholePlane:
+    """The server of a cluster."""
+
+    options: PlaneOptions = field(
+        default_factory=lambda: PlaneOptions(clock=VirtualClock(), chance=CountingChance())
+    )
+    plane: Plane = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plane = build(self.options)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, user: User = ADMIN, **headers: str
+    ) -> Answer:
+        content = b"" if body is None else json.dumps(body).encode()
+        sent = {"accept": "application/json", "content-type": "application/json"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        where, _, query = path.partition("?")
+        request = Request(method, where, query, sent, content, user)
+        return asyncio.run(self._sent(request))
+
+    async def _sent(self, request: Request) -> Answer:
+        found = await self.plane.transport.send(request)
+        assert isinstance(found.body, bytes)
+        warnings = [value for name, value in found.headers if name == "warning"]
+        texts = (_WARNING.match(each) for each in warnings)
+        told = tuple(each[1].replace('\\"', '"') for each in texts if each)
+        return Answer(found.status, json.loads(found.body), told)
+
+    def create(self, path: str, obj: Raw, *, user: User = ADMIN) -> Answer:
+        return self.ask("POST", path, obj, user=user)
+
+    def rows(self, path: str) -> list[list[Any]]:
+        """What kubectl prints of a list, without ages."""
+        table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        found = self.ask("GET", path, accept=table).body
+        return [row["cells"] for row in found["rows"]]
