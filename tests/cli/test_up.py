@@ -152,7 +152,7 @@ def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) 
     file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Wrong_Name}\n")
     refused = dryrack("up", "--detach", "--name", "second", "--config", file)
     assert refused.returncode == 1
-    assert "ConfigMap Wrong_Name" in refused.stderr
+    assert f"{file}:3: ConfigMap Wrong_Name, metadata.name: Invalid value" in refused.stderr
     assert not (home / "second").exists()
 
 

@@ -9,7 +9,6 @@ cluster. What depends on what a cluster has, admission and names that are taken,
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver import schemas, strictness
@@ -19,23 +18,21 @@ from dryrack.apiserver.strategies.catalog import strategy_of
 from dryrack.apiserver.strategy import Write
 from dryrack.cli.chance import SeededChance
 from dryrack.client.transport import User
+from dryrack.cluster.refusals import mismatch_path
 from dryrack.kinds.convert import GROUP
 from dryrack.kinds.shape import render
 from dryrack.kinds.validation.problems import OMITTED, FieldProblem, Reason, required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.documents import Document
-    from dryrack.kinds.shape import Path
 
 Raw = dict[str, Any]
 
 # Nothing that is judged here depends on when it is.
 _NOW = "2026-01-01T00:00:00Z"
-_GO_FIELD = re.compile(r"Go struct field \w+\.(?P<path>\S+) of type (?P<type>\S+)")
-_GO_TYPES: dict[str, type] = {"string": str, "bool": bool, "int32": int, "int64": int}
 
 
 class _EmptyCluster:
@@ -78,25 +75,10 @@ class Judge:
 
 def _mismatch(sentence: str, raw: Raw) -> FieldProblem:
     """The decoder's words, at the place that they speak of."""
-    found = _GO_FIELD.search(sentence)
-    steps = found["path"].split(".") if found else []
-    wanted = _GO_TYPES.get(found["type"], object) if found else object
-    paths = [path for path, value in _matching(raw, steps) if not isinstance(value, wanted)]
-    field = render(paths[0]) if paths else ""
+    field = render(mismatch_path(sentence, raw))
     return FieldProblem(
         Reason.TYPE_INVALID, field, OMITTED, sentence, fix="write what the field expects"
     )
-
-
-def _matching(value: Any, steps: Sequence[str], path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """What is under these keys; Go's words name no place in a list."""
-    if isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _matching(each, steps, (*path, index))
-    elif not steps:
-        yield path, value
-    elif isinstance(value, dict) and steps[0] in value:
-        yield from _matching(value[steps[0]], steps[1:], (*path, steps[0]))
 
 
 def _namespace(kind: Builtin, document: Document) -> str:

@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.cli.files import ContentError, UsageError, read_sources
 from dryrack.cli.output import say
@@ -21,7 +21,7 @@ from dryrack.cluster.state import ClusterStateError, state_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.documents import Document
 
 # More than this in one process is possible; by this option it is more likely a mistake.
 NODES_MAX = 10_000
@@ -147,7 +147,7 @@ def _authorization(text: str) -> AuthorizationMode:
         raise UsageError(f"--authorization {text!r}: {known}") from None
 
 
-def _objects(config: str | None) -> Sequence[Raw]:
+def _objects(config: str | None) -> Sequence[Document]:
     """The objects of the file; whether they are right is for the API server to say."""
     if config is None:
         return ()
@@ -157,7 +157,7 @@ def _objects(config: str | None) -> Sequence[Raw]:
     reading = read(source.content, source.name)
     if reading.problems:
         raise ContentError("\n".join(str(problem) for problem in reading.problems))
-    return tuple(document.raw for document in reading.documents)
+    return reading.documents
 
 
 def _kubeconfig(wish: Wish) -> Path | None:

@@ -108,12 +108,15 @@ class Client:
             "GET", endpoint.path(selection.namespace), selection.query() | {"limit": "1"}
         )
 
-    async def create(self, endpoint: Endpoint, obj: Raw, *, subresource: str = "") -> Raw:
+    async def create(
+        self, endpoint: Endpoint, obj: Raw, *, subresource: str = "", field_validation: str = ""
+    ) -> Raw:
         """A new object, or what is posted to a part of one, as a binding is."""
         metadata = obj.get("metadata") or {}
         name = metadata.get("name", "") if subresource else ""
         path = endpoint.path(metadata.get("namespace", ""), name, subresource)
-        return await self._ask("POST", path, body=_typed(endpoint, obj))
+        query = {"fieldValidation": field_validation} if field_validation else {}
+        return await self._ask("POST", path, query, body=_typed(endpoint, obj))
 
     async def update(self, endpoint: Endpoint, obj: Raw, *, subresource: str = "") -> Raw:
         """The whole object; refused if it has changed since it was read."""

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import NODES, Endpoint
-from dryrack.client.errors import ApiError
+from dryrack.client.errors import AlreadyExistsError, ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from dryrack.apiserver.registry import Resource
     from dryrack.client.client import Client
     from dryrack.cluster.plane import Plane
+    from dryrack.kinds.documents import Document, Problem
 
 Raw = dict[str, Any]
 
@@ -62,40 +64,49 @@ async def add_nodes(client: Client, count: int) -> None:
             await client.update(NODES, status, subresource="status")
 
 
-async def add_objects(plane: Plane, objects: Iterable[Raw]) -> int:
-    """Creates objects of any kind that is served; answers how many are new."""
-    client, created = plane.client(), 0
-    for obj in objects:
-        made = await _create(client, _endpoint(plane, obj), _placed(plane, obj))
-        created += made is not None
+async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
+    """
+    Creates objects of any kind that is served, in order; answers how many are new.
+
+    Unknown fields are refused, as kubectl has it. All that is wrong is told at once.
+    """
+    # Only who brings objects waits for the schemas of kinds.
+    from dryrack.cluster.refusals import kind_problem, problems
+
+    created = 0
+    wrong: list[Problem] = []
+    for document in documents:
+        resource = plane.server.registry.by_kind(document.api_version, document.kind)
+        if resource is None:
+            wrong.append(kind_problem(document, plane.server.registry))
+            continue
+        try:
+            made = await _create(plane.client(), _endpoint(resource), _placed(resource, document))
+            created += made is not None
+        except ApiError as error:
+            wrong += problems(document, resource, error)
+    if wrong:
+        raise InhabitantError("\n".join(map(str, wrong)))
     return created
 
 
-def _endpoint(plane: Plane, obj: Raw) -> Endpoint:
-    api_version, kind = obj.get("apiVersion", ""), obj.get("kind", "")
-    found = plane.server.registry.by_kind(api_version, kind)
-    if found is None:
-        raise InhabitantError(f"{_shown(obj)}: the cluster has no kind {kind} of {api_version}")
-    return Endpoint(found.group, found.version, found.plural, found.kind, found.namespaced)
+def _endpoint(resource: Resource) -> Endpoint:
+    return Endpoint(
+        resource.group, resource.version, resource.plural, resource.kind, resource.namespaced
+    )
 
 
-def _placed(plane: Plane, obj: Raw) -> Raw:
+def _placed(resource: Resource, document: Document) -> Raw:
     """Into the namespace default, where a namespaced object names none."""
-    meta = obj.get("metadata") or {}
-    if not _endpoint(plane, obj).is_namespaced or meta.get("namespace"):
-        return obj
-    return {**obj, "metadata": {**meta, "namespace": "default"}}
+    meta = document.raw.get("metadata") or {}
+    if not resource.namespaced or not isinstance(meta, dict) or meta.get("namespace"):
+        return document.raw
+    return {**document.raw, "metadata": {**meta, "namespace": "default"}}
 
 
 async def _create(client: Client, endpoint: Endpoint, obj: Raw) -> Raw | None:
     """None if it is there."""
     try:
-        return await client.create(endpoint, obj)
-    except ApiError as error:
-        if error.reason == "AlreadyExists":
-            return None
-        raise InhabitantError(f"{_shown(obj)}: {error}") from None
-
-
-def _shown(obj: Raw) -> str:
-    return f"{obj.get('kind', 'object')} {(obj.get('metadata') or {}).get('name', '')}".strip()
+        return await client.create(endpoint, obj, field_validation="Strict")
+    except AlreadyExistsError:
+        return None

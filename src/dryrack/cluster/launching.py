@@ -18,7 +18,7 @@ import signal
 import sys
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.cluster.certificates import Meanwhile
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.cluster.state import ClusterState
-
-Raw = dict[str, Any]
+    from dryrack.kinds.documents import Document
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ class Launch:
     state: ClusterState
     address: Address = field(default_factory=Address)
     nodes: int = 0
-    objects: Sequence[Raw] = ()
+    objects: Sequence[Document] = ()
     data_directory: Path | None = None
     without: Sequence[str] = ()
     has_catalogue: bool = False
