@@ -160,6 +160,10 @@ class Connection(asyncio.Protocol):
         self._everybody.discard(self)
         self._writable.set()
         self._work.cancel()
+        # The parser refers to this. The buffers of TLS are large, and the collector of cycles
+        # counts objects, not bytes: it would come when a thousand connections wait for it.
+        del self._parser
+        self._reading = None
 
     def data_received(self, data: bytes) -> None:
         if self._reading is None:
@@ -261,10 +265,17 @@ class Connection(asyncio.Protocol):
     async def _work_off(self) -> None:
         try:
             await self._answer_all()
+        except asyncio.CancelledError:
+            # Of a client that has gone, nothing is left to tell; a task that was cancelled would
+            # keep the frames it was cancelled in, and they this connection.
+            if not self.is_lost:
+                raise
         except Exception:
             # A bug; it costs this client its connection, and must be seen.
             log.exception("a connection ended")
             self._transport.abort()
+        finally:
+            self._line.clear()
 
     async def _answer_all(self) -> None:
         with contextlib.suppress(DisconnectedError):
@@ -284,6 +295,10 @@ class Connection(asyncio.Protocol):
             self._is_deaf = True
             self.go_on()
             await asyncio.sleep(LINGER_SECONDS)
+        # TLS gives a client little time from the close on, and the last answer may take more.
+        self._transport.set_write_buffer_limits(high=1, low=0)
+        with contextlib.suppress(DisconnectedError):
+            await self._drained()
         self._transport.close()
 
     async def _has_next(self) -> bool:
