@@ -33,6 +33,7 @@ from tests.apiserver.replay import EmbeddedServer, embedded_server
 from tests.parity.script import load_all
 
 from dryrack.apiserver.builtin import BUILTINS
+from dryrack.apiserver.runtime_config import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -321,7 +322,7 @@ class Target:
     def _fresh(self) -> EmbeddedServer:
         if self._count % self.requests_max == 0:
             self.close()
-            self._server = embedded_server()
+            self._server = embedded_server(EVERYTHING)
             self._server.make_namespace(NAMESPACE)
         self._count += 1
         assert self._server is not None

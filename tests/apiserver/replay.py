@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import yaml
+from tests.parity.__main__ import OPTIONS
 from tests.parity.recording import read
 from tests.parity.run import Run
 from tests.parity.script import Script, load_all
 from tests.parity.server import USER_AGENT, Server
 
+from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request
 from dryrack.cluster.plane import PlaneOptions, build
@@ -96,9 +98,14 @@ class EmbeddedServer:
         self._runner.close()
 
 
-def embedded_server() -> EmbeddedServer:
+# What the recorded server was told to serve.
+AS_RECORDED = RuntimeConfig(OPTIONS.runtime_config)
+
+
+def embedded_server(config: RuntimeConfig = AS_RECORDED) -> EmbeddedServer:
     clock = VirtualClock()
-    plane = build(PlaneOptions(clock=clock, chance=CountingChance()))
+    options = PlaneOptions(clock=clock, chance=CountingChance(), runtime_config=config)
+    plane = build(options)
     return EmbeddedServer(plane.transport, clock)
 
 

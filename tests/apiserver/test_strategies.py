@@ -10,6 +10,7 @@ import pytest
 from tests.apiserver.replay import CountingChance
 
 from dryrack.apiserver.builtin import BUILTINS
+from dryrack.apiserver.runtime_config import EVERYTHING
 from dryrack.apiserver.strategies import strategy_of
 from dryrack.apiserver.strategies.pods.images import pull_policy
 from dryrack.apiserver.strategies.pods.quality import quality
@@ -50,7 +51,9 @@ def run(scenario: Callable[[Client], Awaitable[None]]) -> None:
     """A scenario with a client of a cluster without engines."""
 
     async def whole() -> None:
-        options = PlaneOptions(clock=VirtualClock(), chance=CountingChance())
+        options = PlaneOptions(
+            clock=VirtualClock(), chance=CountingChance(), runtime_config=EVERYTHING
+        )
         async with embedded(options, engines=()) as cluster:
             await scenario(cluster.client)
 

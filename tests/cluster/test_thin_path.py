@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apiserver.replay import CountingChance
 
+from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.errors import ApiError
@@ -94,9 +95,11 @@ class World:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world(serving: RuntimeConfig | None = None) -> AsyncIterator[World]:
     clock = VirtualClock()
-    options = PlaneOptions(clock=clock, chance=CountingChance())
+    options = PlaneOptions(
+        clock=clock, chance=CountingChance(), runtime_config=serving or RuntimeConfig()
+    )
     async with embedded(options) as cluster:
         here = World(cluster, clock)
         for endpoint, obj in (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.controllers import scenes
 
+from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.endpoints import (
     CLAIMS,
     CONFIG_MAPS,
@@ -23,6 +24,7 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import ApiError
 from dryrack.client.informer import Name
 from dryrack.cluster.embedded import embedded
+from dryrack.cluster.plane import PlaneOptions
 
 DEFINITIONS = Endpoint(
     "apiextensions.k8s.io",
@@ -46,9 +48,13 @@ def no_bugs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
-def play(scene: Callable[[Client], Awaitable[object]]) -> None:
+def play(
+    scene: Callable[[Client], Awaitable[object]], serving: RuntimeConfig | None = None
+) -> None:
+    options = PlaneOptions(runtime_config=serving or RuntimeConfig())
+
     async def run() -> None:
-        async with embedded() as cluster:
+        async with embedded(options) as cluster:
             await scenes.make_class(cluster.client)
             await scenes.make_node(cluster.client, "node-a", devices=2)
             await scenes.make_namespace(cluster.client, "play")
@@ -153,7 +159,7 @@ def test_a_group_stays_while_it_has_pods() -> None:
         await client.delete(PODS, "p", namespace="play")
         await scenes.settled_one(client, POD_GROUPS, Name("play", "busy"), lambda it: it is None)
 
-    play(scene)
+    play(scene, RuntimeConfig({"scheduling.k8s.io/v1alpha2": True}))
 
 
 def test_a_silent_node_runs_nothing() -> None:

@@ -11,9 +11,11 @@ from tests.controllers import scenes
 from tests.controllers.test_kube_controller_manager import our_kubelet
 from tests.realcluster.controlplane import Options
 
+from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, SLICES, TAINT_RULES, TEMPLATES
 from dryrack.client.informer import Name
 from dryrack.cluster.embedded import embedded
+from dryrack.cluster.plane import PlaneOptions
 from dryrack.controllers.claims import taint_rules
 from dryrack.controllers.claims.taint_rules import CONDITION, Counts, Rule
 from dryrack.controllers.objects import condition_of
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
+# Not served unless it is asked for.
+WITH_RULES = RuntimeConfig({"resource.k8s.io/v1beta2": True})
 NOW = 1_800_000_000.0
 AGO = "2027-01-15T07:59:55Z"
 PATIENT = {
@@ -170,7 +174,7 @@ async def _has_said(here: World, name: str, reason: str) -> Raw:
 
 def play(scene: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with world() as here:
+        async with world(WITH_RULES) as here:
             await here.client.create(PODS, pod("p"))
             await here.until(lambda: here.is_in_phase("p", "Running"))
             await scene(here)
@@ -282,7 +286,7 @@ async def _last_word(client: Client, made: Raw, reason: str) -> Raw:
 def test_rules_are_told_the_same_by_kube_controller_manager(start_cluster: StartCluster) -> None:
     """Reasons, messages, counts and events, for a rule of every effect."""
     options = Options(
-        runtime_config={"resource.k8s.io/v1beta2": True},
+        runtime_config=WITH_RULES.switches,
         feature_gates={"DRADeviceTaintRules": True},
     )
     kubeconfig = start_cluster(options).plane.kubeconfig
@@ -292,7 +296,7 @@ def test_rules_are_told_the_same_by_kube_controller_manager(start_cluster: Start
             return await _everything_said(client)
 
     async def ours() -> tuple[list[Raw], set[tuple[str, str]]]:
-        async with embedded() as cluster:
+        async with embedded(PlaneOptions(runtime_config=WITH_RULES)) as cluster:
             return await _everything_said(cluster.client)
 
     assert asyncio.run(ours()) == asyncio.run(real())

@@ -102,6 +102,7 @@ def coverage() -> str:
             "",
             "Full: defaults, validation and behaviour.",
             "Stored: kept and served, with the machinery that all kinds share, and nothing more.",
+            "Alpha and beta versions are served if `--runtime-config` asks for them.",
             "",
             "| kind | version | depth | subresources |",
             "|---|---|---|---|",

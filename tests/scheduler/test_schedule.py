@@ -10,6 +10,7 @@ from tests.apiserver.replay import CountingChance
 from tests.scheduler.test_failures import all_bound, furnish, held
 from tests.scheduler.waiting import is_so_at_last
 
+from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, TAINT_RULES
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
@@ -37,11 +38,14 @@ class Noting:
         return await self.inner.send(request)
 
 
-def with_scheduler(story: Callable[[EmbeddedCluster, Noting], Awaitable[None]]) -> None:
+def with_scheduler(
+    story: Callable[[EmbeddedCluster, Noting], Awaitable[None]],
+    serving: RuntimeConfig | None = None,
+) -> None:
     """Tells a story to a cluster with a scheduler."""
 
     async def run() -> None:
-        options = PlaneOptions(chance=CountingChance())
+        options = PlaneOptions(chance=CountingChance(), runtime_config=serving or RuntimeConfig())
         async with embedded(options, engines=()) as cluster:
             noting = Noting(cluster.transport)
             client = Client(noting, agent="scheduler")
@@ -122,7 +126,7 @@ def test_a_taint_rule_keeps_pods_from_devices_until_it_is_gone() -> None:
         await eventually(cluster, lambda: all_bound(client))
         assert sorted(await held(client)) == ["d0", "d1"]
 
-    with_scheduler(story)
+    with_scheduler(story, RuntimeConfig({"resource.k8s.io/v1beta2": True}))
 
 
 async def _has(client: Client, devices: list[str]) -> bool:

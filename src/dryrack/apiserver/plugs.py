@@ -77,7 +77,7 @@ class SchemaSource:
         group, _, version = api_version.rpartition("/")
         if group != resource.group:
             return None
-        return self._registry.find(group, version, resource.plural)
+        return self._registry.recognised(group, version, resource.plural)
 
     def tracked(self, resource: Resource, subresource: str) -> Tracked:
         reset: tuple[tuple[str, ...], ...] = ()

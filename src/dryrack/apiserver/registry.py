@@ -134,9 +134,13 @@ class Resource:
 class Registry:
     """All resources, by group, version and plural; in the order in which they came."""
 
-    def __init__(self, resources: Iterable[Resource] = ()) -> None:
+    def __init__(
+        self, resources: Iterable[Resource] = (), *, unserved: Iterable[Resource] = ()
+    ) -> None:
+        """`unserved` are recognised in bodies and managedFields, and have no path."""
         self.generation = 0
         self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self._unserved = {(each.group, each.version, each.plural): each for each in unserved}
         self._built_in: set[str] = set()
         self.add(*resources)
 
@@ -159,12 +163,18 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_path.get((group, version, plural))
 
+    def recognised(self, group: str, version: str, plural: str) -> Resource | None:
+        """A resource that there is, whether or not it is served."""
+        key = (group, version, plural)
+        return self._by_path.get(key) or self._unserved.get(key)
+
     def all(self) -> tuple[Resource, ...]:
         return tuple(self._by_path.values())
 
     def by_kind(self, api_version: str, kind: str) -> Resource | None:
-        """The resource of an object's apiVersion and kind."""
-        found = (each for each in self._by_path.values() if each.kind == kind)
+        """The resource of an object's apiVersion and kind, whether or not it is served."""
+        known = (*self._by_path.values(), *self._unserved.values())
+        found = (each for each in known if each.kind == kind)
         return next((each for each in found if each.api_version == api_version), None)
 
     def stored_as(self, storage: str) -> Resource | None:

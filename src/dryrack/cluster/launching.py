@@ -20,6 +20,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.base.errors import DryrackError
 from dryrack.cluster.certificates import Meanwhile
 from dryrack.cluster.locks import hold
@@ -54,6 +55,8 @@ class Launch:
     has_catalogue: bool = False
     """Whether nodes have the devices of their instance types."""
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
+    runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
+    """Which API versions are served besides the stable ones."""
     kubeconfig: Path | None = None
     """Where to write it besides the state directory; None: nowhere."""
     merges: bool = False

@@ -25,6 +25,7 @@ from dryrack.apiserver.authorization.paths import PathGuard
 from dryrack.apiserver.custom.kinds import CustomKinds
 from dryrack.apiserver.discovery import DiscoveryPages
 from dryrack.apiserver.registry import Registry
+from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.server import ApiServer
 from dryrack.apiserver.strategies import strategy_of
@@ -68,6 +69,7 @@ class PlaneOptions:
     clock: Timekeeper = field(default_factory=SystemClock)
     chance: Chance = field(default_factory=SystemChance)
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
+    runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
     journal: SqliteJournal | None = None
     authority: str = ""
@@ -118,7 +120,7 @@ def build(options: PlaneOptions) -> Plane:
         **pod_parts.handlers(_logs(store)),
         **workload_parts.handlers(),
     }
-    registry = Registry(builtin.resources(_Behaviours(handlers)))
+    registry = _registry(options.runtime_config, _Behaviours(handlers))
     custom = CustomKinds()
     server = ApiServer(
         store,
@@ -135,6 +137,13 @@ def build(options: PlaneOptions) -> Plane:
     if options.authorization is AuthorizationMode.RBAC:
         bootstrap.roles()
     return Plane(options, store, server, tokens, authorization)
+
+
+def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
+    kinds = tuple(zip(builtin.BUILTINS, builtin.resources(behaviours), strict=True))
+    served = [resource for kind, resource in kinds if config.serves(kind)]
+    unserved = [resource for kind, resource in kinds if not config.serves(kind)]
+    return Registry(served, unserved=unserved)
 
 
 def _store(journal: SqliteJournal | None) -> Store:

@@ -136,6 +136,7 @@ def _plane_options(
     signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
     return PlaneOptions(
         authorization=launch.authorization,
+        runtime_config=launch.runtime_config,
         signing_key=signing,
         journal=journal,
         authority=keys.authority.certificate.read_text(),

@@ -70,7 +70,7 @@ def _problems(target: Raw) -> Iterator[str]:
 
 
 def _assign(call: Call, name: str, binding: Raw, *, dry_run: bool) -> None:
-    pods = call.server.registry.find("", "v1", "pods")
+    pods = call.server.registry.recognised("", "v1", "pods")
     assert pods is not None, "pods are built in"
     stored = call.server.store.get(Key("pods", call.target.namespace, name))
     if stored is None:

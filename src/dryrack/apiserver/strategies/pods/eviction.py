@@ -158,7 +158,7 @@ def _too_early(detail: str, seconds: int = 10) -> StatusError:
 
 def _take(call: Call, budget: Raw) -> None:
     """One disruption less is allowed, until whoever counts has counted again."""
-    budgets = call.server.registry.find("policy", "v1", "poddisruptionbudgets")
+    budgets = call.server.registry.recognised("policy", "v1", "poddisruptionbudgets")
     assert budgets is not None, "budgets are built in"
     now, target = timestamp(call.server.clock.now()), call.target
 

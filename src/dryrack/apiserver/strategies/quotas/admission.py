@@ -51,7 +51,7 @@ class QuotaAdmission:
         return (lambda writer: self._charge(writer, charges)) if charges else None
 
     def _charge(self, writer: Writer, charges: Sequence[tuple[Raw, Raw]]) -> None:
-        resource = self.registry.find("", "v1", "resourcequotas")
+        resource = self.registry.recognised("", "v1", "resourcequotas")
         assert resource is not None, "quotas are built in"
         for quota, used in charges:
             _charge(writer, resource, {**quota, "status": {**quota["status"], "used": used}})
