@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dryrack.client.timekeeping import VirtualClock, settle
-from dryrack.client.workqueue import WorkQueue
+from dryrack.client.workqueue import TURNS_MAX, WorkQueue
 
 
 @given(
@@ -98,5 +98,67 @@ def test_workers_share_the_keys() -> None:
             for worker in workers:
                 worker.cancel()
         assert sorted(handled) == list(range(20))
+
+    asyncio.run(play())
+
+
+def test_a_key_that_comes_back_at_once_starves_nobody() -> None:
+    """Whatever a handler asks for, others have their turn and time goes on."""
+
+    async def play() -> None:
+        clock = VirtualClock()
+        told: list[str] = []
+        queue: WorkQueue[str] = WorkQueue(clock, told.append)
+        handled: list[str] = []
+
+        async def again(key: str) -> None:
+            handled.append(key)
+            if key == "restless":
+                queue.add_after(key, -1.0)
+
+        async with asyncio.TaskGroup() as group:
+            worker = group.create_task(queue.work(again), name="worker")
+            queue.add("restless")
+            await settle(3)
+            queue.add("other")
+            await settle(3)
+            assert "other" in handled
+            for _ in range(60):
+                await clock.advance(1)
+            worker.cancel()
+        assert handled.count("restless") < TURNS_MAX * 2 + 60
+        assert told == ["restless"]
+
+    asyncio.run(play())
+
+
+def test_a_key_that_leaves_off_has_all_its_turns_again() -> None:
+    """Being held back is no lasting mark."""
+
+    async def play() -> None:
+        clock = VirtualClock()
+        queue: WorkQueue[str] = WorkQueue(clock)
+
+        async def turns() -> int:
+            for turn in range(TURNS_MAX):
+                queue.add("busy")
+                if not len(queue):
+                    return turn
+                queue.done(await queue.take())
+            queue.add("busy")
+            return TURNS_MAX
+
+        first = [await turns()]
+        for _ in range(4):
+            await clock.advance(1)
+            queue.done(await queue.take())
+            first.append(await turns() + 1)
+        await clock.advance(1)
+        queue.done(await queue.take())
+        await clock.advance(20)
+
+        assert first[0] == TURNS_MAX
+        assert first[1:] == [TURNS_MAX >> excess for excess in range(1, 5)]
+        assert await turns() == TURNS_MAX
 
     asyncio.run(play())

@@ -31,6 +31,8 @@ class QueueMeter(Protocol):
 
     def retried(self) -> None: ...
 
+    def held_back(self) -> None: ...
+
 
 class NamedQueueMeter:
     """Counts for the queue of one controller."""
@@ -44,6 +46,11 @@ class NamedQueueMeter:
         retried = registry.counter(
             "workqueue_retries_total", "Keys that were put back after a failure.", _QUEUE
         )
+        held_back = registry.counter(
+            "dryrack_workqueue_held_back_total",
+            "Keys that had to wait because they came back too often without any end.",
+            _QUEUE,
+        )
         waited = registry.histogram(
             "workqueue_queue_duration_seconds",
             "Time from the moment a key is added until it is taken.",
@@ -52,6 +59,7 @@ class NamedQueueMeter:
         )
         self._added = added.of(name, name)
         self._retried = retried.of(name, name)
+        self._held_back = held_back.of(name, name)
         self._waited = waited.of(name, name)
 
     def added(self) -> None:
@@ -62,6 +70,9 @@ class NamedQueueMeter:
 
     def retried(self) -> None:
         self._retried.add()
+
+    def held_back(self) -> None:
+        self._held_back.add()
 
 
 class MeteredTransport:

@@ -4,6 +4,10 @@ What is to be looked at, each thing by one worker at a time.
 A key that is added twice before somebody takes it is taken once; a key that is added while
 somebody works on it is taken again afterwards, never beside. A failed key comes back later and
 later; `forget` starts it over.
+
+No key starves the others, whatever is done with it: workers let the event loop turn between two
+keys, and a key that comes back again and again at once, by its own wish or because two writers
+undo each other's work, is held back more and more until it leaves off.
 """
 
 import asyncio
@@ -22,13 +26,65 @@ Key = TypeVar("Key", bound=Hashable)
 RETRY_SECONDS_MIN = 0.005
 RETRY_SECONDS_MAX = 1000.0
 
+# A key that needs no request is handled in some 100 µs; whoever waits for the loop waits for a few.
+KEYS_AT_A_STRETCH = 16
+
+# No object needs more looks than this in a second; owners of many pods look less often by
+# themselves. Each second in which a key wants more turns than it has halves them, down to one.
+TURN_SECONDS = 1.0
+TURNS_MAX = 200
+
+
+class _Turns(Generic[Key]):
+    """How often each key was taken in this second; keys that leave off are forgotten."""
+
+    def __init__(self) -> None:
+        self._ends_at = 0.0
+        self._taken: dict[Key, int] = {}
+        self._held_back: set[Key] = set()
+        self._excesses: dict[Key, int] = {}
+        """In how many seconds on end a key wanted more turns than it had."""
+
+    def take(self, key: Key, now: float) -> None:
+        self._begin(now)
+        self._taken[key] = self._taken.get(key, 0) + 1
+
+    def wait_of(self, key: Key, now: float) -> float:
+        """How long a key has to wait for its next turn; 0 if it has not used up its turns."""
+        self._begin(now)
+        if self._taken.get(key, 0) < max(1, TURNS_MAX >> self._excesses.get(key, 0)):
+            return 0.0
+        self._held_back.add(key)
+        return self._ends_at - now
+
+    def is_notorious(self, key: Key) -> bool:
+        """Whether a key was held back in the seconds before this one too."""
+        return key in self._excesses
+
+    def _begin(self, now: float) -> None:
+        if now < self._ends_at:
+            return
+        quiet = (now - self._ends_at) // TURN_SECONDS
+        counted = {
+            key: self._excesses.get(key, 0) + (1 if key in self._held_back else -1) - quiet
+            for key in self._excesses.keys() | self._held_back
+        }
+        self._excesses = {key: int(number) for key, number in counted.items() if number > 0}
+        self._taken, self._held_back = {}, set()
+        self._ends_at = now + TURN_SECONDS
+
 
 class WorkQueue(Generic[Key]):
     """See the module's docstring."""
 
-    def __init__(self, clock: Timekeeper) -> None:
+    def __init__(
+        self, clock: Timekeeper, on_held_back: Callable[[Key], object] | None = None
+    ) -> None:
+        """`on_held_back` is told of each key that begins to come too often."""
         self._clock = clock
+        self._on_held_back = on_held_back
         self._meter: QueueMeter | None = None
+        self._turns: _Turns[Key] = _Turns()
         self._ready: deque[Key] = deque()
         self._waiting: dict[Key, float] = {}
         self._taken: set[Key] = set()
@@ -52,8 +108,7 @@ class WorkQueue(Generic[Key]):
             return
         self._waiting[key] = self._on_add()
         if key not in self._taken:
-            self._ready.append(key)
-            self._woken.set()
+            self._make_ready(key)
 
     def add_after(self, key: Key, seconds: float) -> None:
         """Not before; the earliest of several times counts."""
@@ -87,6 +142,7 @@ class WorkQueue(Generic[Key]):
         key = self._ready.popleft()
         since = self._waiting.pop(key)
         self._taken.add(key)
+        self._turns.take(key, self._clock.now())
         if self._meter is not None:
             self._meter.taken(self._clock.now() - since)
         return key
@@ -94,17 +150,35 @@ class WorkQueue(Generic[Key]):
     def done(self, key: Key) -> None:
         self._taken.discard(key)
         if key in self._waiting:
-            self._ready.append(key)
-            self._woken.set()
+            self._make_ready(key)
 
     async def work(self, handle: Callable[[Key], Awaitable[object]]) -> None:
         """Takes keys for ever; whoever handles one decides about trying again."""
         while True:
-            key = await self.take()
-            try:
-                await handle(key)
-            finally:
-                self.done(key)
+            for _ in range(KEYS_AT_A_STRETCH):
+                key = await self.take()
+                try:
+                    await handle(key)
+                finally:
+                    self.done(key)
+            # Handlers that never wait would keep the event loop to themselves.
+            await asyncio.sleep(0)
+
+    def _make_ready(self, key: Key) -> None:
+        wait = self._turns.wait_of(key, self._clock.now())
+        if wait > 0:
+            del self._waiting[key]
+            self._hold_back(key, wait)
+            return
+        self._ready.append(key)
+        self._woken.set()
+
+    def _hold_back(self, key: Key, wait: float) -> None:
+        if self._meter is not None:
+            self._meter.held_back()
+        if self._on_held_back is not None and not self._turns.is_notorious(key):
+            self._on_held_back(key)
+        self.add_after(key, wait)
 
     def _on_add(self) -> float:
         """The time, if somebody wants to know how long keys wait."""

@@ -57,7 +57,7 @@ class Loop(Generic[Key]):
         workers: int = WORKERS,
         witness: Witness[Key] | None = None,
     ) -> None:
-        self.queue: WorkQueue[Key] = WorkQueue(around.clock)
+        self.queue: WorkQueue[Key] = WorkQueue(around.clock, self._on_held_back)
         self._meter: LoopMeter | None = None
         self._clock = around.clock
         self._name = name
@@ -108,6 +108,9 @@ class Loop(Generic[Key]):
             return Result.SUCCESS
         self.queue.add_after(key, plan.again_seconds)
         return Result.REQUEUE_AFTER
+
+    def _on_held_back(self, key: Key) -> None:
+        _logger.warning("%s: %s comes back again and again; held back", self._name, key)
 
     def _failed(self, key: Key, error: Exception) -> Result:
         if self._witness is not None:
