@@ -11,7 +11,7 @@ from tests.controllers.scenes import is_true, job
 from tests.controllers.worlds import World
 
 from dryrack.client.endpoints import JOBS, PODS
-from dryrack.client.informer import Name
+from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.jobs import completion, policies
 from dryrack.controllers.jobs.tracking import index_of, index_text, parsed_indexes
@@ -23,6 +23,7 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.controllers.workloads import is_active
+from dryrack.controllers.writes import NOTHING, Delete
 
 Raw = dict[str, Any]
 
@@ -50,14 +51,20 @@ class Play:
 
     def control(self, up_to: int | None = None) -> int:
         plan = completion.plan(self.job, self.world.all(PODS), self.world.now)
+        before = self.world.all(PODS)
         self.world.carry_out(plan.writes, up_to=up_to)
+        # Whoever is told to go before its end has failed, whatever becomes of it.
+        told = {write.uid for write in plan.writes[:up_to] if isinstance(write, Delete)}
+        for pod in before:
+            if uid_of(pod) in told:
+                self.ended.setdefault(uid_of(pod), "Failed")
         return len(plan.writes)
 
     def end(self, phase: str, code: int = 1) -> bool:
         running = [pod for pod in self.world.all(PODS) if not is_terminal(pod)]
         if not running:
             return False
-        self.ended[uid_of(running[0])] = phase
+        self.ended.setdefault(uid_of(running[0]), phase)
         state = {"terminated": {"exitCode": code if phase == "Failed" else 0}}
         statuses = [{"name": "main", "state": state}]
         status = {"phase": phase, "containerStatuses": statuses}
@@ -159,6 +166,56 @@ def test_a_suspended_job_has_no_pods() -> None:
     play.world.put(JOBS, play.job | {"spec": play.job["spec"] | {"suspend": True}})
     play.control()
     assert all(is_deleted(pod) for pod in play.world.all(PODS))
+
+
+def test_a_suspended_job_counts_no_failure_and_its_clock_starts_anew() -> None:
+    """Pods that a suspension takes away count as nothing; a deadline begins with the resumption."""
+    play = Play(completions=2, parallelism=2, activeDeadlineSeconds=100, backoffLimit=0)
+    play.control()
+    for is_suspended in (True, False):
+        play.world.now += 90
+        play.world.put(JOBS, play.job | {"spec": play.job["spec"] | {"suspend": is_suspended}})
+        play.control()
+        play.control()
+    status = status_of(play.job)
+
+    assert status.get("failed", 0) == 0
+    assert status["startTime"] == timestamp(play.world.now)
+    assert len([pod for pod in play.world.all(PODS) if is_active(pod)]) == 2
+    assert not is_true(play.job, "FailureTarget")
+
+
+def test_a_deleted_pod_of_a_job_is_a_failure() -> None:
+    """Somebody deletes a running pod: it counts as failed at once, is let go and is replaced."""
+    play = Play(completions=1)
+    play.control()
+    (pod,) = play.world.all(PODS)
+    play.world.carry_out([Delete(PODS, name_of(pod), uid_of(pod))])
+    for _ in range(4):
+        play.world.now += 100
+        play.control()
+    status = status_of(play.job)
+
+    assert status["failed"] == 1
+    assert status.get("succeeded", 0) == 0
+    assert [uid_of(each) == uid_of(pod) for each in play.world.all(PODS)] == [False]
+
+
+@pytest.mark.parametrize("policy", ["Failed", "TerminatingOrFailed"])
+def test_a_job_past_its_deadline_fails_and_asks_for_nothing_more(policy: str) -> None:
+    """Its pods, scheduled or not, count as failed; no look is wanted once nothing is to be done."""
+    play = Play(completions=3, parallelism=3, activeDeadlineSeconds=2, podReplacementPolicy=policy)
+    play.control()
+    play.world.now += 3
+    plans = []
+    while not is_true(play.job, "Failed"):
+        plans.append(completion.plan(play.job, play.world.all(PODS), play.world.now))
+        play.world.carry_out(plans[-1].writes)
+        assert len(plans) < 10
+
+    assert all(plan.again_seconds is None for plan in plans)
+    assert status_of(play.job)["failed"] == 3
+    assert completion.plan(play.job, play.world.all(PODS), play.world.now) == NOTHING
 
 
 def test_a_finished_job_goes_when_its_time_is_over() -> None:

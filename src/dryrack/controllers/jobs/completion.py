@@ -20,6 +20,7 @@ from dryrack.controllers.jobs.tracking import (
     INDEX,
     Count,
     count,
+    has_succeeded,
     index_of,
     index_text,
     indexes_of,
@@ -87,17 +88,25 @@ class _View:
         return [pod for pod in self.pods if is_deleted(pod) and not is_terminal(pod)]
 
 
-def _view(job: Raw, pods: Sequence[Raw], *, is_ending: bool) -> _View:
+def _view(job: Raw, pods: Sequence[Raw], ending: "_Ending | None" = None) -> _View:
     """Who is to be replaced is kept, unless nobody will be."""
     given_up = policies.failed_indexes(job, pods) if policies.has_limit_per_index(job) else None
     replaceable: dict[int, Raw] = {}
-    if given_up is not None and not is_ending:
+    if given_up is not None and ending is None and not is_deleted(job):
         settled = given_up | indexes_of(job, pods)
-        replaceable = policies.replaceable(pods, settled=settled)
+        replaceable = policies.replaceable(job, pods, settled=settled)
     kept = {uid_of(pod) for pod in replaceable.values()}
+
+    def has_failed(pod: Raw) -> bool:
+        # Whoever still runs when a job has failed has failed with it.
+        if ending is not None and ending[0] == "Failed":
+            return policies.ends_without_success(pod)
+        return policies.has_failed(job, pod)
+
     counted = count(
         job,
         pods,
+        has_failed=has_failed,
         is_kept=lambda pod: uid_of(pod) in kept,
         is_ignored=lambda pod: policies.is_ignored(job, pod),
     )
@@ -113,21 +122,24 @@ def plan(job: Raw, candidates: Sequence[Raw], now: float) -> Plan:
         return Plan(family.writes)
     if is_finished(job):
         return _after(job, family.members, now)
-    view = _view(job, family.members, is_ending=is_deleted(job))
+    view = _view(job, family.members)
     ending = _ending(view, now)
     if ending is not None:
-        view = _view(job, family.members, is_ending=True)
-    missing, again_seconds = _missing(view, ending, now)
-    writes = [*_status(view, ending=ending, now=now), *_freed(view), *missing]
-    return Plan(tuple(writes), again_seconds)
+        view = _view(job, family.members, ending)
+    writes = [*_status(view, ending=ending, now=now), *_freed(view, ending)]
+    if is_deleted(job):
+        return Plan(tuple(writes))
+    if ending is not None:
+        return Plan((*writes, *(Delete(PODS, name_of(pod), uid_of(pod)) for pod in view.active)))
+    if is_suspended(job):
+        return Plan((*writes, *_withdrawn(view.active)))
+    missing, again_seconds = _missing(view, now)
+    return Plan((*writes, *missing), again_seconds)
 
 
-def _missing(view: _View, ending: "_Ending | None", now: float) -> tuple[list[Write], float | None]:
+def _missing(view: _View, now: float) -> tuple[list[Write], float | None]:
     """The pods to make or to delete, and when to look again."""
-    job, left = view.job, _deadline_in(view.job, now)
-    if ending is not None or is_suspended(job) or is_deleted(job):
-        doomed = [] if is_deleted(job) else view.active
-        return [Delete(PODS, name_of(pod), uid_of(pod)) for pod in doomed], left
+    left = _deadline_in(view.job, now)
     wait = _backoff(view, now)
     if wait > 0:
         return [], min(wait, left or wait)
@@ -135,13 +147,26 @@ def _missing(view: _View, ending: "_Ending | None", now: float) -> tuple[list[Wr
     return writes, min(wait, left or wait) if wait > 0 else left
 
 
-def _freed(view: _View) -> list[Write]:
+def _withdrawn(pods: Sequence[Raw]) -> list[Write]:
+    """The end of pods that are not wanted any more; they count neither as failed nor else."""
+    writes: list[Write] = []
+    for pod in pods:
+        if FINALIZER in finalizers_of(pod):
+            writes.append(without_finalizer(pod))
+        writes.append(Delete(PODS, name_of(pod), uid_of(pod)))
+    return writes
+
+
+def _freed(view: _View, ending: "_Ending | None") -> list[Write]:
     kept = {uid_of(pod) for pod in view.replaceable.values()}
-    return set_free(
-        view.job,
-        view.pods,
-        is_ignored=lambda pod: uid_of(pod) not in kept and policies.is_ignored(view.job, pod),
-    )
+    is_over = is_deleted(view.job) or (ending is not None and ending[0] == "Complete")
+
+    def never_counts(pod: Raw) -> bool:
+        if is_over and not policies.has_failed(view.job, pod) and not has_succeeded(pod):
+            return is_deleted(view.job) or is_deleted(pod)
+        return uid_of(pod) not in kept and policies.is_ignored(view.job, pod)
+
+    return set_free(view.job, view.pods, is_ignored=never_counts)
 
 
 def is_finished(job: Raw) -> bool:
@@ -250,7 +275,8 @@ def _deadline_in(job: Raw, now: float) -> float | None:
 
 def _backoff(view: _View, now: float) -> float:
     """How long a replacement still waits, by the newest failure."""
-    ends = [policies.ended_at(pod) for pod in view.pods if policies.has_failed(pod)]
+    failed = (pod for pod in view.pods if policies.has_failed(view.job, pod))
+    ends = [policies.ended_at(pod) for pod in failed]
     failures = view.counted.all_failed
     if not ends or failures == 0 or view.failed_indexes is not None:
         return 0.0
@@ -262,8 +288,7 @@ def _scaled(view: _View, now: float) -> tuple[list[Write], float]:
     job, active = view.job, view.active
     wanted = _wanted(job, view.counted)
     if len(active) > wanted:
-        doomed = least_wanted(active)[: len(active) - wanted]
-        return [Delete(PODS, name_of(pod), uid_of(pod)) for pod in doomed], 0.0
+        return _withdrawn(least_wanted(active)[: len(active) - wanted]), 0.0
     awaited = view.terminating if policies.replaces_only_failed(job) else []
     missing = max(0, wanted - len(active) - len(awaited))
     if not is_indexed(job):
@@ -361,6 +386,11 @@ def _suspension(job: Raw, status: Raw, now: float) -> list[Write]:
     word = "suspended" if is_suspended(job) else "resumed"
     told = _condition("Suspended", f"Job{word.capitalize()}", f"Job {word}", now)
     told["status"] = "True" if is_suspended(job) else "False"
+    # A deadline counts from the last time that a job began.
+    if is_suspended(job):
+        status.pop("startTime", None)
+    else:
+        status["startTime"] = timestamp(now)
     status["conditions"] = with_condition(status["conditions"], told)
     reason = "Suspended" if is_suspended(job) else "Resumed"
     return [Report(job, "Normal", reason, f"Job {word}")]

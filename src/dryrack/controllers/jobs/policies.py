@@ -14,11 +14,18 @@ from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.jobs.tracking import (
     FINALIZER,
+    has_succeeded,
     index_of,
     is_indexed,
     parsed_indexes,
 )
-from dryrack.controllers.objects import annotations_of, finalizers_of, spec_of, status_of
+from dryrack.controllers.objects import (
+    annotations_of,
+    finalizers_of,
+    is_deleted,
+    spec_of,
+    status_of,
+)
 from dryrack.controllers.workloads import is_active
 
 Raw = dict[str, Any]
@@ -86,18 +93,26 @@ def _matching_condition(patterns: Sequence[Raw], pod: Raw) -> str:
     )
 
 
-def has_failed(pod: Raw) -> bool:
-    return status_of(pod).get("phase") == "Failed"
+def has_failed(job: Raw, pod: Raw) -> bool:
+    """Whether a pod counts as failed: also one that goes before its end, unless that is awaited."""
+    if replaces_only_failed(job):
+        return status_of(pod).get("phase") == "Failed"
+    return ends_without_success(pod)
+
+
+def ends_without_success(pod: Raw) -> bool:
+    is_ending = is_deleted(pod) or status_of(pod).get("phase") == "Failed"
+    return is_ending and not has_succeeded(pod)
 
 
 def is_ignored(job: Raw, pod: Raw) -> bool:
     """Whether a failed pod is as if it had never been."""
-    return has_failed(pod) and verdict(job, pod).action == "Ignore"
+    return has_failed(job, pod) and verdict(job, pod).action == "Ignore"
 
 
 def fatal_message(job: Raw, pods: Iterable[Raw]) -> str:
     """Why a job fails by one of its pods; "" if it does not."""
-    found = (verdict(job, pod) for pod in pods if has_failed(pod))
+    found = (verdict(job, pod) for pod in pods if has_failed(job, pod))
     return next((each.message for each in found if each.action == "FailJob"), "")
 
 
@@ -131,7 +146,7 @@ def failed_indexes(job: Raw, pods: Iterable[Raw]) -> frozenset[int]:
     fresh = (
         index_of(pod)
         for pod in pods
-        if has_failed(pod) and FINALIZER in finalizers_of(pod) and _gives_up(job, pod)
+        if has_failed(job, pod) and FINALIZER in finalizers_of(pod) and _gives_up(job, pod)
     )
     return written | {index for index in fresh if index is not None}
 
@@ -159,14 +174,14 @@ def failures_after(job: Raw, pod: Raw | None) -> Mapping[str, str]:
     return {**found, IGNORED_FAILURES: str(ignored)} if ignored else found
 
 
-def replaceable(pods: Iterable[Raw], *, settled: frozenset[int]) -> dict[int, Raw]:
+def replaceable(job: Raw, pods: Iterable[Raw], *, settled: frozenset[int]) -> dict[int, Raw]:
     """By index: the failed pod that another is to replace; `settled` indexes need none."""
     every = list(pods)
     busy = settled | {index_of(pod) for pod in every if is_active(pod)}
     found: dict[int, Raw] = {}
     for pod in every:
         index = index_of(pod)
-        if not has_failed(pod) or FINALIZER not in finalizers_of(pod):
+        if not has_failed(job, pod) or FINALIZER not in finalizers_of(pod):
             continue
         if index is not None and index not in busy:
             found[index] = max(found.get(index, pod), pod, key=_age)
@@ -188,8 +203,12 @@ def backoff_seconds(failures: int) -> float:
 
 
 def ended_at(pod: Raw) -> float:
-    """When the last container of a pod came to its end."""
+    """When the last container of a pod came to its end, or the pod was told to."""
     statuses = status_of(pod).get("containerStatuses") or ()
     ends = [(each.get("state") or {}).get("terminated") or {} for each in statuses]
     times = [seconds_of(each["finishedAt"]) for each in ends if each.get("finishedAt")]
-    return max(times, default=seconds_of(pod["metadata"]["creationTimestamp"]))
+    metadata = pod["metadata"]
+    if not times and is_deleted(pod):
+        grace_seconds = metadata.get("deletionGracePeriodSeconds") or 0
+        return seconds_of(metadata["deletionTimestamp"]) - grace_seconds
+    return max(times, default=seconds_of(metadata["creationTimestamp"]))

@@ -64,10 +64,15 @@ class Count:
         return found
 
 
+def has_succeeded(pod: Raw) -> bool:
+    return status_of(pod).get("phase") == "Succeeded"
+
+
 def count(
     job: Raw,
     pods: Sequence[Raw],
     *,
+    has_failed: Callable[[Raw], bool],
     is_kept: Callable[[Raw], bool] = lambda pod: False,
     is_ignored: Callable[[Raw], bool] = lambda pod: False,
 ) -> Count:
@@ -85,21 +90,21 @@ def count(
     return Count(
         succeeded,
         failed,
-        _merged([uid for uid in good if uid in held], ended, "Succeeded"),
-        _merged([uid for uid in bad if uid in held], counting, "Failed"),
+        _merged([uid for uid in good if uid in held], ended, has_succeeded),
+        _merged([uid for uid in bad if uid in held], counting, has_failed),
         indexes_of(job, pods),
         sum(uid_of(pod) in kept and not is_ignored(pod) for pod in ended),
     )
 
 
-def _merged(known: Sequence[str], pods: Sequence[Raw], phase: str) -> tuple[str, ...]:
-    found = [uid_of(pod) for pod in pods if status_of(pod).get("phase") == phase]
+def _merged(
+    known: Sequence[str], pods: Sequence[Raw], has_ended: Callable[[Raw], bool]
+) -> tuple[str, ...]:
+    found = [uid_of(pod) for pod in pods if has_ended(pod)]
     return tuple(sorted({*known, *found}))
 
 
-def set_free(
-    job: Raw, pods: Sequence[Raw], *, is_ignored: Callable[[Raw], bool] = lambda pod: False
-) -> list[Write]:
+def set_free(job: Raw, pods: Sequence[Raw], *, is_ignored: Callable[[Raw], bool]) -> list[Write]:
     """Takes the finalizer from pods that are written down, and from those that never will be."""
     told = status_of(job).get("uncountedTerminatedPods") or {}
     written = {*(told.get("succeeded") or ()), *(told.get("failed") or ())}
@@ -127,7 +132,7 @@ def indexes_of(job: Raw, pods: Sequence[Raw]) -> frozenset[int]:
     """The completed indexes: those written down, and those of pods that have just succeeded."""
     if not is_indexed(job):
         return frozenset()
-    ended = (index_of(pod) for pod in pods if status_of(pod).get("phase") == "Succeeded")
+    ended = (index_of(pod) for pod in pods if has_succeeded(pod))
     written = parsed_indexes(status_of(job).get("completedIndexes") or "")
     return written | {each for each in ended if each is not None}
 

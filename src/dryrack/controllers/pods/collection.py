@@ -36,27 +36,31 @@ def plan(pod: Raw, *, node_gone_seconds: float | None, now: float) -> Plan:
     `node_gone_seconds`: for how long its node is known not to exist; None if it exists or is not
     named.
     """
-    if not spec_of(pod).get("nodeName"):
-        return _removal(pod, []) if is_deleted(pod) else NOTHING
-    if node_gone_seconds is None:
+    has_node = bool(spec_of(pod).get("nodeName"))
+    if node_gone_seconds is None and (has_node or not is_deleted(pod)):
         return NOTHING
-    if node_gone_seconds < QUARANTINE_SECONDS:
+    if node_gone_seconds is not None and node_gone_seconds < QUARANTINE_SECONDS:
         return Plan(again_seconds=QUARANTINE_SECONDS - node_gone_seconds)
-    return _removal(pod, _failed(pod, now))
+    ending = _failed(pod, _disruption(now) if has_node else None)
+    if is_deleted(pod) and not pod["metadata"].get("deletionGracePeriodSeconds"):
+        # Nothing but a finalizer keeps it.
+        return Plan(tuple(ending))
+    return Plan((*ending, Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0)))
 
 
-def _removal(pod: Raw, before: list[Write]) -> Plan:
-    return Plan((*before, Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0)))
-
-
-def _failed(pod: Raw, now: float) -> list[Write]:
-    if is_terminal(pod):
-        return []
+def _disruption(now: float) -> Raw:
     reason, message = "DeletionByPodGC", "PodGC: node no longer exists"
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
-    condition |= {"message": message, "lastTransitionTime": timestamp(now)}
-    conditions = with_condition(status_of(pod).get("conditions") or (), condition)
-    status = status_of(pod) | {"phase": "Failed", "conditions": conditions}
+    return condition | {"message": message, "lastTransitionTime": timestamp(now)}
+
+
+def _failed(pod: Raw, condition: Raw | None = None) -> list[Write]:
+    """Its end, told before it goes: whoever keeps it by a finalizer waits for that."""
+    if is_terminal(pod):
+        return []
+    status = status_of(pod) | {"phase": "Failed"}
+    if condition is not None:
+        status["conditions"] = with_condition(status.get("conditions") or (), condition)
     return [Update(PODS, pod | {"status": status}, "status")]
 
 
