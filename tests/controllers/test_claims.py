@@ -111,6 +111,23 @@ def test_a_deleted_pod_gets_no_claim() -> None:
     assert not any(isinstance(each, Create) for each in creation.plan(**made(world)).writes)
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_finished_pod_gets_no_other_claim(phase: str) -> None:
+    """The claim of a pod that has ended goes, and none is made in its place."""
+    world = World()
+    world.create(TEMPLATES, template_in("default"))
+    pod = world.create(PODS, pod_with_claim(POD))
+    world.carry_out(creation.plan(**made(world)).writes)
+    world.carry_out(creation.plan(**made(world)).writes)
+    (claim,) = world.all(CLAIMS)
+    status = world.all(PODS)[0]["status"] | {"phase": phase}
+    ended = world.put(PODS, pod | {"status": status})
+    world.carry_out(release.plan(claim, lambda name: ended).writes)
+
+    assert world.all(CLAIMS) == []
+    assert creation.plan(**made(world)).writes == ()
+
+
 PHASES = st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "gone", "replaced", "other"])
 
 

@@ -103,15 +103,16 @@ async def version_page(request: Request) -> Response | None:
 
 @dataclass(frozen=True, slots=True)
 class MetricsPage:
-    """`/metrics`: how many objects there are, in the form that Prometheus reads."""
+    """`/metrics`: how many objects there are, and what engines count, as Prometheus reads it."""
 
     counts: Callable[[], Mapping[str, int]] = field(default=dict)
+    engines: metrics.Registry = field(default_factory=metrics.Registry)
 
     async def __call__(self, request: Request) -> Response | None:
         if request.path.strip("/") != "metrics" or request.method not in ("GET", "HEAD"):
             return None
         headers = (("content-type", metrics.CONTENT_TYPE),)
-        return Response(200, headers, self._numbers().render().encode())
+        return Response(200, headers, (self._numbers().render() + self.engines.render()).encode())
 
     def _numbers(self) -> metrics.Registry:
         numbers = metrics.Registry()

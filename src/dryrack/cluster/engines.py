@@ -19,6 +19,7 @@ from dryrack.base.errors import DryrackError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
+    from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
@@ -42,6 +43,8 @@ class Surroundings:
     """The certificates by which clients know the server, in PEM; none if it has none to show."""
     informers: Informers | None = None
     """What all families of a cluster read through, so that each kind is kept once."""
+    metrics: Registry | None = None
+    """Where engines count what they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class _Controllers:
             chance=around.chance,
             authority=around.authority,
             informers=around.informers,
+            metrics=around.metrics,
         )
 
     def _decided(self, engine: Engine) -> Engine:

@@ -33,6 +33,7 @@ from dryrack.apiserver.strategies.pods import parts as pod_parts
 from dryrack.apiserver.strategies.workloads import parts as workload_parts
 from dryrack.apiserver.tables import PrintedTables
 from dryrack.base.late import late
+from dryrack.base.metrics import Registry as Metrics
 from dryrack.client.client import Client
 from dryrack.cluster.bootstrap import Bootstrap
 from dryrack.cluster.engines import Surroundings
@@ -85,6 +86,8 @@ class Plane:
     server: ApiServer
     tokens: Tokens
     authorization: Authorization
+    metrics: Metrics
+    """What the engines of this cluster count; `/metrics` shows it."""
 
     @property
     def transport(self) -> Transport:
@@ -102,7 +105,13 @@ class Plane:
     def around(self, engine: str) -> Surroundings:
         """What an engine gets."""
         options = self.options
-        return Surroundings(self.client(engine), options.clock, options.chance, options.authority)
+        return Surroundings(
+            self.client(engine),
+            options.clock,
+            options.chance,
+            options.authority,
+            metrics=self.metrics,
+        )
 
 
 def build(options: PlaneOptions) -> Plane:
@@ -122,12 +131,13 @@ def build(options: PlaneOptions) -> Plane:
     }
     registry = _registry(options.runtime_config, _Behaviours(handlers))
     custom = CustomKinds()
+    metrics = Metrics()
     server = ApiServer(
         store,
         registry,
         clock=options.clock,
         chance=options.chance,
-        seams=_seams(registry, store, authorization, custom),
+        seams=_seams(registry, store, authorization, custom, metrics),
     )
     custom.attach(server)
     bootstrap = Bootstrap(store, options.clock, options.chance)
@@ -136,7 +146,7 @@ def build(options: PlaneOptions) -> Plane:
         bootstrap.authentication(options.authority)
     if options.authorization is AuthorizationMode.RBAC:
         bootstrap.roles()
-    return Plane(options, store, server, tokens, authorization)
+    return Plane(options, store, server, tokens, authorization, metrics)
 
 
 def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
@@ -153,10 +163,14 @@ def _store(journal: SqliteJournal | None) -> Store:
 
 
 def _seams(
-    registry: Registry, store: Store, authorization: Authorization, custom: CustomKinds
+    registry: Registry,
+    store: Store,
+    authorization: Authorization,
+    custom: CustomKinds,
+    engines: Metrics,
 ) -> Seams:
     metrics = pages.MetricsPage(
-        lambda: {resource: store.count(resource) for resource in store.resources()}
+        lambda: {resource: store.count(resource) for resource in store.resources()}, engines
     )
     plugs = _Plugs(registry)
     return Seams(

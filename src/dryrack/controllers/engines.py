@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.base.metrics import Registry
 from dryrack.base.ports import Chance
 from dryrack.client.client import Client
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import Timekeeper
+from dryrack.controllers.budgets.disruption import DisruptionBudgets
 from dryrack.controllers.claims.creation import ClaimCreation
 from dryrack.controllers.claims.eviction import DeviceTaintEviction
 from dryrack.controllers.claims.release import ClaimRelease
@@ -72,6 +74,7 @@ ENGINES = (
     Engine("statefulsets", (Ordering,)),
     Engine("jobs", (Completion,)),
     Engine("quotas", (Accounting,)),
+    Engine("budgets", (DisruptionBudgets,)),
     publisher(),
 )
 
@@ -84,16 +87,17 @@ async def run(
     chance: Chance,
     authority: str = "",
     informers: Informers | None = None,
+    metrics: Registry | None = None,
 ) -> None:
     """
     Runs these until it is cancelled.
 
     `authority` are the certificates by which pods know the server, in PEM; every namespace gets
     them. Without any there is nothing to publish. `informers` are somebody else's, who runs them;
-    without any the engines have their own.
+    without any the engines have their own. `metrics` is where they count what they do.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
-    around = Surroundings(client, reading, clock, chance, authority)
+    around = Surroundings(client, reading, clock, chance, authority, metrics)
     parts = [(engine.name, part(around)) for engine in engines for part in engine.parts]
     async with asyncio.TaskGroup() as group:
         if informers is None:

@@ -109,6 +109,11 @@ def node_names(pod: Raw) -> Iterable[str]:
     return (node,) if node else ()
 
 
+def namespaces(obj: Raw) -> Iterable[str]:
+    """For an index of what is in a namespace."""
+    return (obj["metadata"].get("namespace") or "",)
+
+
 def is_ready(obj: Raw) -> bool:
     return has_condition(obj, "Ready")
 

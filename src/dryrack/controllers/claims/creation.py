@@ -16,9 +16,11 @@ from dryrack.controllers.claims.references import (
     POD_CLAIM_NAME,
     Reference,
     claims_of_pod,
+    is_done,
     is_made_for,
     is_reserved_for,
     made_for_entry,
+    pod_owner,
 )
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import controller_uids, is_deleted, spec_of, status_of, uid_of
@@ -43,7 +45,7 @@ CONSUMERS_MAX = 256
 
 def plan(pod: Raw, claims: Mapping[Name, Raw], templates: Mapping[Name, Raw]) -> Plan:
     """What the claims of a pod need now."""
-    if is_deleted(pod):
+    if is_deleted(pod) or is_done(pod):
         return NOTHING
     entries = [each for each in claims_of_pod(pod) if each.template and each.claim != ""]
     # A claim of this pod under any name counts: its status may not tell of it yet.
@@ -160,6 +162,10 @@ class ClaimCreation:
         assert claim is not None, "an informer tells of something"
         for pod in self._by_claim.get("/".join(name_of(claim))):
             self._loop.queue.add(name_of(pod))
+        # Its pod may not have been told of it yet.
+        owner = pod_owner(claim)
+        if owner is not None:
+            self._loop.queue.add(Name(name_of(claim).namespace, owner["name"]))
 
     def _on_template(self, old: Raw | None, new: Raw | None) -> None:
         for pod in self._by_template.get("/".join(name_of(new))) if new is not None else ():
@@ -169,9 +175,7 @@ class ClaimCreation:
         pod = self._pods.objects.get(name)
         if pod is None:
             return NOTHING
-        answer = plan(pod, self._claims_of(pod), self._templates.objects)
-        made = any(isinstance(each, Create | Apply) for each in answer.writes)
-        return Plan(answer.writes, 0.0 if made else None)
+        return plan(pod, self._claims_of(pod), self._templates.objects)
 
     def _claims_of(self, pod: Raw) -> Mapping[Name, Raw]:
         """Those that it owns and those that it names."""

@@ -8,6 +8,8 @@ from dryrack.controllers.objects import (
     annotations_of,
     controller_of,
     is_controlled_by,
+    is_deleted,
+    is_terminal,
     spec_of,
     status_of,
     uid_of,
@@ -47,6 +49,11 @@ def claims_of_pod(pod: Raw) -> Iterator[Reference]:
     extended = status_of(pod).get("extendedResourceClaimStatus")
     if extended:
         yield Reference("", extended["resourceClaimName"])
+
+
+def is_done(pod: Raw) -> bool:
+    """Whether a pod will not run any more, and needs no claim."""
+    return is_terminal(pod) or (is_deleted(pod) and not spec_of(pod).get("nodeName"))
 
 
 def is_reserved_for(claim: Raw, pod: Raw) -> bool:

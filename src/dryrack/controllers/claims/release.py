@@ -13,13 +13,11 @@ from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims.creation import claim_keys
-from dryrack.controllers.claims.references import DELETE_PROTECTION, pod_owner
+from dryrack.controllers.claims.references import DELETE_PROTECTION, is_done, pod_owner
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     finalizers_of,
     is_deleted,
-    is_terminal,
-    spec_of,
     status_of,
     uid_of,
     with_metadata,
@@ -27,11 +25,6 @@ from dryrack.controllers.objects import (
 from dryrack.controllers.writes import NOTHING, Delete, Plan, Surroundings, Update, Write
 
 Raw = dict[str, Any]
-
-
-def is_done(pod: Raw) -> bool:
-    """Whether a pod will not run any more."""
-    return is_terminal(pod) or (is_deleted(pod) and not spec_of(pod).get("nodeName"))
 
 
 def plan(claim: Raw, pod_named: Callable[[str], Raw | None]) -> Plan:

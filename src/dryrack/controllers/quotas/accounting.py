@@ -14,7 +14,7 @@ from dryrack.client.endpoints import QUOTAS
 from dryrack.client.informer import Index, Informer, Name, name_of
 from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
+from dryrack.controllers.objects import is_deleted, is_terminal, namespaces, spec_of, status_of
 from dryrack.controllers.writes import NOTHING, Plan, Surroundings, Update
 from dryrack.kinds.usage.amounts import Amounts, read, written
 from dryrack.kinds.usage.quotas import counted, resources_of
@@ -43,7 +43,7 @@ class Accounting:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._quotas = around.informers.of(QUOTAS)
-        self._by_namespace = self._quotas.index("namespace", _namespaces)
+        self._by_namespace = self._quotas.index("namespace", namespaces)
         self._sources: dict[str, tuple[Informer, Index]] = {}
         self._loop: Loop[Name] = Loop(
             around, "resourcequota-controller", self._decide, reads=(self._quotas,), workers=1
@@ -114,10 +114,6 @@ class Accounting:
                 continue
             if found.allows("list", "watch"):
                 informer = informers.of(found.endpoint)
-                self._sources[resource] = (informer, informer.index("namespace", _namespaces))
+                self._sources[resource] = (informer, informer.index("namespace", namespaces))
                 informer.listen(partial(self._on_object, resource))
                 await informer.synced.wait()
-
-
-def _namespaces(obj: Raw) -> Iterable[str]:
-    return (obj["metadata"].get("namespace") or "",)

@@ -1,0 +1,262 @@
+"""
+PodDisruptionBudgets: how many of the pods that a budget covers may be evicted now.
+
+The server lets evictions through by the status that this writes; a budget that was never counted
+allows none. A pod that was evicted counts as missing from that moment on, before its deletion is
+seen, and as there again if it is not deleted after all.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from dryrack.client.discovery import discover
+from dryrack.client.endpoints import (
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Endpoint,
+)
+from dryrack.client.errors import NotFoundError
+from dryrack.client.informer import Index, Name, name_of
+from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    controller_of,
+    is_deleted,
+    is_ready,
+    labels_of,
+    namespaces,
+    spec_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
+from dryrack.controllers.workloads import owner_key, pace, replicas_of, scaled_value, status_update
+from dryrack.controllers.writes import NOTHING, Plan, Report, Surroundings, Write
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.selectors import matches_labels
+
+Raw = dict[str, Any]
+Scale = tuple[str, int]
+"""The uid of what controls pods, and how many of them it wants."""
+
+# An eviction that was granted but not carried out by then will not be.
+DELETION_SECONDS_MAX = 120.0
+
+_UNMANAGED = (
+    "Pods selected by this budget have no controller, so that a percentage or maxUnavailable "
+    "does not count them; set minAvailable to a number"
+)
+
+
+def covers(budget: Raw, pod: Raw) -> bool:
+    """Whether a pod is one of those; a budget without a selector has none."""
+    selector = spec_of(budget).get("selector")
+    return selector is not None and matches_labels(decode(selector, LabelSelector), labels_of(pod))
+
+
+def plan(
+    budget: Raw, pods: Sequence[Raw], scale_of: Callable[[Raw], Scale | None], now: float
+) -> Plan:
+    """
+    The status of a budget over the pods that it covers.
+
+    `scale_of` tells of a pod with a controller how many such there should be; None: nobody knows.
+    """
+    managed = [pod for pod in pods if controller_of(pod) is not None]
+    scales = [scale_of(pod) for pod in managed] if _needs_scale(budget) else []
+    if None in scales:
+        lost = managed[scales.index(None)]["metadata"]["name"]
+        return Plan(tuple(_failed(budget, f'found no controllers for pod "{lost}"', now)))
+    scale = sum(dict(each for each in scales if each is not None).values())
+    expected = scale if _needs_scale(budget) else len(pods)
+    disrupted = _disrupted(budget, pods, now)
+    healthy = sum(
+        is_ready(pod) and not is_deleted(pod) and pod["metadata"]["name"] not in disrupted
+        for pod in pods
+    )
+    status = _status(budget, expected, healthy, disrupted)
+    status["conditions"] = _conditions(budget, status["disruptionsAllowed"] > 0, now)
+    writes: list[Write] = status_update(POD_DISRUPTION_BUDGETS, budget, status)
+    if _needs_scale(budget) and len(managed) < len(pods):
+        writes.append(Report(budget, "Warning", "UnmanagedPods", _UNMANAGED, once=_once(budget)))
+    return Plan(tuple(writes), _recheck_in(disrupted, now))
+
+
+def _needs_scale(budget: Raw) -> bool:
+    """Whether it counts by how many pods there should be, and not by those there are."""
+    return not isinstance(spec_of(budget).get("minAvailable"), int)
+
+
+def _once(budget: Raw) -> str:
+    return str(budget["metadata"].get("generation", 0))
+
+
+def _desired(spec: Raw, expected: int) -> int:
+    unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
+    if unavailable is not None:
+        return max(0, expected - scaled_value(unavailable, expected, default=0, rounds_up=True))
+    return scaled_value(available, expected, default=0, rounds_up=True)
+
+
+def _status(budget: Raw, expected: int, healthy: int, disrupted: Mapping[str, str]) -> Raw:
+    desired = _desired(spec_of(budget), expected)
+    # While there is nobody, none may go: the first ones may come before they are counted.
+    allowed = max(0, healthy - desired) if expected > 0 else 0
+    status: Raw = {
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "disruptionsAllowed": allowed,
+        "expectedPods": expected,
+        "observedGeneration": budget["metadata"].get("generation", 0),
+    }
+    return status | ({"disruptedPods": dict(disrupted)} if disrupted else {})
+
+
+def _disrupted(budget: Raw, pods: Sequence[Raw], now: float) -> dict[str, str]:
+    """The evicted pods whose deletion is still to be seen, with the time of their eviction."""
+    told = status_of(budget).get("disruptedPods") or {}
+    waiting = {pod["metadata"]["name"] for pod in pods if not is_deleted(pod)}
+    return {
+        name: when
+        for name, when in told.items()
+        if name in waiting and seconds_of(when) + DELETION_SECONDS_MAX >= now
+    }
+
+
+def _recheck_in(disrupted: Mapping[str, str], now: float) -> float | None:
+    """When the first eviction has run out of time; a moment later, it counts no more."""
+    ends = [seconds_of(when) + DELETION_SECONDS_MAX - now for when in disrupted.values()]
+    return min(ends) + 1.0 if ends else None
+
+
+def _conditions(budget: Raw, is_allowed: bool, now: float) -> list[Raw]:
+    return _with_allowed(
+        budget,
+        now,
+        status="True" if is_allowed else "False",
+        reason="SufficientPods" if is_allowed else "InsufficientPods",
+    )
+
+
+def _with_allowed(budget: Raw, now: float, **told: str) -> list[Raw]:
+    condition = {"type": "DisruptionAllowed", "message": "", **told}
+    condition["lastTransitionTime"] = timestamp(now)
+    seen = {"observedGeneration": budget["metadata"].get("generation", 0)}
+    return with_condition(status_of(budget).get("conditions") or (), condition | seen)
+
+
+def _failed(budget: Raw, message: str, now: float) -> list[Write]:
+    """What cannot be counted allows nothing."""
+    conditions = _with_allowed(budget, now, status="False", reason="SyncFailed", message=message)
+    counts = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+    status = counts | status_of(budget) | {"disruptionsAllowed": 0, "conditions": conditions}
+    status["observedGeneration"] = budget["metadata"].get("generation", 0)
+    reason = "CalculateExpectedPodCountFailed"
+    said = f"Failed to calculate the number of expected pods: {message}"
+    return [
+        *status_update(POD_DISRUPTION_BUDGETS, budget, status),
+        Report(budget, "Warning", reason, said, once=f"{_once(budget)} {message}"),
+    ]
+
+
+class DisruptionBudgets:
+    """Watches budgets and the pods of their namespaces."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._client = around.client
+        self._clock = around.clock
+        self._budgets = around.informers.of(POD_DISRUPTION_BUDGETS)
+        self._pods = around.informers.of(PODS)
+        self._owners = {
+            each: around.informers.of(each) for each in (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS)
+        }
+        self._by_namespace = self._budgets.index("namespace", namespaces)
+        self._loop: Loop[Name] = Loop(
+            around,
+            "disruption-controller",
+            self._decide,
+            reads=(self._budgets, self._pods, *self._owners.values()),
+        )
+        self._budgets.listen(self._on_budget)
+        self._pods.listen(self._on_pod)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_budget(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(name_of(new))
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        for pod in (old, new):
+            if pod is not None:
+                self._on_state(pod)
+
+    def _on_state(self, pod: Raw) -> None:
+        namespace = pod["metadata"]["namespace"]
+        for budget in self._by_namespace.get(namespace):
+            if covers(budget, pod):
+                wait = pace(self._pods_by_namespace.count(namespace))
+                self._loop.queue.add_after(name_of(budget), wait)
+
+    @property
+    def _pods_by_namespace(self) -> Index:
+        # Kept only where there is a budget to count for.
+        return self._pods.index("namespace", namespaces)
+
+    async def _decide(self, name: Name) -> Plan:
+        budget = self._budgets.objects.get(name)
+        if budget is None or is_deleted(budget):
+            return NOTHING
+        pods = [pod for pod in self._pods_by_namespace.get(name.namespace) if covers(budget, pod)]
+        scales = await self._scales(pods) if _needs_scale(budget) else {}
+        return plan(budget, pods, lambda pod: scales.get(_controller_uid(pod)), self._clock.now())
+
+    async def _scales(self, pods: Iterable[Raw]) -> Mapping[str, Scale | None]:
+        found: dict[str, Scale | None] = {}
+        for pod in pods:
+            uid = _controller_uid(pod)
+            if uid and uid not in found:
+                found[uid] = self._known_scale(pod) or await self._served_scale(pod)
+        return found
+
+    def _known_scale(self, pod: Raw) -> Scale | None:
+        """The scale of a set, or of the deployment that controls it."""
+        for endpoint in (REPLICA_SETS, STATEFUL_SETS):
+            owner = self._owner(pod, endpoint)
+            if owner is not None:
+                above = self._owner(owner, DEPLOYMENTS)
+                scaled = owner if above is None else above
+                return uid_of(scaled), replicas_of(scaled)
+        return None
+
+    def _owner(self, obj: Raw, endpoint: Endpoint) -> Raw | None:
+        key = owner_key(obj, endpoint)
+        found = self._owners[endpoint].objects.get(key) if key else None
+        return found if found is not None and uid_of(found) == _controller_uid(obj) else None
+
+    async def _served_scale(self, pod: Raw) -> Scale | None:
+        """The scale of any other kind that has one."""
+        owner = controller_of(pod)
+        assert owner is not None, "only pods with a controller are asked about"
+        for each in await discover(self._client):
+            endpoint = each.endpoint
+            group = owner["apiVersion"].rpartition("/")[0]
+            if (endpoint.kind, endpoint.group) != (owner["kind"], group):
+                continue
+            path = endpoint.path(pod["metadata"]["namespace"], owner["name"], "scale")
+            try:
+                scale = await self._client.get_path(path)
+            except NotFoundError:
+                return None
+            return owner["uid"], replicas_of(scale)
+        return None
+
+
+def _controller_uid(pod: Raw) -> str:
+    owner = controller_of(pod)
+    return owner["uid"] if owner else ""
