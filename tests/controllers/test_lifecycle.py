@@ -14,6 +14,7 @@ from dryrack.controllers.pods.lifecycle import (
     Effect,
     Event,
     Exited,
+    Missing,
     Passed,
     Prepared,
     Remove,
@@ -56,17 +57,21 @@ def pods(draw: st.DrawFn) -> Raw:
         for number, sidecar in enumerate(sidecars)
     ]
     count = draw(st.integers(1, 3))
-    spec = {
+    spec: Raw = {
         "restartPolicy": draw(st.sampled_from(["Always", "OnFailure", "Never"])),
         "initContainers": first,
         "containers": [{"name": f"c{number}", "image": "c"} for number in range(count)],
     }
+    deadline = draw(st.sampled_from([None, 1, 200]))
+    if deadline is not None:
+        spec["activeDeadlineSeconds"] = deadline
     metadata = {"name": "p", "uid": "u", "annotations": draw(ANNOTATIONS)}
     return {"metadata": metadata, "spec": spec}
 
 
+WORDS = ["prepare", "pass", "pass", "lack", "have", "delete"]
 SCRIPTS = st.lists(
-    st.tuples(st.sampled_from(["prepare", "pass", "pass", "delete"]), st.integers(0, 400)),
+    st.tuples(st.sampled_from(WORDS), st.integers(0, 400)),
     max_size=20,
 )
 
@@ -75,16 +80,49 @@ def drive(pod: Raw, script: list[tuple[str, int]]) -> list[tuple[Event, Run, tup
     run, now, found = new_run(pod, START), START, []
     for word, seconds in script:
         now += seconds
-        event: Event = (
-            Prepared(now)
-            if word == "prepare"
-            else Deleted(now, 30.0)
-            if word == "delete"
-            else Passed(now)
-        )
-        run, effects = step(run, event)
+        run, effects = step(run, event := event_of(word, now))
         found.append((event, run, effects))
     return found
+
+
+def event_of(word: str, now: float) -> Event:
+    match word:
+        case "prepare":
+            return Prepared(now)
+        case "delete":
+            return Deleted(now, 30.0)
+        case "lack":
+            return Missing(now, {"c0": 'configmap "x" not found'})
+        case "have":
+            return Missing(now, {})
+        case _:
+            return Passed(now)
+
+
+@given(pods(), SCRIPTS)
+def test_what_lacks_something_does_not_start(pod: Raw, script: list[tuple[str, int]]) -> None:
+    """From the moment on when something is missing until it is there."""
+    before = new_run(pod, START)
+    for event, run, _ in drive(pod, script):
+        if before.missing and not isinstance(event, Missing):
+            old, new = before.mains[0], run.mains[0]
+            assert new.restarts == old.restarts
+            assert isinstance(new.state, Waiting) or not isinstance(old.state, Waiting)
+        before = run
+
+
+@given(pods(), SCRIPTS)
+def test_nothing_runs_past_the_deadline_and_its_grace(
+    pod: Raw, script: list[tuple[str, int]]
+) -> None:
+    """And a pod that was stopped by it has failed, whatever its containers say."""
+    seconds = pod["spec"].get("activeDeadlineSeconds")
+    for event, run, _ in drive(pod, script):
+        if seconds is not None and event.at >= START + seconds + 30:
+            assert run.is_stopped
+            assert phase_of(run) in ("Failed", "Succeeded")
+        if run.is_expired and run.is_over:
+            assert phase_of(run) == "Failed"
 
 
 @given(pods(), SCRIPTS)

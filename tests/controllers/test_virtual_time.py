@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.controllers import scenes
 
 from dryrack.client.client import Selection
-from dryrack.client.endpoints import CLAIMS, LEASES, NODES, PODS, SLICES, TEMPLATES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CONFIG_MAPS,
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    SECRETS,
+    SLICES,
+    TEMPLATES,
+    Endpoint,
+)
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, settle
@@ -19,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dryrack.client.client import Client
+
+Raw = dict[str, Any]
 
 
 def play(scene: Callable[[Client, VirtualClock], Awaitable[None]]) -> None:
@@ -113,6 +127,157 @@ def test_a_deleted_pod_that_a_finalizer_keeps_ends_and_frees_its_devices() -> No
         assert again["metadata"]["resourceVersion"] == pod["metadata"]["resourceVersion"]
         await client.patch(PODS, "kept", {"metadata": {"finalizers": None}}, namespace="default")
         assert await phase_of(client, "kept") == "gone"
+
+    play(scene)
+
+
+async def bind_by_hand(client: Client, name: str, spec: Raw) -> None:
+    """A pod on its node without a scheduler."""
+    metadata = {"name": name, "namespace": "default"}
+    await client.create(PODS, {"metadata": metadata, "spec": {"nodeName": "node-a"} | spec})
+    await settle()
+
+
+async def warnings_of(client: Client, name: str) -> list[tuple[str, str]]:
+    events = (await client.list(EVENTS, Selection(namespace="default"))).items
+    mine = [each for each in events if each["involvedObject"]["name"] == name]
+    return [(each["reason"], each["message"]) for each in mine if each["type"] == "Warning"]
+
+
+async def waiting_in(client: Client, name: str, container: str) -> tuple[str, str]:
+    pod = await client.get(PODS, name, "default")
+    told = {each["name"]: each["state"] for each in pod["status"]["containerStatuses"]}
+    waiting = told[container].get("waiting", {})
+    return waiting.get("reason", ""), waiting.get("message", "")
+
+
+VOLUMES: list[tuple[Raw, Endpoint, str]] = [
+    ({"configMap": {"name": "late"}}, CONFIG_MAPS, 'configmap "late" not found'),
+    ({"secret": {"secretName": "late"}}, SECRETS, 'secret "late" not found'),
+    (
+        {"projected": {"sources": [{"secret": {"name": "late"}}]}},
+        SECRETS,
+        'secret "late" not found',
+    ),
+]
+
+
+@pytest.mark.parametrize(("volume", "endpoint", "problem"), VOLUMES)
+def test_a_pod_waits_for_what_its_volumes_are_made_of(
+    volume: Raw, endpoint: Endpoint, problem: str
+) -> None:
+    """It is told once, nothing is decided meanwhile, and it starts when the object appears."""
+
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        await bind_by_hand(
+            client, "mounts", scenes.POD_SPEC | {"volumes": [{"name": "v"} | volume]}
+        )
+        await clock.advance(600)
+        assert await waiting_in(client, "mounts", "main") == ("ContainerCreating", "")
+        told = f'MountVolume.SetUp failed for volume "v" : {problem}'
+        assert await warnings_of(client, "mounts") == [("FailedMount", told)]
+        made = {"metadata": {"name": "late", "namespace": "default"}}
+        await client.create(endpoint, made)
+        await settle()
+        assert await phase_of(client, "mounts") == "Running"
+        await client.delete(endpoint, "late", namespace="default")
+        await clock.advance(60)
+        assert await phase_of(client, "mounts") == "Running"
+
+    play(scene)
+
+
+ENVIRONMENTS: list[tuple[Raw, str]] = [
+    ({"envFrom": [{"configMapRef": {"name": "late"}}]}, 'configmap "late" not found'),
+    (
+        {
+            "env": [
+                {"name": "E", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "color"}}}
+            ]
+        },
+        'configmap "late" not found',
+    ),
+]
+
+
+@pytest.mark.parametrize(("environment", "problem"), ENVIRONMENTS)
+def test_a_container_waits_for_what_its_environment_is_made_of(
+    environment: Raw, problem: str
+) -> None:
+    """The others run; it starts when the object is there with the key that it names."""
+
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        containers = [{"name": "main", "image": "a"} | environment, {"name": "other", "image": "a"}]
+        await bind_by_hand(client, "reads", {"containers": containers})
+        await clock.advance(600)
+        assert await waiting_in(client, "reads", "main") == ("CreateContainerConfigError", problem)
+        assert await waiting_in(client, "reads", "other") == ("", "")
+        assert await phase_of(client, "reads") == "Pending"
+        assert await warnings_of(client, "reads") == [("Failed", f"Error: {problem}")]
+        metadata = {"name": "late", "namespace": "default"}
+        await client.create(CONFIG_MAPS, {"metadata": metadata, "data": {"taste": "sweet"}})
+        await settle()
+        if "env" in environment:
+            message = "couldn't find key color in ConfigMap default/late"
+            assert (await waiting_in(client, "reads", "main"))[1] == message
+            await client.patch(CONFIG_MAPS, "late", {"data": {"color": "red"}}, namespace="default")
+            await settle()
+        pod = await client.get(PODS, "reads", "default")
+        assert scenes.is_true(pod, "Ready")
+        assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0, 0]
+
+    play(scene)
+
+
+def test_what_is_optional_is_not_waited_for() -> None:
+    """Neither by volumes nor by environments."""
+
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        absent = {"name": "absent", "optional": True}
+        spec = {
+            "volumes": [{"name": "v", "configMap": absent}],
+            "containers": [{"name": "main", "image": "a", "envFrom": [{"secretRef": absent}]}],
+        }
+        await bind_by_hand(client, "free", spec)
+        assert await phase_of(client, "free") == "Running"
+
+    play(scene)
+
+
+def test_a_pod_ends_at_its_deadline() -> None:
+    """Its containers get the pod's own grace, and then it has failed, and says why."""
+
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        spec = scenes.POD_SPEC | {"activeDeadlineSeconds": 60, "terminationGracePeriodSeconds": 10}
+        annotations = {"dryrack.dev/stop-seconds": "1000"}
+        metadata = {"name": "brief", "namespace": "default", "annotations": annotations}
+        await client.create(PODS, {"metadata": metadata, "spec": spec})
+        await clock.advance(68)
+        assert await phase_of(client, "brief") == "Running"
+        await clock.advance(4)
+        status = (await client.get(PODS, "brief", "default"))["status"]
+        assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+        told = "Pod was active on the node longer than the specified deadline"
+        assert status["message"] == told
+        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
+        await clock.advance(600)
+        assert await phase_of(client, "brief") == "Failed"
+
+    play(scene)
+
+
+def test_a_pod_that_never_started_ends_at_its_deadline() -> None:
+    """The deadline counts from the arrival on the node."""
+
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        volumes = [{"name": "v", "configMap": {"name": "absent"}}]
+        await bind_by_hand(
+            client, "stuck", scenes.POD_SPEC | {"activeDeadlineSeconds": 60, "volumes": volumes}
+        )
+        await clock.advance(58)
+        assert await phase_of(client, "stuck") == "Pending"
+        await clock.advance(4)
+        assert await phase_of(client, "stuck") == "Failed"
 
     play(scene)
 

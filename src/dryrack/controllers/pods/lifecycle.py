@@ -4,15 +4,15 @@ The life of a pod on a node, as a function.
 `step` is the only way a run changes. It is told what happened and when, and answers with the run
 as it now is and with what somebody else must do: wake it at a time, or remove the pod. It plays
 by the kubelet's rules: init containers one after another, sidecars beside them, restarts by
-policy with a growing wait, and an end when nothing is left to restart.
+policy with a growing wait, and an end when nothing is left to restart, or at the pod's deadline.
 
 Invariants: time never runs backwards; a container that has exited with nothing to restart it
-never runs again; nothing starts after a deletion, however long a finalizer keeps the pod; `Remove`
-is answered only after a deletion, when nothing runs any more.
+never runs again; nothing starts after a deletion or the deadline, however long a finalizer keeps
+the pod; `Remove` is answered only after a deletion, when nothing runs any more.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import assert_never
 
@@ -33,6 +33,7 @@ class Waiting:
     """Not running yet, or not again."""
 
     reason: str
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,19 @@ class Run:
     script: Script
     restart_policy: str
     containers: tuple[Container, ...]
+    started_at: float
+    """When the pod came to its node."""
     at: float
     """When it last changed."""
+    deadline_seconds: float | None = None
+    """How long it may be on the node."""
+    termination_seconds: float = 30.0
+    """The grace that the pod itself gives its containers."""
     prepared_at: float | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Containers that cannot be created, and what they lack."""
+    is_deleted: bool = False
+    is_expired: bool = False
     stops_at: float | None = None
     grace_seconds: float = 0.0
 
@@ -100,12 +111,12 @@ class Run:
     @property
     def is_over(self) -> bool:
         """Whether nothing will run again."""
-        if self.is_deleted and self.is_stopped:
+        if self.is_stopping and self.is_stopped:
             return True
         return all(self._is_finished(each) for each in self.mains)
 
     @property
-    def is_deleted(self) -> bool:
+    def is_stopping(self) -> bool:
         return self.stops_at is not None
 
     @property
@@ -125,6 +136,14 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """What containers lack, from now on, by their names."""
+
+    at: float
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Passed:
     """Time has passed."""
 
@@ -139,7 +158,7 @@ class Deleted:
     grace_seconds: float
 
 
-Event = Prepared | Passed | Deleted
+Event = Prepared | Missing | Passed | Deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +187,11 @@ def step(run: Run, event: Event) -> tuple[Run, tuple[Effect, ...]]:
         case Prepared(at):
             run = run if run.prepared_at is not None else replace(run, prepared_at=at)
         case Deleted(at, grace_seconds):
-            run = _begin_stop(_let_pass(run, at)[0], at, grace_seconds)
+            run = replace(_let_pass(run, at)[0], is_deleted=True)
+            run = _begin_stop(run, at, grace_seconds)
+        case Missing(at, missing):
+            run = _let_pass(run, at)[0]
+            run = replace(run, missing=missing, at=max(run.at, at))
         case Passed():
             pass
         case _:
@@ -185,32 +208,40 @@ def _begin_stop(run: Run, at: float, grace_seconds: float) -> Run:
 
 def _let_pass(run: Run, now: float) -> tuple[Run, tuple[Effect, ...]]:
     while (change := _next_change(run)) is not None and change[0] <= now:
-        when, containers = change
-        run = replace(run, containers=containers, at=max(run.at, when))
+        when, run = change
+        run = replace(run, at=max(run.at, when))
     if run.is_deleted and run.is_stopped:
         return run, (Remove(),)
     return run, (WakeAt(change[0]),) if change is not None else ()
 
 
-_Change = tuple[float, tuple[Container, ...]]
+_Change = tuple[float, Run]
 
 
 def _next_change(run: Run) -> _Change | None:
-    """The earliest thing that will happen by itself, and the containers after it."""
-    stop = _stop(run)
+    """The earliest thing that will happen by itself, and the run after it."""
+    stop = _stop(run) or _expiry(run)
     changes = [change for change in _changes(run) if stop is None or change[0] < stop[0]]
     if stop is not None:
         changes.append(stop)
     return min(changes, key=lambda change: change[0], default=None)
 
 
+def _expiry(run: Run) -> _Change | None:
+    """The pod's own deadline: whatever still runs then is stopped."""
+    if run.deadline_seconds is None or run.is_stopping or run.is_over:
+        return None
+    at = max(run.started_at + run.deadline_seconds, run.at)
+    return at, _begin_stop(replace(run, is_expired=True), at, run.termination_seconds)
+
+
 def _stop(run: Run) -> _Change | None:
-    """The end of a deletion's grace: whatever still runs, ends."""
+    """The end of the grace: whatever still runs, ends."""
     if run.stops_at is None or run.is_stopped:
         return None
     code = KILLED if run.script.stop_seconds > run.grace_seconds else TERMINATED
     at = max(run.stops_at, run.at)
-    return at, tuple(_ended(each, at, code) for each in run.containers)
+    return at, _all_ended(run, at, code)
 
 
 def _changes(run: Run) -> Iterator[_Change]:
@@ -226,7 +257,7 @@ def _changes(run: Run) -> Iterator[_Change]:
         found = _change_of(run, container, begin)
         if found is not None:
             before, after = run.containers[:position], run.containers[position + 1 :]
-            yield found[0], (*before, found[1], *after)
+            yield found[0], replace(run, containers=(*before, found[1], *after))
         if not _lets_on(container):
             return
 
@@ -244,18 +275,19 @@ def _lets_on(container: Container) -> bool:
 
 def _end_of_sidecars(run: Run) -> Iterator[_Change]:
     if not run.is_stopped:
-        yield run.at, tuple(_ended(each, run.at, 0) for each in run.containers)
+        yield run.at, _all_ended(run, run.at, 0)
+
+
+def _all_ended(run: Run, at: float, code: int) -> Run:
+    return replace(run, containers=tuple(_ended(each, at, code) for each in run.containers))
 
 
 def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Container] | None:
     match container.state:
-        case Waiting() | Exited() if run.is_deleted:
+        case Waiting() | Exited() if run.is_stopping:
             return None
         case Waiting():
-            at = begin
-            if container.last is not None:
-                at = max(at, container.last.at + container.waits_seconds)
-            return at, _started(container, at)
+            return _create(run, container, begin)
         case Running(since, is_ready):
             if not is_ready and container.role is not Role.INIT:
                 return _turn_ready(run, container, since)
@@ -269,6 +301,16 @@ def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Con
             return run.at, _waits_again(container)
         case _:
             assert_never(container.state)
+
+
+def _create(run: Run, container: Container, begin: float) -> tuple[float, Container] | None:
+    at = begin
+    if container.last is not None:
+        at = max(at, container.last.at + container.waits_seconds)
+    if container.name not in run.missing:
+        return at, _started(container, at)
+    waiting = Waiting("CreateContainerConfigError", run.missing[container.name])
+    return None if container.state == waiting else (at, replace(container, state=waiting))
 
 
 def _turn_ready(run: Run, container: Container, since: float) -> tuple[float, Container]:

@@ -7,6 +7,7 @@ are lost on that way.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from dryrack.client.timekeeping import seconds_of, timestamp
@@ -33,6 +34,10 @@ from dryrack.controllers.pods.script import RUN_SECONDS, script_of
 Raw = dict[str, Any]
 
 RUNTIME = "dryrack"
+TERMINATION_SECONDS = 30.0
+
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
 def new_run(pod: Raw, now: float) -> Run:
@@ -42,7 +47,10 @@ def new_run(pod: Raw, now: float) -> Run:
         script=script_of(annotations_of(pod), run_seconds=RUN_SECONDS if _is_of_job(pod) else None),
         restart_policy=spec.get("restartPolicy") or "Always",
         containers=tuple(_containers(spec)),
+        started_at=now,
         at=now,
+        deadline_seconds=spec.get("activeDeadlineSeconds"),
+        termination_seconds=spec.get("terminationGracePeriodSeconds", TERMINATION_SECONDS),
     )
 
 
@@ -83,10 +91,10 @@ def resume(pod: Raw, now: float) -> Run:
     started = seconds_of(status["startTime"])
     containers = tuple(_resumed(each, told.get(each.name)) for each in run.containers)
     begun = any(not isinstance(each.state, Waiting) or each.last for each in containers)
-    return Run(
-        script=run.script,
-        restart_policy=run.restart_policy,
+    return replace(
+        run,
         containers=containers,
+        started_at=started,
         at=started,
         prepared_at=started if begun else None,
     )
@@ -113,7 +121,8 @@ def _state(told: Raw, *, is_ready: bool) -> State:
         finished = seconds_of(ended["finishedAt"])
         since = seconds_of(ended["startedAt"]) if ended.get("startedAt") else finished
         return Exited(since, finished, ended["exitCode"])
-    return Waiting((told.get("waiting") or {}).get("reason", "ContainerCreating"))
+    waiting = told.get("waiting") or {}
+    return Waiting(waiting.get("reason", "ContainerCreating"), waiting.get("message", ""))
 
 
 def render(run: Run, pod: Raw, *, address: str, host: str) -> Raw:
@@ -122,7 +131,7 @@ def render(run: Run, pod: Raw, *, address: str, host: str) -> Raw:
     specs = _specs(spec_of(pod))
     status = old | {
         "phase": phase_of(run),
-        "startTime": old.get("startTime") or timestamp(run.at),
+        "startTime": old.get("startTime") or timestamp(run.started_at),
         "hostIP": host,
         "hostIPs": [{"ip": host}],
         "containerStatuses": [_container(each, pod, specs) for each in run.mains],
@@ -137,17 +146,21 @@ def render(run: Run, pod: Raw, *, address: str, host: str) -> Raw:
         status |= {"podIP": address, "podIPs": [{"ip": address}]}
     if "generation" in pod["metadata"]:
         status["observedGeneration"] = pod["metadata"]["generation"]
+    if run.is_expired and run.is_over:
+        status |= {"reason": DEADLINE_EXCEEDED, "message": DEADLINE_MESSAGE}
     status["conditions"] = _conditions(run, pod)
     return status
 
 
 def phase_of(run: Run) -> str:
-    """As the kubelet tells it; a pod that was deleted before all of it had succeeded has failed."""
+    """As the kubelet tells it; a pod that was stopped before all of it had succeeded has failed."""
+    if run.is_expired and run.is_over:
+        return "Failed"
     if run.is_over:
         codes = [each.state.code if isinstance(each.state, Exited) else None for each in run.mains]
         return "Failed" if any(code != 0 for code in codes) else "Succeeded"
-    started = [each for each in run.mains if not isinstance(each.state, Waiting) or each.last]
-    return "Running" if started else "Pending"
+    started = (each.last or not isinstance(each.state, Waiting) for each in run.mains)
+    return "Running" if all(started) else "Pending"
 
 
 def _specs(spec: Raw) -> dict[str, Raw]:
@@ -209,8 +222,8 @@ def _is_ready(container: Container) -> bool:
 
 def _told(state: State, identity: str) -> Raw:
     match state:
-        case Waiting(reason):
-            return {"waiting": {"reason": reason}}
+        case Waiting(reason, message):
+            return {"waiting": {"reason": reason} | ({"message": message} if message else {})}
         case Running(since):
             return {"running": {"startedAt": timestamp(since)}}
         case Exited(since, at, code):

@@ -7,10 +7,11 @@ wrote in between is never overwritten: the pod is looked at anew.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from dryrack.client.endpoints import CLAIMS, NODES, PODS
+from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
 from dryrack.controllers.loop import Loop
@@ -23,18 +24,35 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.controllers.pods.addresses import host_address, pod_address
+from dryrack.controllers.pods.configuration import (
+    CONFIG_MAP,
+    SECRET,
+    index_key,
+    keys_of,
+    missing,
+    referred,
+    unmounted,
+)
 from dryrack.controllers.pods.lifecycle import (
     Deleted,
     Event,
+    Missing,
     Passed,
     Prepared,
     Remove,
     Run,
     Running,
+    Waiting,
     WakeAt,
     step,
 )
-from dryrack.controllers.pods.rendering import new_run, render, resume
+from dryrack.controllers.pods.rendering import (
+    DEADLINE_EXCEEDED,
+    DEADLINE_MESSAGE,
+    new_run,
+    render,
+    resume,
+)
 from dryrack.controllers.pods.virtual import is_played
 from dryrack.controllers.writes import (
     NOTHING,
@@ -48,9 +66,13 @@ from dryrack.controllers.writes import (
 
 Raw = dict[str, Any]
 
-# A pod whose devices are not there yet is looked at again when its claims change; this is the
-# kubelet's own period, in case nothing does.
-PREPARE_SECONDS = 60.0
+
+@dataclass(frozen=True, slots=True)
+class Unprepared:
+    """Why a pod cannot begin: the reason and the message of the event that says so."""
+
+    reason: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +81,30 @@ class Scene:
 
     pod: Raw
     run: Run
-    unprepared: str
-    """Why its devices are not ready, or ""."""
+    unprepared: Unprepared | None
+    """Why nothing of it can start yet."""
+    missing: Mapping[str, str]
+    """What its containers cannot be created without."""
     address: str
     host: str
     now: float
+    told: Unprepared | None = None
+    """What was last said about it."""
 
 
 def plan(scene: Scene) -> tuple[Run, Plan]:
     """The run as it goes on, and what is to be written about it."""
-    run, effects = step(scene.run, _event(scene))
-    writes: list[Write] = []
+    run = scene.run
+    if scene.missing != run.missing:
+        run, _ = step(run, Missing(scene.now, scene.missing))
+    run, effects = step(run, _event(scene))
+    # Events come first: they are told once, and a status that is refused is written anew.
+    writes: list[Write] = [*_reports(scene, run)]
     status = render(run, scene.pod, address=scene.address, host=scene.host)
     if status != status_of(scene.pod):
         writes.append(Update(PODS, scene.pod | {"status": status}, "status"))
-        writes += _reports(scene, run)
     wake = next((each.when for each in effects if isinstance(each, WakeAt)), None)
     again = None if wake is None else max(0.0, wake - scene.now)
-    if scene.unprepared and run.stops_at is None:
-        again = PREPARE_SECONDS
-        if not status_of(scene.pod).get("startTime"):
-            writes.append(
-                Report(scene.pod, "Warning", "FailedPrepareDynamicResources", scene.unprepared)
-            )
     if any(isinstance(each, Remove) for each in effects):
         # The server raises the revision with the status; the uid alone names the pod here.
         writes.append(Delete(PODS, name_of(scene.pod), uid_of(scene.pod), grace_seconds=0))
@@ -97,21 +120,33 @@ def _event(scene: Scene) -> Event:
     return Passed(scene.now)
 
 
+def _warning(pod: Raw, unprepared: Unprepared) -> Report:
+    """The same problem is one event, also when it is met again after a restart."""
+    return Report(pod, "Warning", unprepared.reason, unprepared.message, unprepared.message)
+
+
 def _reports(scene: Scene, run: Run) -> Sequence[Report]:
-    """Events for containers that have just started, in the kubelet's words."""
+    """Events for what has just happened to containers and the pod, in the kubelet's words."""
     before = {each.name: each for each in scene.run.containers}
     found = []
     for container in run.containers:
-        old = before[container.name]
-        is_new = isinstance(container.state, Running) and (
+        old, state = before[container.name], container.state
+        is_new = isinstance(state, Running) and (
             not isinstance(old.state, Running) or old.restarts != container.restarts
         )
         if is_new:
             found.append(Report(scene.pod, "Normal", "Started", "Container started"))
+        if isinstance(state, Waiting) and state.message and state != old.state:
+            found.append(_warning(scene.pod, Unprepared("Failed", f"Error: {state.message}")))
+    unprepared = scene.unprepared
+    if unprepared is not None and unprepared != scene.told and not run.is_stopping:
+        found.append(_warning(scene.pod, unprepared))
+    if run.is_expired and not scene.run.is_expired:
+        found.append(Report(scene.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_MESSAGE))
     return found
 
 
-def unprepared(pod: Raw, claims: Mapping[Name, Raw]) -> str:
+def undelivered(pod: Raw, claims: Mapping[Name, Raw]) -> str:
     """Why the claims of a pod cannot be prepared on its node, in the kubelet's words, or ""."""
     for reference in claims_of_pod(pod):
         if reference.claim is None:
@@ -136,18 +171,26 @@ class VirtualKubelet:
         self._pods = around.informers.of(PODS)
         self._nodes = around.informers.of(NODES)
         self._claims = around.informers.of(CLAIMS)
+        self._configuration = {
+            CONFIG_MAP: around.informers.of(CONFIG_MAPS),
+            SECRET: around.informers.of(SECRETS),
+        }
         self._by_node = self._pods.index("node", node_names)
+        self._by_configuration = self._pods.index("configuration", referred)
         self._by_address = self._pods.index("address", _address_keys)
         self._runs: dict[str, Run] = {}
+        self._told: dict[str, Unprepared] = {}
         self._loop: Loop[Name] = Loop(
             around,
             "kubelet",
             self._decide,
-            reads=(self._pods, self._nodes, self._claims),
+            reads=(self._pods, self._nodes, self._claims, *self._configuration.values()),
         )
         self._pods.listen(self._on_pod)
         self._nodes.listen(self._on_node)
         self._claims.listen(self._on_claim)
+        for kind, informer in self._configuration.items():
+            informer.listen(partial(self._on_configuration, kind))
 
     async def run(self) -> None:
         await self._loop.run()
@@ -155,6 +198,7 @@ class VirtualKubelet:
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
             self._runs.pop(uid_of(old or {"metadata": {}}), None)
+            self._told.pop(uid_of(old or {"metadata": {}}), None)
         elif spec_of(new).get("nodeName"):
             self._loop.queue.add(name_of(new))
 
@@ -174,6 +218,13 @@ class VirtualKubelet:
                 if consumer["uid"] not in self._runs or self._is_unprepared(consumer["uid"]):
                     self._loop.queue.add(name)
 
+    def _on_configuration(self, kind: str, old: Raw | None, new: Raw | None) -> None:
+        if old is not None and new is not None and keys_of(old) == keys_of(new):
+            return
+        for pod in self._by_configuration.get(index_key(kind, *name_of(new or old or {}))):
+            if spec_of(pod).get("nodeName"):
+                self._loop.queue.add(name_of(pod))
+
     def _is_unprepared(self, uid: str) -> bool:
         return self._runs[uid].prepared_at is None
 
@@ -190,14 +241,28 @@ class VirtualKubelet:
         run = self._runs.get(uid) or _run_of(pod, now)
         scene = Scene(
             pod,
-            run,
-            unprepared(pod, self._claims.objects) if run.prepared_at is None else "",
+            replace(run, deadline_seconds=spec_of(pod).get("activeDeadlineSeconds")),
+            self._unprepared(pod) if run.prepared_at is None else None,
+            missing(pod, self._find),
             address=self._address(pod, node),
             host=host_address(node),
             now=now,
+            told=self._told.pop(uid, None),
         )
         self._runs[uid], answer = plan(scene)
+        if scene.unprepared is not None:
+            self._told[uid] = scene.unprepared
         return answer
+
+    def _unprepared(self, pod: Raw) -> Unprepared | None:
+        lacking = undelivered(pod, self._claims.objects)
+        if lacking:
+            return Unprepared("FailedPrepareDynamicResources", lacking)
+        lacking = unmounted(pod, self._find)
+        return Unprepared("FailedMount", lacking) if lacking else None
+
+    def _find(self, kind: str, namespace: str, name: str) -> Raw | None:
+        return self._configuration[kind].get(namespace, name)
 
     def _address(self, pod: Raw, node: Raw) -> str:
         if spec_of(pod).get("hostNetwork"):

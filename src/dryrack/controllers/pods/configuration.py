@@ -1,0 +1,127 @@
+"""
+ConfigMaps and Secrets that a pod needs, and which of them are missing, in the kubelet's words.
+
+What a volume is made of is needed before any container starts; what the environment of a container
+is made of, before that one starts. What is marked as optional is needed by neither.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dryrack.controllers.objects import spec_of
+
+Raw = dict[str, Any]
+
+CONFIG_MAP, SECRET = "configmap", "secret"
+_SHOWN = {CONFIG_MAP: "ConfigMap", SECRET: "Secret"}
+_KEY_OF_VOLUME = {
+    CONFIG_MAP: "configmap references non-existent config key: ",
+    SECRET: "references non-existent secret key: ",
+}
+
+# The certificates of the server: a program would need them, and nothing is executed here.
+_AUTHORITY = "kube-root-ca.crt"
+
+Find = Callable[[str, str, str], Raw | None]
+"""Finds an object by the word for its kind, namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An object that must be there, and the keys that it must have."""
+
+    kind: str
+    name: str
+    keys: tuple[str, ...] = ()
+
+
+def unmounted(pod: Raw, find: Find) -> str:
+    """Why a volume of the pod cannot be mounted; "" if all can."""
+    namespace = pod["metadata"].get("namespace", "")
+    for volume in spec_of(pod).get("volumes") or ():
+        for needed in _of_volume(volume):
+            problem = _problem(needed, namespace, find)
+            if isinstance(problem, _NoKey):
+                problem = _KEY_OF_VOLUME[needed.kind] + problem.key
+            if problem:
+                return f'MountVolume.SetUp failed for volume "{volume["name"]}" : {problem}'
+    return ""
+
+
+def missing(pod: Raw, find: Find) -> Mapping[str, str]:
+    """What is missing for the environment of containers, by their names."""
+    namespace = pod["metadata"].get("namespace", "")
+    found: dict[str, str] = {}
+    for container in _containers(pod):
+        for needed in _of_environment(container):
+            problem = _problem(needed, namespace, find)
+            if isinstance(problem, _NoKey):
+                where = f"{_SHOWN[needed.kind]} {namespace}/{needed.name}"
+                problem = f"couldn't find key {problem.key} in {where}"
+            if problem:
+                found.setdefault(container["name"], problem)
+    return found
+
+
+def referred(pod: Raw) -> Iterator[str]:
+    """For an index of the pods that need an object; see `index_key`."""
+    namespace = pod["metadata"].get("namespace", "")
+    needed = [each for volume in spec_of(pod).get("volumes") or () for each in _of_volume(volume)]
+    for container in _containers(pod):
+        needed += _of_environment(container)
+    yield from sorted({index_key(each.kind, namespace, each.name) for each in needed})
+
+
+def index_key(kind: str, namespace: str, name: str) -> str:
+    return f"{kind}/{namespace}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _NoKey:
+    key: str
+
+
+def _problem(needed: Reference, namespace: str, find: Find) -> str | _NoKey:
+    obj = find(needed.kind, namespace, needed.name)
+    if obj is None:
+        return f'{needed.kind} "{needed.name}" not found'
+    there = keys_of(obj)
+    return next((_NoKey(key) for key in needed.keys if key not in there), "")
+
+
+def keys_of(obj: Raw) -> frozenset[str]:
+    """What a ConfigMap or a Secret has."""
+    return frozenset((*(obj.get("data") or ()), *(obj.get("binaryData") or ())))
+
+
+def _of_volume(volume: Raw) -> Iterator[Reference]:
+    projected = (volume.get("projected") or {}).get("sources") or ()
+    for source in (volume, *projected):
+        yield from _reference(CONFIG_MAP, source.get("configMap"), "name")
+        # A volume says `secretName`, a source of a projected one `name`.
+        yield from _reference(SECRET, source.get("secret"), "secretName", "name")
+
+
+def _of_environment(container: Raw) -> Iterator[Reference]:
+    for source in container.get("envFrom") or ():
+        yield from _reference(CONFIG_MAP, source.get("configMapRef"), "name")
+        yield from _reference(SECRET, source.get("secretRef"), "name")
+    for variable in container.get("env") or ():
+        source = variable.get("valueFrom") or {}
+        yield from _reference(CONFIG_MAP, source.get("configMapKeyRef"), "name")
+        yield from _reference(SECRET, source.get("secretKeyRef"), "name")
+
+
+def _reference(kind: str, source: Raw | None, *names: str) -> Iterator[Reference]:
+    if source is None or source.get("optional"):
+        return
+    name = next((source[each] for each in names if source.get(each)), "")
+    keys = [source["key"]] if "key" in source else [it["key"] for it in source.get("items") or ()]
+    if name and name != _AUTHORITY:
+        yield Reference(kind, name, tuple(keys))
+
+
+def _containers(pod: Raw) -> Iterator[Raw]:
+    for part in ("initContainers", "containers"):
+        yield from spec_of(pod).get(part) or ()
