@@ -255,7 +255,7 @@ def test_of_an_object_that_is_there_twice_the_last_counts(tmp_path: Path) -> Non
     done = dryrack("allocate", "-f", "a.yaml", "-f", "b.yaml", "-o", "json", cwd=tmp_path)
     (refused,) = json.loads(done.stdout)["unsatisfied"]
 
-    assert "b.yaml:3: ResourceClaim 'a' is also at a.yaml:1; this one counts" in done.stderr
+    assert "b.yaml:3: ResourceClaim 'a' is also at a.yaml:1, and this one counts" in done.stderr
     assert "request other" in refused["nodes"][0]["reasons"][0]["message"]
 
 

@@ -157,6 +157,109 @@ def test_old_versions_are_judged_at_their_own_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "fixes"),
+    [
+        ("requests: [{name: r, deviceClassName: gpu, count: 2}]", ["exactly"] * 3),
+        ("requests: [{name: r, selectors: [], allocationMode: All}]", ["exactly"] * 3),
+    ],
+)
+def test_a_request_of_v1beta1_is_moved_under_exactly(text: str, fixes: Sequence[str]) -> None:
+    """Every field of it, and what the server says of the request; in v1beta1 itself it is right."""
+    head = "kind: ResourceClaim\nmetadata: {name: c}\nspec: {devices: {"
+    found = findings(f"apiVersion: resource.k8s.io/v1\n{head}{text}}}}}\n")
+    told = [each.fix for each in found if each.severity is Severity.ERROR]
+    older = codes(f"apiVersion: resource.k8s.io/v1beta1\n{head}{text}}}}}\n")
+
+    assert len(told) == len(fixes)
+    assert all(each.startswith("move ") and each.endswith(" under `exactly`") for each in told)
+    assert "DR003" not in older
+
+
+@pytest.mark.parametrize(
+    ("text", "fixes"),
+    [
+        (
+            (
+                "kind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {containers: [], "
+                "resourceClaims: [{name: g, source: {resourceClaimName: c}}]}\n"
+            ),
+            {
+                "write what is in `source` one level up",
+                "write what is in it one level up, beside `name`",
+            },
+        ),
+        (
+            (
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: "
+                "{spec: {resourceClaims: [{name: g, source: {resourceClaimName: c}}]}}}\n"
+            ),
+            {
+                "write what is in `source` one level up",
+                "write what is in it one level up, beside `name`",
+            },
+        ),
+        (
+            (
+                "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: "
+                "{driver: d, nodeName: a, pool: {name: a, generation: 1, resourceSliceCount: 1}, "
+                "devices: [{name: g, basic: {attributes: {a: {int: 1}}}}]}\n"
+            ),
+            {"write what is in it one level up, beside `name`"},
+        ),
+        (
+            "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\nmetadata: {name: c}\n",
+            {
+                (
+                    "it is a DeviceClass now; write kind: DeviceClass, and what it serves as "
+                    "spec.selectors"
+                )
+            },
+        ),
+        (
+            (
+                "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
+                "spec: {resourceClassName: gpu}\n"
+            ),
+            {"name a DeviceClass: spec.devices.requests[].exactly.deviceClassName"},
+        ),
+        (
+            (
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "
+                "{containers: [{name: c, resources: {claims: [gpu]}}]}\n"
+            ),
+            {'write {name: "gpu"}'},
+        ),
+    ],
+)
+def test_what_older_versions_had_is_told_where_it_is_now(text: str, fixes: set[str]) -> None:
+    """The fix of a field or kind that went says what to write instead, and not to remove it."""
+    assert {each.fix for each in findings(text) if each.severity is Severity.ERROR} == fixes
+
+
+def test_of_a_base_and_its_override_the_last_counts() -> None:
+    """A pool is made of the later slice alone; both are judged by themselves."""
+    override = SLICE.replace("- name: gpu-1\n", "- name: gpu-2\n")
+    wrong = SLICE.replace("driver: gpu.example.com", "driver: gpu/example")
+    twice = lint([("base.yaml", SLICE.encode()), ("over.yaml", override.encode())])
+    refused = lint([("base.yaml", wrong.encode()), ("over.yaml", SLICE.encode())])
+
+    assert [(each.file, each.code) for each in twice] == [("over.yaml", "DR006")]
+    assert "is also at base.yaml:1, and this one counts" in twice[0].what
+    assert [(each.file, each.code) for each in refused] == [
+        ("base.yaml", "DR111"),
+        ("over.yaml", "DR006"),
+    ]
+
+
+def test_objects_of_other_groups_are_others() -> None:
+    """Two kinds of one name, as the gangs of Kubernetes and of the coscheduling plugin."""
+    gang = "apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {name: g}\n"
+    other = gang.replace("scheduling.k8s.io/v1alpha2", "scheduling.x-k8s.io/v1alpha1")
+
+    assert "DR006" not in codes(join(gang, other))
+
+
 def test_a_refusal_carries_the_reason_and_field_of_the_api() -> None:
     """What the API server would refuse is told with the reason and field of its causes."""
     (finding,) = findings(SLICE.replace("driver: gpu.example.com", "driver: example.com/gpu"))

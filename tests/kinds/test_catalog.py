@@ -61,7 +61,20 @@ def test_every_served_kind_has_its_model(
             2,
             (
                 "DeviceTaintRule is not in 'resource.k8s.io/v1beta1'; write apiVersion: "
-                "resource.k8s.io/v1 or resource.k8s.io/v1beta2 or resource.k8s.io/v1alpha3"
+                "resource.k8s.io/v1beta2"
+            ),
+        ),
+        (
+            "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\n",
+            2,
+            "unknown kind 'ResourceClass'; it is a DeviceClass now; write kind: DeviceClass",
+        ),
+        (
+            "kind: ResourceClaim\napiVersion: resource.k8s.io/v1alpha3\n",
+            2,
+            (
+                "ResourceClaim is not in 'resource.k8s.io/v1alpha3'; write apiVersion: "
+                "resource.k8s.io/v1"
             ),
         ),
         ("metadata:\n  name: x\nkind: Pod\n", 1, "Pod without apiVersion; write apiVersion: v1"),
@@ -91,7 +104,10 @@ def test_all_type_mistakes_of_a_document_have_lines() -> None:
     quotes = "put it in quotes: without them on, no, 5 and 1.10 are no text in YAML"
     assert [str(problem) for problem in problems] == [
         f"f.yaml:4: spec.driver: expected a string, got the number 5; {quotes}",
-        'f.yaml:8: spec.devices[0].capacity.memory: expected an object, got the string "80Gi"',
+        (
+            'f.yaml:8: spec.devices[0].capacity.memory: expected an object, got the string "80Gi"'
+            '; write {value: "80Gi"}'
+        ),
     ]
 
 

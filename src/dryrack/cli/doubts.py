@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 from dryrack.kinds import shape
 from dryrack.kinds.convert import misplaced
 from dryrack.kinds.core import Pod
+from dryrack.kinds.documents import latest
+from dryrack.kinds.migrations import misplaced_in, moved
+from dryrack.kinds.places import parse_path
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
 # Kinds of which every field is known.
 _WHOLE = (Pod, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
-_NAMESPACED = (Pod, ResourceClaim, ResourceClaimTemplate)
 
 
 def unknown_fields(objects: Iterable[Typed]) -> Iterator[Problem]:
@@ -40,7 +42,7 @@ def unknown_fields(objects: Iterable[Typed]) -> Iterator[Problem]:
             unknown = shape.unknown(each.raw, shape.of(type(each.object)))
             for path in (*unknown, *misplaced(each.document.raw)):
                 message = f"{shape.render(path)}: there is no such field; it is not looked at"
-                yield each.document.problem(path, message)
+                yield each.document.problem(path, message, moved(path, each.document.api_version))
 
 
 def refusals(objects: Iterable[Typed]) -> Iterator[Problem]:
@@ -54,34 +56,15 @@ def refusals(objects: Iterable[Typed]) -> Iterator[Problem]:
         for problem in validate(each.object, expressions=compiler, document=each.raw):
             first, *_ = problem.message.splitlines()
             yield each.document.problem(
-                problem.field, f"a cluster would refuse this: {problem.field}: {first}"
+                problem.field,
+                f"a cluster would refuse this: {problem.field}: {first}",
+                misplaced_in(each.document.raw, parse_path(problem.field)),
             )
 
 
 def without_repeats(objects: Sequence[Typed]) -> tuple[tuple[Typed, ...], tuple[Problem, ...]]:
-    """
-    One object of each name, the last, and a word about those that it replaces.
-
-    It stands where the first did, as an object that is applied again is as old as before.
-    """
-    kept: dict[tuple[str, str, str] | int, Typed] = {}
-    told: list[Problem] = []
-    for index, each in enumerate(objects):
-        name = _name(each) or index
-        before = kept.get(name)
-        if before is not None:
-            where = f"{before.document.file}:{before.document.line}"
-            kind = each.document.kind
-            message = f"{kind} {each.document.name!r} is also at {where}; this one counts"
-            told.append(each.document.problem("metadata.name", message))
-        kept[name] = each
-    return tuple(kept.values()), tuple(told)
-
-
-def _name(each: Typed) -> tuple[str, str, str] | None:
-    """What tells an object from others; none for what has no name yet."""
-    metadata = each.object.metadata
-    if not metadata.name:
-        return None
-    namespace = (metadata.namespace or "default") if isinstance(each.object, _NAMESPACED) else ""
-    return type(each.object).__name__, namespace, metadata.name
+    """One object of each name, the last, and a word about those that it replaces."""
+    kept, repeats = latest(each.document for each in objects)
+    by_document = {id(each.document): each for each in objects}
+    told = (each.document.problem("metadata.name", each.message) for each in repeats)
+    return tuple(by_document[id(document)] for document in kept), tuple(told)

@@ -12,11 +12,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from dryrack.kinds import core, overlay, resource, scheduling
-from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2, to_v1
+from dryrack.kinds.convert import GROUP, V1, V1ALPHA3, V1BETA1, V1BETA2, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import Document, Problem
 from dryrack.kinds.meta import KubernetesObject, kind_of
+from dryrack.kinds.migrations import KINDS_GONE
 
 _CORE = (core.Node, core.Pod, core.Namespace, core.ConfigMap)
 _RESOURCE = (
@@ -50,6 +51,14 @@ _MODELS: dict[tuple[str, str], type[KubernetesObject]] = {
     ("scheduling.k8s.io/v1alpha3", "Workload"): scheduling.WorkloadV1Beta1,
     ("scheduling.k8s.io/v1alpha3", "PodGroup"): scheduling.PodGroupV1Beta1,
 }
+# What the reference release serves without being asked for; v1 of the last came with the next.
+CURRENT = {
+    "ResourceSlice": V1,
+    "ResourceClaim": V1,
+    "ResourceClaimTemplate": V1,
+    "DeviceClass": V1,
+    "DeviceTaintRule": V1BETA2,
+}
 KINDS = tuple(dict.fromkeys(kind for _, kind in _MODELS))
 
 
@@ -79,8 +88,11 @@ def model_of(api_version: str, kind: str) -> type[KubernetesObject] | Unknown:
     if versions:
         return Unknown(
             f"{kind} is not in {api_version!r}" if api_version else f"{kind} without apiVersion",
-            f"write apiVersion: {' or '.join(versions)}",
+            f"write apiVersion: {CURRENT.get(kind) or ' or '.join(versions)}",
         )
+    group = api_version.rpartition("/")[0]
+    if group == GROUP and kind in KINDS_GONE:
+        return Unknown(f"unknown kind {kind!r}", KINDS_GONE[kind])
     folded = {each.lower(): each for each in KINDS}
     close = get_close_matches(kind.lower(), list(folded), n=1, cutoff=0.7)
     known = f"known kinds: {', '.join(KINDS)}"

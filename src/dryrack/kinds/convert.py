@@ -18,7 +18,7 @@ V1BETA2 = f"{GROUP}/v1beta2"
 V1BETA1 = f"{GROUP}/v1beta1"
 V1ALPHA3 = f"{GROUP}/v1alpha3"
 
-_EXACT_FIELDS = (
+EXACT_FIELDS = (
     "deviceClassName",
     "selectors",
     "allocationMode",
@@ -123,9 +123,9 @@ def _each(items: list[Any], change: Callable[[Raw], Raw]) -> list[Any]:
 
 
 def _nested_request(request: Raw) -> Raw:
-    fields = {key: request[key] for key in _EXACT_FIELDS if _is_set(key, request.get(key))}
+    fields = {key: request[key] for key in EXACT_FIELDS if _is_set(key, request.get(key))}
     # v1beta1 knows no `exactly`: its server passes over one.
-    kept = {k: v for k, v in request.items() if k != "exactly" and k not in _EXACT_FIELDS}
+    kept = {k: v for k, v in request.items() if k != "exactly" and k not in EXACT_FIELDS}
     return {**kept, "exactly": fields} if fields else kept
 
 

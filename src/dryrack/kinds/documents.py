@@ -7,7 +7,7 @@ file is opened here: the caller brings the bytes and a name to call them by.
 """
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,10 @@ _OTHER_ENCODINGS = {
     "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
     "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
+# Of the kinds that are told apart here, those that are in no namespace.
+_CLUSTER_WIDE = frozenset(
+    {"DeviceClass", "DeviceTaintRule", "Namespace", "Node", "NodeOverlay", "ResourceSlice"}
+)
 _FILL = "put objects into it, or leave it out"
 # What Helm and its like leave for later; no manifest begins an object in an object so.
 _PLACEHOLDER = "{{"
@@ -74,6 +78,14 @@ class Document:
         return _text(_mapping(self.raw.get("metadata")).get("namespace"))
 
     @property
+    def identity(self) -> tuple[str, str, str, str] | None:
+        """What tells an object from all others in a cluster; nothing does before it has a name."""
+        if not self.name or not self.kind:
+            return None
+        namespace = "" if self.kind in _CLUSTER_WIDE else self.namespace or "default"
+        return self.api_version.rpartition("/")[0], self.kind, namespace, self.name
+
+    @property
     def line(self) -> int:
         return self.place("").line
 
@@ -90,6 +102,35 @@ class Document:
         """A problem with the value at the path."""
         place = self.place(path)
         return Problem(self.file, place.line, place.column, message, fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A document about an object that an earlier one was about; applied, it replaces that."""
+
+    before: Document
+    document: Document
+
+    @property
+    def message(self) -> str:
+        this, where = self.document, f"{self.before.file}:{self.before.line}"
+        return f"{this.kind} {this.name!r} is also at {where}, and this one counts"
+
+
+def latest(documents: Iterable[Document]) -> tuple[tuple[Document, ...], tuple[Repeat, ...]]:
+    """
+    One document for each object, the last, and those that take the place of another.
+
+    It stands where the first did, as an object that is applied again is as old as before.
+    """
+    kept: dict[tuple[str, str, str, str] | int, Document] = {}
+    repeats: list[Repeat] = []
+    for index, document in enumerate(documents):
+        key = document.identity or index
+        if key in kept:
+            repeats.append(Repeat(kept[key], document))
+        kept[key] = document
+    return tuple(kept.values()), tuple(repeats)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,12 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _SHOWN_MAX = 60
 
 
+# Where a bare value was once enough, or looks as if it were, and the key that it needs now.
+_KEYS = {"capacity": "value", "counters": "value", "attributes": "string", "claims": "name"}
+_WRAPPED = re.compile(rf'({"|".join(_KEYS)})(?:\.\w+|\["[^"]+"\]|\[[0-9]+\])$')
+_SCALAR = re.compile(r'the string "[^"…]+"|the number \S+')
+
+
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """One value of the wrong type."""
@@ -43,6 +49,11 @@ class Mismatch:
             return "put it in quotes: without them on, no, 5 and 1.10 are no text in YAML"
         if is_text and self.expected in ("a 64-bit integer", "a 32-bit integer", "true or false"):
             return f"write {self.expected}, without quotes"
+        within = _WRAPPED.search(self.path)
+        if within is not None and self.expected == "an object" and _SCALAR.fullmatch(self.got):
+            key = _KEYS[within[1]]
+            key = "int" if key == "string" and not is_text else key
+            return f"write {{{key}: {self.got.partition(' ')[2].partition(' ')[2]}}}"
         return ""
 
 

@@ -14,6 +14,7 @@ from dryrack.hardware import names
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
 from dryrack.hardware.lint.registry import Example, Registry, broken
+from dryrack.kinds.migrations import misplaced_in
 from dryrack.kinds.places import parse_path
 from dryrack.kinds.validation import FieldProblem, Reason, warnings
 from dryrack.kinds.validation.gates import drop_disabled
@@ -83,7 +84,8 @@ def _fix(code: str, refusal: Refusal) -> str:
         return "put the counters into a slice of their own, in the same pool"
     if code in _CORRECTED:
         return f"write {_CORRECTED[code](refusal.key or str(refusal.problem.value))!r}"
-    return refusal.problem.fix or _DEFAULT_FIXES[code]
+    older = misplaced_in(refusal.entry.document.raw, refusal.path)
+    return older or refusal.problem.fix or _DEFAULT_FIXES[code]
 
 
 def _refused(code: str) -> Callable[[World], Iterator[Problem]]:

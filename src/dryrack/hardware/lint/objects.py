@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry, PodEntry, UnknownField, World
 from dryrack.kinds import core, shape
-from dryrack.kinds.catalog import Unknown, model_of
-from dryrack.kinds.convert import V1, V1BETA2, misplaced, to_v1
+from dryrack.kinds.catalog import CURRENT, Unknown, model_of
+from dryrack.kinds.convert import misplaced, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
-from dryrack.kinds.documents import read
+from dryrack.kinds.documents import latest, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from dryrack.hardware.lint.finding import Path
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.meta import KubernetesObject
-
-# In the reference release a DeviceTaintRule is a beta; v1 came with the next.
-CURRENT: Mapping[str, str] = {
-    "ResourceSlice": V1,
-    "ResourceClaim": V1,
-    "ResourceClaimTemplate": V1,
-    "DeviceClass": V1,
-    "DeviceTaintRule": V1BETA2,
-}
 
 # The kinds of which every field is known.
 _WHOLE = frozenset({*CURRENT, "Pod", "Node", "Namespace", "ConfigMap"})
@@ -62,16 +53,25 @@ def read_world(files: Iterable[tuple[str, bytes]]) -> World:
         reading = read(content, name)
         documents += reading.documents
         faults += reading.problems
-    objects = [_Read.of(document) for document in documents]
+    kept, repeats = latest(documents)
+    readings = {id(document): _Read.of(document) for document in documents}
+    objects = readings.values()
     return World(
         documents=tuple(documents),
-        entries=tuple(each.entry for each in objects if each.entry is not None),
-        pods=tuple(pod for document in documents for pod in _pods(document)),
+        repeats=repeats,
+        entries=_entries(readings[id(document)] for document in kept),
+        pods=tuple(pod for document in kept for pod in _pods(document)),
+        replaced=_entries(readings[id(each.before)] for each in repeats),
+        replaced_pods=tuple(pod for each in repeats for pod in _pods(each.before)),
         faults=tuple(faults),
         mismatches=tuple(pair for each in objects for pair in each.mismatches),
         unknown_fields=tuple(field for each in objects for field in each.unknown_fields),
         contents=contents,
     )
+
+
+def _entries(objects: Iterable[_Read]) -> tuple[Entry[KubernetesObject], ...]:
+    return tuple(each.entry for each in objects if each.entry is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.lint import examples
 from dryrack.hardware.lint.finding import Problem, Severity
-from dryrack.hardware.lint.objects import CURRENT
 from dryrack.hardware.lint.registry import Registry, broken
-from dryrack.hardware.lint.world import DEFAULT_NAMESPACE, Entry
+from dryrack.hardware.lint.world import Entry
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.bystanders import Mistaken, Standing, standing
-from dryrack.kinds.convert import V1, V1ALPHA3, V1BETA1, V1BETA2
+from dryrack.kinds.catalog import CURRENT, Unknown, model_of
+from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
+from dryrack.kinds.migrations import moved
 from dryrack.kinds.places import Tree, parse_path, spot
 
 if TYPE_CHECKING:
@@ -89,17 +90,10 @@ def field_unknown(world: World) -> Iterator[Problem]:
             Entry(field.document, None),
             field.path,
             f"{field.document.kind} has no field {name!r} here",
-            suggestion(name, field.siblings) or _elsewhere(name, field.document) or "remove it",
+            moved(field.path, field.document.api_version)
+            or suggestion(name, field.siblings)
+            or "remove it",
         )
-
-
-def _elsewhere(name: str, document: Document) -> str:
-    """Where an older version has what a newer has here."""
-    if document.api_version != V1BETA1:
-        return ""
-    if name == "exactly":
-        return f"write what is in it one level up, or use {V1}"
-    return f"put it under basic, or use {V1}"
 
 
 @RULES.rule(
@@ -134,7 +128,8 @@ def api_version_old(world: World) -> Iterator[Problem]:
     for document in world.documents:
         current = CURRENT.get(document.kind)
         is_old = document.api_version in (V1BETA1, V1BETA2, V1ALPHA3)
-        if current and is_old and document.api_version != current:
+        is_there = not isinstance(model_of(document.api_version, document.kind), Unknown)
+        if current and is_old and is_there and document.api_version != current:
             yield Problem(
                 Entry(document, None),
                 ("apiVersion",),
@@ -154,18 +149,18 @@ def api_version_old(world: World) -> Iterator[Problem]:
     ),
 )
 def object_twice(world: World) -> Iterator[Problem]:
-    """Applied to a cluster, the later one replaces the earlier."""
-    seen: dict[tuple[str, str, str], Document] = {}
-    for document in world.documents:
-        key = (document.kind, document.namespace or DEFAULT_NAMESPACE, document.name)
-        first = seen.setdefault(key, document)
-        if first is not document and document.kind and document.name:
-            yield Problem(
-                Entry(document, None),
-                ("metadata", "name"),
-                f"{document.kind} {document.name!r} is also at {first.file}:{first.line}",
-                "rename or remove one of them",
-            )
+    """
+    Applied to a cluster, the later one replaces the earlier. So it does here, and for
+    `dryrack allocate`: what is said about pools, classes, claims and pods is about the last of
+    them. By itself each is judged, because a server is shown each.
+    """
+    for repeat in world.repeats:
+        yield Problem(
+            Entry(repeat.document, None),
+            ("metadata", "name"),
+            repeat.message,
+            "rename or remove one of them, unless it is meant to replace the other",
+        )
 
 
 @RULES.rule(

@@ -71,7 +71,7 @@ def refusals(world: World) -> Iterator[Refusal]:
         # Of what is mistyped nothing more is known, and that is told already.
         for problem in problems if id(document) not in mistyped else ():
             yield Refusal(world.entry_of(document), parse_path(problem.field), problem)
-    for pod in world.pods:
+    for pod in (*world.pods, *world.replaced_pods):
         if id(pod.entry.document) not in judged:
             yield from _pod_refusals(pod)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dryrack.hardware.lint.publishings import Publishing
     from dryrack.hardware.lint.refusals import Judge
     from dryrack.kinds.core import PodSpec
-    from dryrack.kinds.documents import Document
+    from dryrack.kinds.documents import Document, Repeat
     from dryrack.kinds.documents import Problem as Fault
     from dryrack.kinds.resource import Device, ResourceClaimSpec
     from dryrack.kinds.shape import Mismatch
@@ -159,11 +159,19 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """All documents, and the objects in them that could be understood."""
+    """
+    All documents, and the objects in them that could be understood.
+
+    Of documents about one object the last counts. Those that it replaces are judged by
+    themselves, because a server sees them, too, but are no part of the world.
+    """
 
     documents: tuple[Document, ...]
     entries: tuple[Entry[KubernetesObject], ...]
     pods: tuple[PodEntry, ...] = ()
+    repeats: tuple[Repeat, ...] = ()
+    replaced: tuple[Entry[KubernetesObject], ...] = ()
+    replaced_pods: tuple[PodEntry, ...] = ()
     faults: tuple[Fault, ...] = ()
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
@@ -225,7 +233,7 @@ class World:
         """The objects about which the API's own rules have something to say."""
         return tuple(
             Entry(each.document, each.value)
-            for each in self.entries
+            for each in (*self.entries, *self.replaced)
             if isinstance(
                 each.value,
                 ResourceSlice

@@ -1,0 +1,83 @@
+"""
+API migrations: where the fields and kinds of older versions of DRA are now.
+
+Manifests outlive versions. One that was written for v1beta1, or for classic DRA before it, has
+fields that v1 has elsewhere or not at all; whoever says that they are not there also says where
+to put what they say.
+"""
+
+from typing import Any
+
+from dryrack.kinds.convert import EXACT_FIELDS, V1, V1BETA1
+from dryrack.kinds.shape import Path
+
+# Kinds of resource.k8s.io that are gone, and what to write instead.
+KINDS_GONE = {
+    "ResourceClass": "it is a DeviceClass now; write kind: DeviceClass, and what it serves as "
+    "spec.selectors",
+    "ResourceClassParameters": "write what it says into the DeviceClass, as spec.selectors and "
+    "spec.config",
+    "ResourceClaimParameters": "write what it says into the claim, as spec.devices.requests and "
+    "spec.devices.config",
+    "PodSchedulingContext": "remove it; the scheduler allocates devices by itself",
+    "PodScheduling": "remove it; the scheduler allocates devices by itself",
+}
+_ONE_UP = "write what is in it one level up"
+_BESIDE_NAME = f"{_ONE_UP}, beside `name`"
+# By the list that holds the object, and the field.
+_MOVED = {
+    **{("requests", name): "move it under `exactly`" for name in EXACT_FIELDS},
+    ("resourceClaims", "source"): _BESIDE_NAME,
+    ("devices", "basic"): _BESIDE_NAME,
+}
+# Of objects of v1beta1, by the same.
+_MOVED_LATER = {
+    ("requests", "exactly"): f"{_ONE_UP}, or use {V1}",
+}
+# Fields of classic DRA, which had a controller for each driver.
+_CLASSIC = {
+    "resourceClassName": "name a DeviceClass: spec.devices.requests[].exactly.deviceClassName",
+    "parametersRef": "write what it refers to as selectors and config",
+    "structuredParameters": "remove it; all parameters are structured",
+    "driverName": "select its devices: selectors: [{cel: {expression: device.driver == …}}]",
+    "suitableNodes": "remove it; devices say which nodes have them",
+    "controller": "remove it; the scheduler allocates devices by itself",
+}
+
+
+def moved(path: Path, api_version: str) -> str:
+    """Where a field that is not in this place belongs; empty where no version had it."""
+    holder, name = _holder(path), str(path[-1])
+    if api_version == V1BETA1:
+        in_device = f"put it under basic, or use {V1}" if holder == "devices" else ""
+        return _MOVED_LATER.get((holder, name)) or in_device
+    if name == "allocationMode" and holder == "spec":
+        return "remove it; devices are allocated for the first pod that uses the claim"
+    return _MOVED.get((holder, name)) or _CLASSIC.get(name, "")
+
+
+def misplaced_in(raw: Any, path: Path) -> str:
+    """What is to be moved in an object that lacks something, as it is in an older version."""
+    if raw.get("apiVersion") == V1BETA1:
+        return ""
+    holder, found = _holder((*path, "")), raw
+    for step in path:
+        is_there = isinstance(found, dict | list) and (
+            step in found
+            if isinstance(found, dict)
+            else isinstance(step, int) and step < len(found)
+        )
+        found = found[step] if is_there else None
+    names = [
+        name for at, name in _MOVED if at == holder and isinstance(found, dict) and name in found
+    ]
+    if not names:
+        return ""
+    if holder == "requests":
+        return f"move {', '.join(names)} under `exactly`"
+    return f"write what is in `{names[0]}` one level up"
+
+
+def _holder(path: Path) -> str:
+    """The field that has the object, or the list of objects, of which the last step is a field."""
+    return next((step for step in reversed(path[:-1]) if isinstance(step, str)), "")
