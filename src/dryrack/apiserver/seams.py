@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.strategy import Write
     from dryrack.apiserver.writing import Writer
+    from dryrack.kinds.validation import FieldProblem
 
 Raw = dict[str, Any]
 
@@ -39,6 +40,18 @@ class Approval(Protocol):
     def __call__(
         self, resource: Resource, new: Raw, *, old: Raw | None, write: Write
     ) -> Callable[[Writer], None] | None: ...
+
+
+class FieldRights(Protocol):
+    """
+    Finds what an update changes and its writer may not, although he may write the object.
+
+    What it finds is told with whatever else is wrong, and before it.
+    """
+
+    def __call__(
+        self, resource: Resource, new: Raw, *, old: Raw, write: Write, verb: str
+    ) -> Sequence[FieldProblem]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,4 +220,5 @@ class Seams:
     pages: Sequence[Page] = ()
     authorizer: Authorizer | None = None
     admission: Admission | None = None
+    field_rights: FieldRights | None = None
     approval: Approval | None = None

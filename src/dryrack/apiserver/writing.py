@@ -259,6 +259,10 @@ class Writer:
         new = strategy.prepare_update(metadata.with_generation(new, old), old, write)
         new = metadata.restored(new, old)
         problems = strategy.validate_update(new, old, write)
+        if self._seams.field_rights is not None:
+            verb = "patch" if proposal.is_patch else "update"
+            denied = self._seams.field_rights(resource, new, old=old, write=write, verb=verb)
+            problems = (*denied, *problems)
         if problems:
             raise invalid(resource.as_kind, order.name, problems)
         due = self._approved(resource, new, old=old, write=write)

@@ -43,14 +43,14 @@ from dryrack.cluster.signing import EllipticKey
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from dryrack.apiserver.authentication.tokens import SigningKey
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.openapi import OpenApiPages
     from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
     from dryrack.apiserver.registry import Handler, Resource
-    from dryrack.apiserver.seams import Admission, Approval
+    from dryrack.apiserver.seams import Admission, Approval, FieldRights
     from dryrack.apiserver.strategies.pods.logs import Logs
     from dryrack.apiserver.strategy import Strategy, Write
     from dryrack.apiserver.strictness import GoShapes
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.journal import SqliteJournal
+    from dryrack.kinds.validation import FieldProblem
 
 Raw = dict[str, Any]
 
@@ -190,6 +191,7 @@ def _seams(
         ),
         authorizer=authorizer(authorization),
         admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
+        field_rights=_field_rights(authorization) if isinstance(authorization, Rbac) else None,
         approval=_approval(registry),
     )
 
@@ -204,6 +206,21 @@ def _guard(authorization: Rbac) -> Admission:
             escalation.confirm(authorization, resource, new, old=old, write=write)
 
     return confirm
+
+
+def _field_rights(authorization: Rbac) -> FieldRights:
+    """The status of a claim is written in parts, each with rights of its own."""
+
+    def denied(
+        resource: Resource, new: Raw, *, old: Raw, write: Write, verb: str
+    ) -> Sequence[FieldProblem]:
+        if resource.storage != "resourceclaims.resource.k8s.io" or write.subresource != "status":
+            return ()
+        from dryrack.apiserver.authorization import claim_status
+
+        return claim_status.problems(authorization, resource, new, old=old, write=write, verb=verb)
+
+    return denied
 
 
 # What is held against the labels of its namespace: pods and what makes them, and those labels.

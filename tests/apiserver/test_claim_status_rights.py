@@ -1,0 +1,138 @@
+"""Who may write which part of a claim's status, with roles in force."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from dryrack.client.transport import ADMIN, Request, User
+from dryrack.cluster.modes import AuthorizationMode
+from dryrack.cluster.plane import PlaneOptions, build
+
+Raw = dict[str, Any]
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+ACCOUNT = "system:serviceaccount:kube-system:driver"
+ON_N1 = User(ACCOUNT, extra={"authentication.kubernetes.io/node-name": ("n1",)})
+ON_N2 = User(ACCOUNT, extra={"authentication.kubernetes.io/node-name": ("n2",)})
+DEVICE = {"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+NODE = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+ALLOCATED = {
+    "allocation": {
+        "devices": {"results": [{"request": "gpu", **DEVICE}]},
+        "nodeSelector": {"nodeSelectorTerms": [NODE]},
+    }
+}
+TOLD = ALLOCATED | {"devices": [DEVICE | {"data": {"mac": "00:00"}}]}
+STATUS = {"resources": ["resourceclaims/status"], "verbs": ["update", "patch"]}
+BINDING = {"resources": ["resourceclaims/binding"], "verbs": ["update", "patch"]}
+
+
+def driver(prefix: str, name: str = "gpu.example.com") -> Raw:
+    verbs = [f"{prefix}:update", f"{prefix}:patch"]
+    return {"resources": ["resourceclaims/driver"], "verbs": verbs, "resourceNames": [name]}
+
+
+def statuses(user: User, rules: list[Raw], *, before: Raw, after: Raw) -> list[Raw]:
+    """What a user with these rules is answered to an update and to a patch of the status."""
+    plane = build(PlaneOptions(authorization=AuthorizationMode.RBAC))
+
+    async def ask(method: str, target: str, body: Raw, who: User = ADMIN) -> Raw:
+        path, _, query = target.partition("?")
+        form = "merge-patch+json" if method == "PATCH" else "json"
+        headers = {"content-type": f"application/{form}"}
+        content = json.dumps(body).encode()
+        answer = await plane.transport.send(
+            Request(method, path, query, headers=headers, body=content, user=who)
+        )
+        assert isinstance(answer.body, bytes)
+        return {"code": answer.status, **json.loads(answer.body)}
+
+    async def run() -> list[Raw]:
+        whole = [{"apiGroups": ["resource.k8s.io"], **each} for each in rules]
+        role = {"metadata": {"name": "driver"}, "rules": whole}
+        await ask("POST", f"{RBAC}/clusterroles", role)
+        group = "rbac.authorization.k8s.io"
+        binding = {
+            "metadata": {"name": "driver"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "driver"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": user.name}],
+        }
+        await ask("POST", f"{RBAC}/clusterrolebindings", binding)
+        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+        spec = {"devices": {"requests": [request]}}
+        await ask("POST", CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
+        path = f"{CLAIMS}/c/status"
+        made = await ask("PATCH", path, {"status": before})
+        assert made.pop("code") == 200, made
+        updated = await ask("PUT", f"{path}?dryRun=All", {**made, "status": after}, user)
+        return [updated, await ask("PATCH", path, {"status": after}, user)]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("user", "rules", "before", "after"),
+    [
+        (User("scheduler"), [STATUS, BINDING], {}, ALLOCATED),
+        (ON_N1, [STATUS, driver("associated-node")], ALLOCATED, TOLD),
+        (ON_N1, [STATUS, driver("arbitrary-node")], ALLOCATED, TOLD),
+        (ON_N2, [STATUS, driver("arbitrary-node")], ALLOCATED, TOLD),
+        # Nothing of it is changed.
+        (ON_N2, [STATUS], TOLD, TOLD),
+    ],
+)
+def test_who_has_the_right_of_a_part_writes_it(
+    user: User, rules: list[Raw], before: Raw, after: Raw
+) -> None:
+    """The scheduler binds; a driver tells of its devices, from their node or from anywhere."""
+    assert [each["code"] for each in statuses(user, rules, before=before, after=after)] == [200] * 2
+
+
+def test_an_allocation_takes_the_right_to_bind() -> None:
+    """In the whole cluster, and with the verb of the request; the sentence is the real server's."""
+    found = statuses(User("joe"), [STATUS], before={}, after=ALLOCATED)
+
+    assert [(each["code"], each["reason"]) for each in found] == [(422, "Invalid")] * 2
+    for verb, each in zip(("update", "patch"), found, strict=True):
+        assert each["message"] == (
+            'ResourceClaim.resource.k8s.io "c" is invalid: status.allocation: Forbidden: changing '
+            'status.allocation or status.reservedFor requires resource="resourceclaims/binding", '
+            f'verb="{verb}" permission: resourceclaims.resource.k8s.io is forbidden: User "joe" '
+            f'cannot {verb} resource "resourceclaims/binding" in API group "resource.k8s.io" at '
+            "the cluster scope"
+        )
+
+
+@pytest.mark.parametrize(
+    ("user", "rule", "verbs"),
+    [
+        (ON_N2, driver("associated-node"), ["arbitrary-node:update"]),
+        (User("joe"), driver("associated-node"), ["arbitrary-node:update"]),
+        (
+            ON_N1,
+            driver("associated-node", "other.example.com"),
+            ["associated-node:update", "arbitrary-node:update"],
+        ),
+    ],
+)
+def test_devices_are_told_of_by_their_driver_alone(user: User, rule: Raw, verbs: list[str]) -> None:
+    """By its name, and from another node only with the right for all nodes."""
+    found = statuses(user, [STATUS, rule], before=ALLOCATED, after=TOLD)[0]
+
+    assert found["details"]["causes"] == [
+        {
+            "reason": "FieldValueForbidden",
+            "field": "status.devices",
+            "message": (
+                'Forbidden: changing status.devices requires resource="resourceclaims/driver", '
+                f'verb="[{" ".join(verbs)}]" permission: resourceclaims.resource.k8s.io '
+                f'"gpu.example.com" is forbidden: User "{user.name}" cannot {verbs[0]} resource '
+                '"resourceclaims/driver" in API group "resource.k8s.io" in the namespace "default"'
+            ),
+        }
+    ]
