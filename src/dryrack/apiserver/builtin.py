@@ -323,7 +323,10 @@ _MORE_PARTS = {
     "ReplicationController": (_SCALE,),
     "Service": (Part("proxy", _PROXY, "ServiceProxyOptions"),),
 }
-_DEEP = ("LimitRange", "ResourceQuota", "Service")
+_DEEP = (
+    *("LimitRange", "ResourceQuota", "Service"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+)
 _IN_ALL = ("CronJob", "HorizontalPodAutoscaler", "ReplicationController", "Service")
 
 _STORED = (

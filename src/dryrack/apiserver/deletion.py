@@ -167,6 +167,7 @@ class Deleter:
         _check_preconditions(resource, stored, options)
         write = replace(self._writer.context(order), dry_run=options.dry_run)
         old = served(resource, stored)
+        self._writer.approve_deletion(order, old, write)
         marked = self._marked(resource, old, options, write)
         if marked is old and not _is_waiting(old):
             return self._remove(resource, stored, options)

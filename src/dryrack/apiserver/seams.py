@@ -54,6 +54,12 @@ class FieldRights(Protocol):
     ) -> Sequence[FieldProblem]: ...
 
 
+class DeletionApproval(Protocol):
+    """Looks at an object that is to be deleted, and raises a `StatusError` to keep it."""
+
+    def __call__(self, resource: Resource, old: Raw, write: Write) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Conformed:
     """
@@ -222,3 +228,4 @@ class Seams:
     admission: Admission | None = None
     field_rights: FieldRights | None = None
     approval: Approval | None = None
+    deletion: DeletionApproval | None = None

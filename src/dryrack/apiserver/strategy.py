@@ -60,6 +60,8 @@ class Write:
     lookup: Lookup
     warn: Callable[[str], None]
     """Adds a warning header to the response."""
+    field_manager: str = ""
+    """Who the request says that it is, if it says so."""
 
 
 class Strategy(Protocol):

@@ -113,6 +113,7 @@ class Writer:
             chance=self._chance,
             lookup=self._lookup,
             warn=order.warnings.append,
+            field_manager=order.options.field_manager,
         )
 
     def create(self, order: Order, obj: Raw, *, is_managed: bool = False) -> Written:
@@ -169,6 +170,11 @@ class Writer:
         if self._seams.approval is None:
             return None
         return self._seams.approval(resource, new, old=old, write=write)
+
+    def approve_deletion(self, order: Order, old: Raw, write: Write) -> None:
+        """Raises if an object may not be deleted; an eviction is for the budgets to judge."""
+        if self._seams.deletion is not None and not order.subresource:
+            self._seams.deletion(order.resource, old, write)
 
     def _owned(
         self, order: Order, new: Raw, sent: Raw | None, *, old: Raw | None, write: Write

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.openapi import OpenApiPages
     from dryrack.apiserver.plugs import AllPatches, Management, SchemaSource
+    from dryrack.apiserver.policies.policy_admission import PolicyAdmission
     from dryrack.apiserver.registry import Handler, Resource
     from dryrack.apiserver.seams import Admission, Approval, FieldRights
     from dryrack.apiserver.strategies.pods.logs import Logs
@@ -174,6 +175,7 @@ def _seams(
         lambda: {resource: store.count(resource) for resource in store.resources()}, engines
     )
     plugs = _Plugs(registry)
+    policies = _Policies(registry, store)
     return Seams(
         shapes=late(_shapes),
         management=late(plugs.management),
@@ -192,7 +194,8 @@ def _seams(
         authorizer=authorizer(authorization),
         admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
         field_rights=_field_rights(authorization) if isinstance(authorization, Rbac) else None,
-        approval=_approval(registry),
+        approval=_approval(registry, policies),
+        deletion=policies.check_deletion,
     )
 
 
@@ -233,8 +236,41 @@ _SECURED = frozenset(
 )
 
 
-def _approval(registry: Registry) -> Approval:
-    """Holds writes against the labels and the quotas of their namespace, where there are any."""
+_POLICY_BINDINGS = "validatingadmissionpolicybindings.admissionregistration.k8s.io"
+
+
+@dataclass(frozen=True)
+class _Policies:
+    """Admission policies, loaded when the first of them is bound."""
+
+    registry: Registry
+    store: Store
+
+    @cached_property
+    def _admission(self) -> PolicyAdmission:
+        from dryrack.apiserver.policies.policy_admission import PolicyAdmission
+
+        return PolicyAdmission(self.registry)
+
+    def check(self, resource: Resource, new: Raw | None, *, old: Raw | None, write: Write) -> None:
+        part = resource.subresources.get(write.subresource)
+        # Of a part with a kind of its own the object is not what its policies are about.
+        if not self.store.count(_POLICY_BINDINGS) or (part is not None and part.kind):
+            return
+        from dryrack.apiserver.policies.match_rules import Attempt
+
+        self._admission.check(Attempt(resource, new, old, write))
+
+    def check_deletion(self, resource: Resource, old: Raw, write: Write) -> None:
+        self.check(resource, None, old=old, write=write)
+
+
+def _approval(registry: Registry, policies: _Policies) -> Approval:
+    """
+    Holds writes against the labels of their namespace, admission policies, and quotas.
+
+    Each where there are any; the order is the real server's.
+    """
 
     def approve(
         resource: Resource, new: Raw, *, old: Raw | None, write: Write
@@ -243,6 +279,7 @@ def _approval(registry: Registry) -> Approval:
             from dryrack.apiserver.strategies.security import admission
 
             admission.check(resource, new, old=old, write=write)
+        policies.check(resource, new, old=old, write=write)
         if not write.lookup.list("resourcequotas", write.namespace):
             return None
         from dryrack.apiserver.strategies.quotas.admission import QuotaAdmission

@@ -13,26 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.rule_types import environment, with_identity
 from dryrack.cel import types as t
-from dryrack.cel.checker import Checked
-from dryrack.cel.depth import depth_of, room_for
-from dryrack.cel.frontend import compile_text
-from dryrack.cel.planner import PlanError, Planner
-from dryrack.cel.values import PanicError
+from dryrack.cel.condition import compile_condition
 
 if TYPE_CHECKING:
-    from dryrack.cel.attributes import Step
-    from dryrack.cel.environment import Environment
+    from dryrack.cel.checker import Checked
+    from dryrack.cel.condition import Condition
 
 Schema = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """An expression that compiles: its types, how to evaluate it, and how deeply it nests."""
-
-    checked: Checked
-    step: Step
-    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +74,14 @@ def compile_rule(
 ) -> Rule | Uncompiled:
     """Compiles a rule against the schema at which it stands."""
     env = environment(schema, optional_old=bool(raw.get("optionalOldSelf")), is_root=is_root)
-    condition = _compiled(raw.get("rule") or "", env)
+    condition = compile_condition(raw.get("rule") or "", env)
     if isinstance(condition, str):
         return Uncompiled(condition)
     if condition.checked.output_type != t.BOOL:
         return Uncompiled("cel expression must evaluate to a bool")
     message = None
     if spoken := raw.get("messageExpression"):
-        found = _compiled(spoken, env)
+        found = compile_condition(spoken, env)
         if isinstance(found, str):
             return Uncompiled(found, "messageExpression")
         if found.checked.output_type != t.STRING:
@@ -102,18 +89,6 @@ def compile_rule(
         message = found
     names = (reference.name for reference in condition.checked.references.values())
     return Rule(raw, condition, "oldSelf" in names, message)
-
-
-def _compiled(text: str, env: Environment) -> Condition | str:
-    checked = compile_text(text, env)
-    if not isinstance(checked, Checked):
-        return f"compilation failed: {checked.text}"
-    depth = depth_of(checked.expr)
-    try:
-        with room_for(depth):
-            return Condition(checked, Planner(checked, env).plan(checked.expr), depth)
-    except (PlanError, PanicError) as error:
-        return f"program instantiation failed: {error}"
 
 
 def compiled(schema: Schema, *, is_root: bool = True) -> Ruled | None:

@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.rule_types import value_of
 from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, item_key, items_by_key
-from dryrack.cel.depth import room_for
-from dryrack.cel.runtime_cost import CostLimitExceededError, Tracker
-from dryrack.cel.values import Err, Optional, PanicError
+from dryrack.cel.condition import CANCELLED, Values, evaluate
+from dryrack.cel.values import Err, Optional
 from dryrack.kinds.quoting import quoted
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.custom.rules import Condition, Rule, Ruled
+    from dryrack.apiserver.custom.rules import Rule, Ruled
 
 # What all rules together may cost for one object; one evaluation may cost a tenth of it.
 OBJECT_COST_MAX = 10_000_000
 MESSAGE_BYTES_MAX = 5 * 1024
 
 _REASONS = {reason.value: reason for reason in Reason}
-_CANCELLED = "operation cancelled: actual cost limit exceeded"
 _NO_MORE = "no further validation rules will be run"
 
 
@@ -40,18 +38,6 @@ class Unvalued(FieldProblem):
     @property
     def message(self) -> str:
         return f"Invalid value: {self.detail}"
-
-
-class _Values:
-    """The outermost scope of a rule: `self` and `oldSelf`."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, value: Any, old: Any) -> None:
-        self._values = {"self": value, "oldSelf": old}
-
-    def resolve(self, name: str, _tracker: Tracker) -> Any:
-        return self._values[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +113,20 @@ class _Trial:
             if tried and self._left >= 0:
                 self._try(rule, spot, _variables(spot, is_optional=is_optional))
 
-    def _try(self, rule: Rule, spot: _Spot, variables: _Values) -> None:
-        said, cost = _evaluated(rule.condition, variables)
+    def _try(self, rule: Rule, spot: _Spot, variables: Values) -> None:
+        said, cost = evaluate(rule.condition, variables)
         if cost > self._left:
             self._stop(spot, spot.path, _out_of_budget("validation"))
             return
         self._left -= cost
         if isinstance(said, Err):
             self._fault(spot, spot.path, _failure(said, rule))
-            if said.message.startswith(_CANCELLED):
+            if said.message.startswith(CANCELLED):
                 self._left = -1
         elif said is not True:
             self._refuse(rule, spot, variables)
 
-    def _refuse(self, rule: Rule, spot: _Spot, variables: _Values) -> None:
+    def _refuse(self, rule: Rule, spot: _Spot, variables: Values) -> None:
         field_path = (rule.raw.get("fieldPath") or "").removeprefix(".")
         at = ".".join(part for part in (spot.path, field_path) if part)
         before = len(self.found)
@@ -151,17 +137,17 @@ class _Trial:
             # A definition may become stricter without locking what is there.
             del self.found[before:]
 
-    def _message(self, rule: Rule, spot: _Spot, at: str, variables: _Values) -> str:
+    def _message(self, rule: Rule, spot: _Spot, at: str, variables: Values) -> str:
         """What to say of a broken rule; an expression for that may fail, and may cost too much."""
         plain = str(rule.raw.get("message") or "").strip() or f"failed rule: {rule.text}"
         if rule.message is None:
             return plain
-        spoken, cost = _evaluated(rule.message, variables)
+        spoken, cost = evaluate(rule.message, variables)
         if cost > self._left:
             self._stop(spot, at, _out_of_budget("messageExpression evaluation"))
             return plain
         self._left -= cost
-        if isinstance(spoken, Err) and spoken.message.startswith(_CANCELLED):
+        if isinstance(spoken, Err) and spoken.message.startswith(CANCELLED):
             text = quoted(str(rule.raw["messageExpression"]))
             reason = f"due to call cost exceeds limit for messageExpression: {text}"
             self._stop(spot, at, f"{_NO_MORE} {reason}")
@@ -181,24 +167,12 @@ def _out_of_budget(what: str) -> str:
     return f"{what} failed due to running out of cost budget, {_NO_MORE}"
 
 
-def _variables(spot: _Spot, *, is_optional: bool) -> _Values:
+def _variables(spot: _Spot, *, is_optional: bool) -> Values:
     schema = spot.ruled.schema
     old = None if spot.old is NO_OLD else value_of(schema, spot.old)
     if is_optional:
         old = Optional() if spot.old is NO_OLD else Optional(old)
-    return _Values(value_of(schema, spot.value), old)
-
-
-def _evaluated(condition: Condition, variables: _Values) -> tuple[Any, int]:
-    """The value of an expression, or its error; and what that cost."""
-    tracker = Tracker()
-    try:
-        with room_for(condition.depth):
-            return condition.step.eval(variables, tracker), tracker.cost
-    except CostLimitExceededError:
-        return Err(_CANCELLED), tracker.cost
-    except PanicError as panic:
-        return Err(f"internal error: {panic}"), tracker.cost
+    return Values({"self": value_of(schema, spot.value), "oldSelf": old})
 
 
 def _failure(error: Err, rule: Rule) -> str:
@@ -208,7 +182,7 @@ def _failure(error: Err, rule: Rule) -> str:
             f"'{told}': call arguments did not match a supported operator, function or macro "
             f"signature for rule: {rule.name}"
         )
-    if told.startswith(_CANCELLED):
+    if told.startswith(CANCELLED):
         return f"'{told}': {_NO_MORE} due to call cost exceeds limit for rule: {rule.name}"
     return f"{told} evaluating rule: {rule.name}"
 

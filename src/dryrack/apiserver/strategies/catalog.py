@@ -50,6 +50,18 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 
+def _policy() -> PlainStrategy:
+    from dryrack.apiserver.strategies.extension.policies import PolicyStrategy
+
+    return PolicyStrategy()
+
+
+def _policy_binding() -> PlainStrategy:
+    from dryrack.apiserver.strategies.extension.policies import PolicyBindingStrategy
+
+    return PolicyBindingStrategy()
+
+
 def _definition() -> PlainStrategy:
     from dryrack.apiserver.custom.definition import DefinitionStrategy
 
@@ -98,6 +110,8 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "serviceaccounts": ServiceAccountStrategy,
     "services": ServiceStrategy,
     "statefulsets.apps": StatefulSetStrategy,
+    f"validatingadmissionpolicies.{_ADMISSION}": _policy,
+    f"validatingadmissionpolicybindings.{_ADMISSION}": _policy_binding,
     f"validatingwebhookconfigurations.{_ADMISSION}": lambda: WebhookStrategy(mutates=False),
     "workloads.scheduling.k8s.io": WorkloadObjectStrategy,
     f"clusterrolebindings.{RBAC}": lambda: RoleBindingStrategy(namespaced=False),

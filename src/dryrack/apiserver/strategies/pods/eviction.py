@@ -51,7 +51,7 @@ async def evict(call: Call) -> Answer:
     if not _is_free(pod):
         _ask_budget(call, pod, dry_run=deletion.dry_run)
         _mark(call, dry_run=deletion.dry_run)
-    order = Order(call.target.resource, namespace, name, call.request.user)
+    order = Order(call.target.resource, namespace, name, call.request.user, subresource="eviction")
     call.server.verbs.deleter.delete(order, deletion)
     return Reply(created_status(), 201)
 

@@ -1,0 +1,126 @@
+"""
+Which writes a policy or a binding is about: resource rules and selectors.
+
+A rule that does not name the version of the request may name another in which the same objects
+are served; under `matchPolicy: Equivalent` it is about them all the same, in that version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.selectors import matches_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.strategy import Write
+
+Raw = dict[str, Any]
+
+_NAMESPACES = "namespaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A write that somebody wants to make; `new` is None for a deletion, `old` for a creation."""
+
+    resource: Resource
+    new: Raw | None
+    old: Raw | None
+    write: Write
+
+    @property
+    def operation(self) -> str:
+        if self.new is None:
+            return "DELETE"
+        return "CREATE" if self.old is None else "UPDATE"
+
+    @property
+    def name(self) -> str:
+        found = self.new or self.old or {}
+        return str(found["metadata"].get("name") or "")
+
+    @property
+    def is_namespace(self) -> bool:
+        return self.resource.storage == _NAMESPACES
+
+    @property
+    def namespace(self) -> str:
+        """A namespace is in itself, as the real server has it."""
+        return self.name if self.is_namespace else self.write.namespace
+
+    def namespace_object(self) -> Raw | None:
+        if not self.namespace or self.is_namespace:
+            return None
+        return self.write.lookup.get(_NAMESPACES, "", self.namespace)
+
+
+def matching(match: Raw, attempt: Attempt, versions: Iterable[Resource]) -> Resource | None:
+    """The resource as which a write is meant, one of its `versions`; None if it is not."""
+    if not _selects_namespace(match.get("namespaceSelector"), attempt):
+        return None
+    if not _selects_object(match.get("objectSelector"), attempt):
+        return None
+    others = [each for each in versions if each is not attempt.resource]
+    if match.get("matchPolicy") == "Exact":
+        others = []
+    if _ruled(match.get("excludeResourceRules") or (), attempt, others) is not None:
+        return None
+    rules = match.get("resourceRules") or ()
+    return _ruled(rules, attempt, others) if rules else attempt.resource
+
+
+def _ruled(rules: Sequence[Raw], attempt: Attempt, others: Sequence[Resource]) -> Resource | None:
+    for resource in (attempt.resource, *others):
+        if any(_is_about(rule, resource, attempt) for rule in rules):
+            return resource
+    return None
+
+
+def _is_about(rule: Raw, resource: Resource, attempt: Attempt) -> bool:
+    names = rule.get("resourceNames") or ()
+    return (
+        _has(rule.get("operations"), attempt.operation)
+        and _has(rule.get("apiGroups"), resource.group)
+        and _has(rule.get("apiVersions"), resource.version)
+        and _in_scope(rule.get("scope") or "*", attempt)
+        and any(_names(each, resource, attempt) for each in rule.get("resources") or ())
+        and (not names or attempt.name in names)
+    )
+
+
+def _has(values: Sequence[str] | None, wanted: str) -> bool:
+    return any(value in ("*", wanted) for value in values or ())
+
+
+def _names(given: str, resource: Resource, attempt: Attempt) -> bool:
+    plural, _, part = given.partition("/")
+    return plural in ("*", resource.plural) and part in ("*", attempt.write.subresource)
+
+
+def _in_scope(scope: str, attempt: Attempt) -> bool:
+    is_namespaced = attempt.resource.namespaced
+    return scope == "*" or (scope == "Namespaced") == is_namespaced
+
+
+def _selects_namespace(selector: Raw | None, attempt: Attempt) -> bool:
+    if not selector or not attempt.namespace:
+        return True
+    found = attempt.namespace_object()
+    if attempt.is_namespace:
+        found = attempt.new or attempt.old
+    return _selects(selector, found)
+
+
+def _selects_object(selector: Raw | None, attempt: Attempt) -> bool:
+    return not selector or any(_selects(selector, each) for each in (attempt.new, attempt.old))
+
+
+def _selects(selector: Raw, obj: Raw | None) -> bool:
+    labels = {} if obj is None else obj["metadata"].get("labels") or {}
+    return obj is not None and matches_labels(decode(selector, LabelSelector), labels)

@@ -1,0 +1,166 @@
+"""
+Validating admission policies, enforced on writes and deletions.
+
+A policy says what must hold, and a binding where. The first denial ends the request; what is
+bound with `Warn` is told in a header, and with `Audit` nowhere, because there is no audit log.
+Configurations of admission are never held against policies: a bad one could not be taken back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.policies.compiled_policy import PolicyCompiler
+from dryrack.apiserver.policies.match_rules import matching
+from dryrack.apiserver.policies.policy_decisions import Denial, denials
+from dryrack.apiserver.policies.policy_variables import variables_of
+from dryrack.apiserver.status import Status, StatusError, forbidden
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.selectors import matches_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.apiserver.policies.compiled_policy import CompiledPolicy
+    from dryrack.apiserver.policies.match_rules import Attempt
+    from dryrack.apiserver.registry import Registry, Resource
+
+Raw = dict[str, Any]
+
+GROUP = "admissionregistration.k8s.io"
+POLICIES = f"validatingadmissionpolicies.{GROUP}"
+BINDINGS = f"validatingadmissionpolicybindings.{GROUP}"
+_CODES = {"Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
+
+
+class ConfigurationError(Exception):
+    """A binding that cannot be followed; the text is the real server's."""
+
+
+class PolicyAdmission:
+    """Holds writes against what is bound."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        # By name: the uid and generation of a policy, and what it compiles to.
+        self._compiled: dict[str, tuple[tuple[str, int], CompiledPolicy]] = {}
+
+    def check(self, attempt: Attempt) -> None:
+        """Raises if a policy denies the write."""
+        if attempt.resource.group == GROUP:
+            return
+        bindings: dict[str, list[Raw]] = {}
+        for each in attempt.write.lookup.list(BINDINGS, None):
+            bindings.setdefault(each["spec"].get("policyName") or "", []).append(each)
+        for name in sorted(bindings):
+            policy = attempt.write.lookup.get(POLICIES, "", name)
+            if policy is not None:
+                self._enforce(policy, bindings[name], attempt)
+
+    def _enforce(self, policy: Raw, bindings: list[Raw], attempt: Attempt) -> None:
+        versions = self._versions(attempt.resource)
+        matched = matching(policy["spec"].get("matchConstraints") or {}, attempt, versions)
+        if matched is None:
+            return
+        for binding in bindings:
+            scope = binding["spec"].get("matchResources") or {}
+            if matching(scope, attempt, versions) is not None:
+                for denial in self._denials(policy, binding, attempt, matched):
+                    _act(policy, binding, denial, attempt)
+
+    def _versions(self, resource: Resource) -> list[Resource]:
+        found = self._registry.all()
+        return [each for each in found if each.storage == resource.storage]
+
+    def _denials(
+        self, policy: Raw, binding: Raw, attempt: Attempt, matched: Resource
+    ) -> Iterator[Denial]:
+        ignores_failures = policy["spec"].get("failurePolicy") == "Ignore"
+        try:
+            found = list(self._params(policy["spec"], binding["spec"], attempt))
+        except ConfigurationError as error:
+            if not ignores_failures:
+                # Whatever a binding asks for, it is not passed over because it is broken.
+                raise _refused(
+                    policy, binding, Denial(f"failed to configure binding: {error}"), attempt
+                ) from None
+            return
+        for params in found:
+            values = variables_of(attempt, matched, params)
+            yield from denials(self._program(policy), values, ignores_failures=ignores_failures)
+
+    def _program(self, policy: Raw) -> CompiledPolicy:
+        meta = policy["metadata"]
+        state = (meta.get("uid") or "", meta.get("generation") or 0)
+        known = self._compiled.get(meta["name"])
+        if known is None or known[0] != state:
+            known = (state, PolicyCompiler(policy["spec"], meta["name"]).compile())
+            self._compiled[meta["name"]] = known
+        return known[1]
+
+    def _params(self, spec: Raw, bound: Raw, attempt: Attempt) -> Iterator[Raw | None]:
+        """The objects with which a policy is parametrized: it is tried with each of them."""
+        kind, reference = spec.get("paramKind"), bound.get("paramRef")
+        if kind is None or reference is None:
+            yield None
+            return
+        resource = self._registry.by_kind(kind["apiVersion"], kind["kind"])
+        if resource is None:
+            shown = f"{kind['apiVersion']}, Kind={kind['kind']}"
+            raise ConfigurationError(f"paramKind kind `{shown}` not known")
+        found = list(_referred(resource, reference, attempt))
+        if not found and reference.get("parameterNotFoundAction") == "Deny":
+            raise ConfigurationError(
+                "no params found for policy binding with `Deny` parameterNotFoundAction"
+            )
+        yield from found
+
+
+def _referred(resource: Resource, reference: Raw, attempt: Attempt) -> Iterator[Raw | None]:
+    namespace = reference.get("namespace") or ""
+    if namespace and not resource.namespaced:
+        raise ConfigurationError(
+            "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+        )
+    if resource.namespaced:
+        namespace = namespace or attempt.namespace
+        if not namespace:
+            raise ConfigurationError(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped "
+                "resources"
+            )
+    stored = attempt.write.lookup.list(resource.storage, namespace or None)
+    for each in stored:
+        if _is_meant(reference, each):
+            served = each["apiVersion"] == resource.api_version
+            yield each if served else resource.strategy.from_storage(each)
+
+
+def _is_meant(reference: Raw, obj: Raw) -> bool:
+    if reference.get("name"):
+        return bool(obj["metadata"]["name"] == reference["name"])
+    selector = decode(reference.get("selector") or {}, LabelSelector)
+    return matches_labels(selector, obj["metadata"].get("labels") or {})
+
+
+def _act(policy: Raw, binding: Raw, denial: Denial, attempt: Attempt) -> None:
+    actions = binding["spec"].get("validationActions") or ()
+    if "Deny" in actions:
+        raise _refused(policy, binding, denial, attempt)
+    if "Warn" in actions:
+        attempt.write.warn(
+            f"Validation failed for ValidatingAdmissionPolicy '{policy['metadata']['name']}' "
+            f"with binding '{binding['metadata']['name']}': {denial.message}"
+        )
+
+
+def _refused(policy: Raw, binding: Raw, denial: Denial, attempt: Attempt) -> StatusError:
+    message = (
+        f"ValidatingAdmissionPolicy '{policy['metadata']['name']}' with binding "
+        f"'{binding['metadata']['name']}' denied request: {denial.message}"
+    )
+    status = forbidden(attempt.resource.as_resource, attempt.name, message).status
+    details = {**(status.details or {}), "causes": [{"message": message}]}
+    code = _CODES[denial.reason]
+    return StatusError(Status(code, denial.reason, status.message, details))

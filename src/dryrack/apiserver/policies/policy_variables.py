@@ -1,0 +1,90 @@
+"""The variables of an admission policy's expressions: `request` and its company."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.policies.match_rules import Attempt
+    from dryrack.apiserver.registry import Resource
+    from dryrack.client.transport import User
+
+Raw = dict[str, Any]
+
+_OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+_METADATA = (
+    *("name", "generateName", "namespace", "uid", "resourceVersion", "generation"),
+    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
+    *("labels", "annotations", "finalizers"),
+)
+
+
+def variables_of(attempt: Attempt, matched: Resource, params: Raw | None) -> Raw:
+    """All but the policy's own variables, with the objects in the version that was matched."""
+    return {
+        "object": in_version(attempt.resource, matched, attempt.new),
+        "oldObject": in_version(attempt.resource, matched, attempt.old),
+        "request": _request(attempt, matched),
+        "namespaceObject": _namespace(attempt.namespace_object()),
+        "params": params,
+    }
+
+
+def in_version(served: Resource, wanted: Resource, obj: Raw | None) -> Raw | None:
+    """An object of one version in another that is stored alike."""
+    if obj is None or served is wanted:
+        return obj
+    return wanted.strategy.from_storage(served.strategy.to_storage(obj))
+
+
+def _request(attempt: Attempt, matched: Resource) -> Raw:
+    """What is empty is left out, as the real server leaves it out."""
+    asked, write = attempt.resource, attempt.write
+    given = {
+        "kind": _kind(matched),
+        "resource": _resource(matched),
+        "subResource": write.subresource,
+        "requestKind": _kind(asked),
+        "requestResource": _resource(asked),
+        "requestSubResource": write.subresource,
+        "name": attempt.name,
+        "namespace": attempt.namespace,
+        "operation": attempt.operation,
+        "userInfo": _user(write.user),
+    }
+    filled = {key: value for key, value in given.items() if value != ""}
+    return {**filled, "dryRun": write.dry_run, "options": _options(attempt)}
+
+
+def _kind(resource: Resource) -> Raw:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _resource(resource: Resource) -> Raw:
+    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
+
+
+def _user(user: User) -> Raw:
+    given = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {key: value for key, value in given.items() if value}
+
+
+def _options(attempt: Attempt) -> Raw:
+    options: Raw = {"kind": _OPTIONS[attempt.operation], "apiVersion": "meta.k8s.io/v1"}
+    if attempt.write.dry_run:
+        options["dryRun"] = ["All"]
+    if attempt.write.field_manager:
+        options["fieldManager"] = attempt.write.field_manager
+    return options
+
+
+def _namespace(found: Raw | None) -> Raw | None:
+    if found is None:
+        return None
+    meta = {key: value for key, value in found["metadata"].items() if key in _METADATA}
+    return {"metadata": meta, "spec": found.get("spec") or {}, "status": found.get("status") or {}}
