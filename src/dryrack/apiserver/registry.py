@@ -81,6 +81,8 @@ class Resource:
     """The name of what is stored, if it is another group's: both kinds of events are one."""
     schema: Mapping[str, Any] | None = None
     """The structural schema of a custom resource; of the others the server knows it."""
+    has_outdated: bool = False
+    """Whether objects are stored that a change of the schema has left behind."""
     deprecation: str = ""
     """What every answer warns of, if this version is deprecated."""
 
@@ -103,7 +105,8 @@ class Resource:
     @property
     def is_stored_as_served(self) -> bool:
         """Whether an object can go out as it is stored."""
-        return self.stored_version == self.version and not self.stored_in
+        is_same = self.stored_version == self.version and not self.stored_in
+        return is_same and not self.has_outdated
 
     @property
     def is_custom(self) -> bool:

@@ -73,12 +73,17 @@ def _resource(spec: Raw, version: Raw, kept: Raw) -> Resource:
 def _strategy(spec: Raw, version: Raw, kept: Raw) -> CustomStrategy:
     schema = schema_of(version) or {"type": "object"}
     subresources = version.get("subresources") or {}
+    schemas = {
+        f"{spec['group']}/{each['name']}": schema_of(each) or {"type": "object"}
+        for each in spec["versions"]
+    }
+    api_version = f"{spec['group']}/{kept['name']}"
     return CustomStrategy(
         api_version=f"{spec['group']}/{version['name']}",
         kind=spec["names"]["kind"],
         namespaced=spec["scope"] == "Namespaced",
         schema=schema,
-        kept=Kept(f"{spec['group']}/{kept['name']}", schema_of(kept) or {"type": "object"}),
+        kept=Kept(api_version, schemas[api_version], schemas),
         rules=compiled(schema),
         has_status="status" in subresources,
         scale=ScalePaths.of(subresources.get("scale")),

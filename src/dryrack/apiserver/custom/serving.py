@@ -10,6 +10,7 @@ that led to it is done.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.acceptance import settled
@@ -99,8 +100,16 @@ class Serving:
         known, made = self._made.get(name, (None, []))
         if known != spec:
             made = resources_of(definition)
+            if definition["metadata"].get("generation", 1) > 1:
+                made = [(self._outdated(resource), shape) for resource, shape in made]
             self._made[name] = (spec, made)
         return made
+
+    def _outdated(self, resource: Resource) -> Resource:
+        """Knows whether each of its objects is stored as the schema has it now."""
+        found = (stored.object for stored in self._server.store.list(resource.storage, None)[0])
+        is_outdated = any(resource.strategy.from_storage(obj) != obj for obj in found)
+        return replace(resource, has_outdated=is_outdated)
 
     def _withdraw(self, name: str) -> None:
         for resource in self._served.pop(name, ()):

@@ -4,12 +4,16 @@ How objects of a custom kind are completed, checked and kept.
 Everything comes from one version of a definition: the schema, the rules, and which subresources
 there are. Objects are stored in the version that the definition names; between versions nothing
 but the name of the version changes, and what the stored version's schema does not know is lost.
+
+What is stored is as the schema of its version has it: with its defaults, also those of a status
+that nobody has written yet, and without what it does not know. A schema may change after that, so
+whoever reads an object gets it pruned and with defaults again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.embedded import nameless, unreadable
@@ -64,6 +68,8 @@ class Kept:
 
     api_version: str
     schema: Schema
+    versions: Mapping[str, Schema] = field(default_factory=dict)
+    """By apiVersion: all versions; objects may still be stored in a former one."""
 
 
 class CustomStrategy(PlainStrategy):
@@ -178,21 +184,29 @@ class CustomStrategy(PlainStrategy):
 
     def to_storage(self, obj: Raw) -> Raw:
         whole: Raw = whole_numbers(obj)
-        if self._kept.api_version == self._api_version:
-            return whole
-        kept = pruned(self._kept.schema, {**whole, "apiVersion": self._kept.api_version})
-        filled: Raw = with_defaults(self._kept.schema, kept)
+        if self._kept.api_version != self._api_version:
+            return _coerced(self._kept.schema, {**whole, "apiVersion": self._kept.api_version})
+        filled: Raw = with_defaults(self._schema, whole)
         return filled
 
     def from_storage(self, obj: Raw) -> Raw:
-        if self._kept.api_version == self._api_version:
-            return obj
-        filled: Raw = with_defaults(self._schema, {**obj, "apiVersion": self._api_version})
-        return filled
+        """The defaults are those of the version in which the object is stored."""
+        stored_in = obj["apiVersion"]
+        coerced = _coerced(self._kept.versions.get(stored_in, self._kept.schema), obj)
+        if stored_in == self._api_version:
+            return coerced
+        shown: Raw = pruned(self._schema, {**coerced, "apiVersion": self._api_version})
+        return shown
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         found = {name: path.first(obj) for name, path in self._selectable.items()}
         return {name: "" if value is None else plain(value[0]) for name, value in found.items()}
+
+
+def _coerced(schema: Schema, obj: Raw) -> Raw:
+    """An object as its schema has it."""
+    filled: Raw = with_defaults(schema, pruned(schema, obj))
+    return filled
 
 
 def _without_metadata(obj: Raw) -> Raw:

@@ -1,0 +1,141 @@
+"""Objects of custom kinds as they are read: with the defaults of the schema, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.apiserver.replay import EmbeddedServer, embedded_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Raw = dict[str, Any]
+
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_TEXT = {"type": "string"}
+
+
+class Plane:
+    """A server with the kind Gadget."""
+
+    def __init__(self) -> None:
+        self.server: EmbeddedServer = embedded_server()
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        form = "merge-patch+json" if method == "PATCH" else "json"
+        content = b"" if body is None else json.dumps(body).encode()
+        headers = {"content-type": f"application/{form}"}
+        status, _, answer = self.server.send(method, path, headers=headers, content=content)
+        assert status < 300, answer
+        return (
+            [json.loads(line) for line in answer.splitlines()]
+            if "watch" in path
+            else (json.loads(answer))
+        )
+
+    def define(self, *versions: Raw) -> None:
+        names = {"plural": "gadgets", "kind": "Gadget"}
+        spec = {"group": "example.com", "scope": "Cluster", "names": names}
+        body = {"metadata": {"name": "gadgets.example.com"}, "spec": {**spec, "versions": versions}}
+        self.ask("POST", _DEFINITIONS, body)
+
+    def redefine(self, *versions: Raw) -> None:
+        path = f"{_DEFINITIONS}/gadgets.example.com"
+        self.ask("PATCH", path, {"spec": {"versions": list(versions)}})
+
+    def make(self, name: str, **more: Any) -> Raw:
+        gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": name}}
+        made: Raw = self.ask("POST", "/apis/example.com/v1/gadgets", gadget | more)
+        return made
+
+
+@pytest.fixture
+def plane() -> Iterator[Plane]:
+    made = Plane()
+    yield made
+    made.server.close()
+
+
+def version(name: str = "v1", **properties: Raw) -> Raw:
+    schema = {"type": "object", "properties": properties}
+    return {
+        "name": name,
+        "served": True,
+        "storage": name == "v1",
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+
+
+def spec(**properties: Raw) -> Raw:
+    return {"type": "object", "properties": properties}
+
+
+def every_reading(plane: Plane, of: str = "v1") -> list[Raw]:
+    """The one gadget as a get, a list and a watch show it, without its metadata."""
+    path = f"/apis/example.com/{of}/gadgets"
+    (event,) = plane.ask("GET", f"{path}?watch=true&timeoutSeconds=1")
+    found = (plane.ask("GET", f"{path}/g"), plane.ask("GET", path)["items"][0], event["object"])
+    return [{key: each[key] for key in ("spec", "status") if key in each} for each in found]
+
+
+def test_a_new_object_has_the_defaults_of_its_status(plane: Plane) -> None:
+    """Nobody has written a status, and everybody reads one; a status that is written is filled."""
+    condition = {"type": "Ready", "status": "True"}
+    phase = {"type": "string", "default": "New"}
+    conditions = {"type": "array", "items": {"type": "object", "additionalProperties": _TEXT}}
+    status = spec(conditions=conditions, phase=phase) | {"default": {"conditions": [condition]}}
+    plane.define(version(spec=spec(size=_TEXT), status=status))
+    made = plane.make("g", status={"phase": "Sent"})
+
+    assert made["status"] == {"conditions": [condition], "phase": "New"}
+    assert every_reading(plane) == [{"status": made["status"]}] * 3
+    assert made["metadata"]["generation"] == 1
+    path = "/apis/example.com/v1/gadgets/g"
+    told = plane.ask("PATCH", f"{path}/status", {"status": {"phase": None, "conditions": []}})
+    assert told["status"] == {"conditions": [], "phase": "New"}
+    kept = plane.ask("PATCH", path, {"spec": {"size": "1"}})
+    assert kept["status"] == told["status"]
+    assert kept["metadata"]["generation"] == 2
+
+
+def test_an_optional_status_without_a_default_stays_away(plane: Plane) -> None:
+    """The defaults of its fields come with the status itself."""
+    plane.define(version(status=spec(phase={"type": "string", "default": "New"})))
+
+    assert "status" not in plane.make("g")
+
+
+def test_a_changed_schema_holds_for_what_is_stored(plane: Plane) -> None:
+    """New defaults are there and removed fields are not, though nobody has written the object."""
+    plane.define(version(spec=spec(old=_TEXT, size=_TEXT)))
+    made = plane.make("g", spec={"old": "x", "size": "1"})
+    plane.redefine(version(spec=spec(size=_TEXT, colour={"type": "string", "default": "red"})))
+
+    assert every_reading(plane) == [{"spec": {"size": "1", "colour": "red"}}] * 3
+    found = plane.ask("GET", "/apis/example.com/v1/gadgets/g")
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    written = plane.ask(
+        "PATCH", "/apis/example.com/v1/gadgets/g", {"metadata": {"labels": {"a": "b"}}}
+    )
+    assert written["metadata"]["generation"] == 1
+    plane.redefine(version(spec=spec(old=_TEXT, size=_TEXT, colour=_TEXT)))
+    assert every_reading(plane) == [{"spec": {"size": "1", "colour": "red"}}] * 3
+
+
+def test_an_object_is_read_in_the_version_that_is_asked_for(plane: Plane) -> None:
+    """By the defaults of the stored version and the fields of the other, whichever is stored."""
+    size, colour = {"type": "string", "default": "1"}, {"type": "string", "default": "red"}
+    one = version(spec=spec(size=size, kept=_TEXT))
+    two = version("v2", spec=spec(colour=colour, kept=_TEXT))
+    plane.define(one, two)
+    plane.make("g", spec={"kept": "x"})
+
+    assert every_reading(plane) == [{"spec": {"kept": "x", "size": "1"}}] * 3
+    assert every_reading(plane, "v2") == [{"spec": {"kept": "x"}}] * 3
+    plane.redefine(one | {"storage": False}, two | {"storage": True})
+    assert every_reading(plane, "v2") == [{"spec": {"kept": "x"}}] * 3
+    found = plane.ask("GET", "/apis/example.com/v2/gadgets/g")
+    assert found["apiVersion"] == "example.com/v2"
