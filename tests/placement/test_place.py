@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import Cluster, Fleet, Placed, Room, Unplaced, place
-from dryrack.placement.demand import ONE, demand
+from dryrack.placement.demand import ONE, HostPort, demand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +87,53 @@ def test_containers_add_up_and_init_containers_count_by_the_largest() -> None:
     )
 
     assert asked == {"cpu": 5 * ONE + ONE // 2, "memory": GI, "pods": ONE}
+
+
+def with_port(number: int = 0, *, spec: dict[str, Any] | None = None, **port: Any) -> Pod:
+    ports = [{"containerPort": 8080, "hostPort": number, **port}]
+    return pod(containers=[{"name": "c", "image": "i", "ports": ports}], **(spec or {}))
+
+
+@pytest.mark.parametrize(
+    ("there", "comes", "fits"),
+    [
+        (with_port(80), with_port(80), False),
+        (with_port(80), with_port(81), True),
+        (with_port(80), with_port(80, protocol="TCP"), False),
+        (with_port(80), with_port(80, protocol="UDP"), True),
+        (with_port(80, hostIP="127.0.0.1"), with_port(80, hostIP="127.0.0.2"), True),
+        (with_port(80, hostIP="127.0.0.1"), with_port(80, hostIP="127.0.0.1"), False),
+        (with_port(80, hostIP="127.0.0.1"), with_port(80), False),
+        (with_port(80, hostIP="0.0.0.0"), with_port(80, hostIP="127.0.0.1"), False),
+        (with_port(), with_port(), True),
+        (with_port(8080), with_port(spec={"hostNetwork": True}), False),
+    ],
+)
+def test_a_port_of_the_host_is_given_once(there: Pod, comes: Pod, fits: bool) -> None:
+    """By protocol and address as upstream; and it is free again when its pod has left."""
+    taken = room("a")
+    taken.take(demand(there))
+    outcome = place(comes, (), (), cluster(taken))
+
+    if fits:
+        assert isinstance(outcome, Placed)
+    else:
+        assert isinstance(outcome, Unplaced)
+        words = "1 node(s) didn't have free ports for the requested pod ports"
+        assert outcome.message == f"0/1 nodes are available: {words}."
+    taken.give_back(demand(there))
+    assert isinstance(place(comes, (), (), cluster(taken)), Placed)
+
+
+def test_ports_of_init_containers_count_if_they_stay() -> None:
+    """One that has ended leaves its port to the others."""
+    first = {"name": "i", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    main = container(cpu="1")
+    passing = demand(pod(initContainers=[first], containers=[main]))
+    staying = demand(pod(initContainers=[{**first, "restartPolicy": "Always"}], containers=[main]))
+
+    assert HostPort("TCP", 80, "0.0.0.0") not in passing
+    assert HostPort("TCP", 80, "0.0.0.0") in staying
 
 
 def test_the_emptiest_node_is_taken_and_the_name_decides_a_tie() -> None:

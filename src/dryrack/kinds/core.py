@@ -245,10 +245,53 @@ class TopologySpreadConstraint(Model, frozen=True, kw_only=True):
     match_label_keys: tuple[str, ...] = ()
 
 
+class PersistentVolumeClaimVolumeSource(Model, frozen=True, kw_only=True):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class Volume(Model, frozen=True, kw_only=True):
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset(
+        [
+            "hostPath",
+            "emptyDir",
+            "gcePersistentDisk",
+            "awsElasticBlockStore",
+            "gitRepo",
+            "secret",
+            "nfs",
+            "iscsi",
+            "glusterfs",
+            "rbd",
+            "flexVolume",
+            "cinder",
+            "cephfs",
+            "flocker",
+            "downwardAPI",
+            "fc",
+            "azureFile",
+            "configMap",
+            "vsphereVolume",
+            "quobyte",
+            "azureDisk",
+            "photonPersistentDisk",
+            "projected",
+            "portworxVolume",
+            "scaleIO",
+            "storageos",
+            "csi",
+            "ephemeral",
+            "image",
+        ]
+    )
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+
+
 class PodSpec(Model, frozen=True, kw_only=True):
     UNMODELLED: ClassVar[frozenset[str]] = frozenset(
         [
-            "volumes",
             "ephemeralContainers",
             "activeDeadlineSeconds",
             "dnsPolicy",
@@ -273,6 +316,7 @@ class PodSpec(Model, frozen=True, kw_only=True):
         ]
     )
 
+    volumes: tuple[Volume, ...] = ()
     init_containers: tuple[Container, ...] = ()
     containers: tuple[Container, ...] = ()
     restart_policy: str = ""

@@ -4,22 +4,42 @@ What a pod asks of a node, in amounts.
 Containers run together, so their requests add up. Init containers run before them one by one, so
 only the largest counts; but one that restarts always (a sidecar) stays, and is added to all that
 starts after it. The overhead of the runtime comes on top.
+
+A port of the host is an amount, too: a node has each of them once, and whoever binds one of its
+addresses is in the way of whoever binds all of them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from dryrack.kinds.core import Container, Pod
     from dryrack.kinds.quantity import Quantity
 
-# Amounts in billionths, exact; a pod also takes one of the places that a node has for pods.
-Amounts = dict[str, int]
 PODS = "pods"
 ONE = 10**9
+ANY_ADDRESS = "0.0.0.0"
+
+
+class HostPort(NamedTuple):
+    """A port of the node that a container binds."""
+
+    protocol: str
+    number: int
+    address: str
+
+    def conflicts(self, other: HostPort) -> bool:
+        """Whether one node cannot give both; as in Kubernetes, only 0.0.0.0 is any address."""
+        return self[:2] == other[:2] and (
+            self.address == other.address or ANY_ADDRESS in (self.address, other.address)
+        )
+
+
+# Amounts in billionths, exact; a pod also takes one of the places that a node has for pods.
+Amounts = dict[str | HostPort, int]
 
 
 def demand(pod: Pod) -> Amounts:
@@ -30,7 +50,18 @@ def demand(pod: Pod) -> Amounts:
         total.update(_amounts(pod.spec.resources.requests))
     _add(total, _amounts(pod.spec.overhead))
     total[PODS] = ONE
+    total.update(dict.fromkeys(_host_ports(pod), ONE))
     return total
+
+
+def _host_ports(pod: Pod) -> Iterator[HostPort]:
+    """Of all containers that stay; on the network of the host every port is one of the host."""
+    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
+    for container in (*sidecars, *pod.spec.containers):
+        for port in container.ports:
+            number = port.host_port or (port.container_port if pod.spec.host_network else 0)
+            if number > 0:
+                yield HostPort(port.protocol or "TCP", number, port.host_ip or ANY_ADDRESS)
 
 
 def _while_running(pod: Pod) -> Amounts:

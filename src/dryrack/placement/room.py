@@ -18,7 +18,7 @@ from dryrack.kinds.selectors import (
     tolerates_taint,
     untolerated_taint,
 )
-from dryrack.placement.demand import PODS, Amounts, demand
+from dryrack.placement.demand import PODS, Amounts, HostPort, demand
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -79,7 +79,7 @@ class Wishes:
         )
         amounts, tolerations, labels = demand(pod), pod.spec.tolerations, pod.spec.node_selector
         kind = (
-            tuple(sorted(amounts.items())),
+            frozenset(amounts.items()),
             tuple(sorted(labels.items())),
             (pod.spec.node_name, required, tolerations),
         )
@@ -105,6 +105,8 @@ def obstacle(wishes: Wishes, room: Room) -> str:
         return "node(s) had untolerated taint(s)"
     if not _allows(wishes, room.node):
         return "node(s) didn't match Pod's node affinity/selector"
+    if not _has_ports(wishes.amounts, room):
+        return "node(s) didn't have free ports for the requested pod ports"
     return _full(wishes.amounts, room)
 
 
@@ -118,12 +120,21 @@ def _allows(wishes: Wishes, node: Node) -> bool:
         return False
 
 
+def _has_ports(amounts: Amounts, room: Room) -> bool:
+    wanted = [each for each in amounts if isinstance(each, HostPort)]
+    if not wanted:
+        return True
+    taken = [each for each in room.used if isinstance(each, HostPort)]
+    return not any(each.conflicts(other) for each in wanted for other in taken)
+
+
 def _full(amounts: Amounts, room: Room) -> str:
     allocatable = room.node.status.allocatable
     missing = [
         name
         for name, amount in amounts.items()
         if amount
+        and not isinstance(name, HostPort)
         and room.used.get(name, 0) + amount
         > (allocatable[name].nanos if name in allocatable else 0)
     ]

@@ -17,6 +17,7 @@ from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import to_builtins
+from dryrack.scheduler.demands import RESERVATIONS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
-RESERVATIONS_MAX = 256
 # Somebody else writes to the same claim now and then; nobody does so all the time.
 _TRIES_MAX = 5
 

@@ -8,19 +8,23 @@ before the next one begins. What cannot be placed waits until something changes 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import claim_name
 from dryrack.client.client import STRATEGIC_PATCH
 from dryrack.client.endpoints import EVENTS, PODS, TAINT_RULES
-from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.client.workqueue import WorkQueue
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.placement import Placed, Unplaced, place
+from dryrack.placement.demand import demand
+from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
 from dryrack.scheduler.binding import Binder, OvertakenError
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.view import View
@@ -113,19 +117,23 @@ class Scheduler:
         raw = self._view.pods.get(*name)
         if raw is None or not _is_ours(raw) or name in self._in_hand:
             return
-        wanted = demands(decode(raw, Pod), self._view.claim)
+        pod = decode(raw, Pod)
+        wanted = demands(pod, self._view)
         if isinstance(wanted, Waiting):
             # One that has yet to be made is told by a change of the pod.
             if wanted.claim:
                 self._want(name, wanted.claim)
                 await self._refuse(raw, wanted.message)
             return
-        outcome = place(wanted.pod, wanted.unallocated, wanted.allocated, self._view.cluster)
+        outcome = place(pod, wanted.unallocated, wanted.allocated, self._view.cluster)
         if isinstance(outcome, Unplaced):
             self._unplaced[name] = None
-            await self._refuse(raw, outcome.message)
+            preemption = may_preempt(pod, self._view.priorities)
+            words = " preemption: not supported yet." if preemption else ""
+            await self._refuse(raw, outcome.message + words)
         else:
             await self._carry_out(raw, wanted, outcome)
+            await self._warn(raw, unsupported(pod, outcome.allocations))
 
     async def _carry_out(self, pod: Raw, wanted: Demands, placed: Placed) -> None:
         name = name_of(pod)
@@ -179,14 +187,27 @@ class Scheduler:
             media_type=STRATEGIC_PATCH,
         )
         await self._report(pod, "Warning", "FailedScheduling", message)
+        known = decode(pod, Pod)
+        backed = backed_by_devices(demand(known), self._view.classes())
+        await self._warn(pod, (*unsupported(known), *backed))
 
-    async def _report(self, pod: Raw, kind: str, reason: str, message: str) -> None:
-        """An event for people; losing one is no failure."""
+    async def _warn(self, pod: Raw, what: Sequence[str]) -> None:
+        """Says once what a pod asks for in vain: such an event has a name that can be had once."""
+        for each in what:
+            identity = f"{pod['metadata']['uid']} {each}".encode()
+            suffix = hashlib.sha256(identity).hexdigest()[:8]
+            message = f"not honoured by this scheduler yet: {each}"
+            await self._report(pod, "Warning", "NotSupported", message, suffix=suffix)
+
+    async def _report(
+        self, pod: Raw, kind: str, reason: str, message: str, *, suffix: str = ""
+    ) -> None:
+        """An event for people; losing one is no failure, nor is one that is there already."""
         metadata, when = pod["metadata"], timestamp(self._clock.now())
         regarding = {key: metadata[key] for key in ("name", "namespace", "uid")}
         event = {
             "metadata": {
-                "name": f"{metadata['name']}.{self._chance.uuid()[:8]}",
+                "name": f"{metadata['name']}.{suffix or self._chance.uuid()[:8]}",
                 "namespace": metadata["namespace"],
             },
             "involvedObject": {"apiVersion": "v1", "kind": "Pod", **regarding},
@@ -200,7 +221,8 @@ class Scheduler:
             "count": 1,
         }
         try:
-            await self._client.create(EVENTS, event)
+            with suppress(AlreadyExistsError):
+                await self._client.create(EVENTS, event)
         except (ApiError, TransportError) as error:
             _logger.info("event %s of pod %s lost: %s", reason, metadata["name"], error)
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dryrack.kinds.core import Pod, PodResourceClaim
     from dryrack.kinds.resource import ResourceClaim
+
+# As many as the API lets reserve a claim.
+RESERVATIONS_MAX = 256
+
+
+class Finds(Protocol):
+    """Knows what is in the cluster."""
+
+    def claim(self, namespace: str, name: str) -> ResourceClaim | None: ...
+
+    def volume_claim(self, namespace: str, name: str) -> dict[str, Any] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +38,23 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A claim is not there; without a name it only has to be made, and that is a moment."""
+    """A claim is not to be had; without a name it only has to be made, and that is a moment."""
 
     claim: str = ""
-    """Namespace and name."""
+    """Namespace and name; see `volume_claim_key` for one of another kind."""
     message: str = ""
 
 
-def demands(pod: Pod, find: Callable[[str, str], ResourceClaim | None]) -> Demands | Waiting:
+def volume_claim_key(namespace: str, name: str) -> str:
+    """What stands for a PersistentVolumeClaim among the claims that pods wait for."""
+    return f"persistentvolumeclaims/{namespace}/{name}"
+
+
+def demands(pod: Pod, cluster: Finds) -> Demands | Waiting:
     """The pod's claims, each found; or the first that is not to be had."""
+    lacking = _missing_volume(pod, cluster)
+    if lacking is not None:
+        return lacking
     found: dict[str, ResourceClaim] = {}
     for reference in pod.spec.resource_claims:
         name = _claim_name(pod, reference)
@@ -45,12 +62,15 @@ def demands(pod: Pod, find: Callable[[str, str], ResourceClaim | None]) -> Deman
             return Waiting()
         if not name:
             continue
-        claim = find(pod.metadata.namespace, name)
+        claim = cluster.claim(pod.metadata.namespace, name)
         full = f"{pod.metadata.namespace}/{name}"
         if claim is None:
             return Waiting(full, f'resourceclaim "{name}" not found')
         if claim.metadata.deletion_timestamp is not None:
             return Waiting(full, f'resourceclaim "{name}" is being deleted')
+        if _is_fully_reserved(claim, pod):
+            message = f'resourceclaim in use: {RESERVATIONS_MAX} pods share "{name}", the most'
+            return Waiting(full, f"{message} that can; one of them has to leave")
         found[name] = claim
     claims = tuple(found.values())
     return Demands(
@@ -58,6 +78,25 @@ def demands(pod: Pod, find: Callable[[str, str], ResourceClaim | None]) -> Deman
         tuple(claim for claim in claims if claim.status.allocation is None),
         tuple(claim for claim in claims if claim.status.allocation is not None),
     )
+
+
+def _missing_volume(pod: Pod, cluster: Finds) -> Waiting | None:
+    """Whether a volume claim is bound is not looked at: nothing is stored on virtual nodes."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is None:
+            continue
+        name = volume.persistent_volume_claim.claim_name
+        claim = cluster.volume_claim(pod.metadata.namespace, name)
+        if claim is None or "deletionTimestamp" in claim["metadata"]:
+            words = "not found" if claim is None else "is being deleted"
+            key = volume_claim_key(pod.metadata.namespace, name)
+            return Waiting(key, f'persistentvolumeclaim "{name}" {words}')
+    return None
+
+
+def _is_fully_reserved(claim: ResourceClaim, pod: Pod) -> bool:
+    users = claim.status.reserved_for
+    return len(users) >= RESERVATIONS_MAX and all(it.uid != pod.metadata.uid for it in users)
 
 
 def _claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:

@@ -13,11 +13,20 @@ Invariant: each pod stands in the books of at most one node, once.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dryrack.allocation import Features, LiveAllocator
 from dryrack.allocation.live import NOBODY
-from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TAINT_RULES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    NODES,
+    PODS,
+    SLICES,
+    TAINT_RULES,
+    VOLUME_CLAIMS,
+)
 from dryrack.client.informer import Name, name_of
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode, to_builtins
@@ -30,9 +39,10 @@ from dryrack.kinds.resource import (
 )
 from dryrack.placement import Cluster, Fleet
 from dryrack.placement.demand import Amounts, demand
+from dryrack.scheduler.demands import volume_claim_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dryrack.allocation.live import Helped
     from dryrack.base.ports import Chance
@@ -61,6 +71,10 @@ class View:
     def __init__(self, informers: Informers, chance: Chance, sleepers: Sleepers) -> None:
         self.pods = informers.of(PODS)
         self.claims = informers.of(CLAIMS)
+        self._volume_claims = informers.of(VOLUME_CLAIMS)
+        self._classes = informers.of(CLASSES)
+        # How many pods that are bound and not done have which priority.
+        self.priorities: Counter[int] = Counter()
         self._informers = informers
         self._sleepers = sleepers
         self._fleet = Fleet()
@@ -73,9 +87,10 @@ class View:
         self.reads = [
             self._listen(self.pods, self._pod),
             self._listen(self.claims, self._claim),
+            self._listen(self._volume_claims, self._volume_claim),
             self._listen(informers.of(NODES), self._node),
             self._listen(informers.of(SLICES), self._slice),
-            self._listen(informers.of(CLASSES), self._class),
+            self._listen(self._classes, self._class),
         ]
 
     def follow_taint_rules(self) -> None:
@@ -95,6 +110,14 @@ class View:
             return None
         promised = self._promised.get(full)
         return _with_allocation(raw, promised) if promised else decode(raw, ResourceClaim)
+
+    def volume_claim(self, namespace: str, name: str) -> Raw | None:
+        """A PersistentVolumeClaim."""
+        return self._volume_claims.get(namespace, name)
+
+    def classes(self) -> Sequence[DeviceClass]:
+        """Every device class."""
+        return [decode(each, DeviceClass) for each in self._classes.all()]
 
     def known(self, claim: str) -> Raw | None:
         """The claim as it was last read or seen."""
@@ -128,11 +151,17 @@ class View:
 
     def _pod(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
-        if new is None or new.get("status", {}).get("phase") in _DONE:
+        self._count(old, -1)
+        self._count(new, 1)
+        if new is None or _is_done(new):
             if self._leave(name):
                 self._sleepers.wake()
         elif new["spec"].get("nodeName") and not (old and old["spec"] == new["spec"]):
             self._stand(name, new["spec"]["nodeName"], demand(decode(new, Pod)))
+
+    def _count(self, pod: Raw | None, change: int) -> None:
+        if pod is not None and pod["spec"].get("nodeName") and not _is_done(pod):
+            self.priorities[pod["spec"].get("priority", 0)] += change
 
     def _stand(self, pod: Name, node: str, amounts: Amounts) -> None:
         if self._places.get(pod) == (node, amounts):
@@ -151,6 +180,9 @@ class View:
         name = "/".join(name_of(new or old or {}))
         self._claim_seen(name, new)
         self._sleepers.wake_for(name)
+
+    def _volume_claim(self, old: Raw | None, new: Raw | None) -> None:
+        self._sleepers.wake_for(volume_claim_key(*name_of(new or old or {})))
 
     def _claim_seen(self, name: str, new: Raw | None) -> None:
         """What the caches show of a claim, unless more is known."""
@@ -211,6 +243,10 @@ class View:
 def _offer(node: Node) -> tuple[object, ...]:
     """What decides which pods a node takes."""
     return node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable
+
+
+def _is_done(pod: Raw) -> bool:
+    return pod.get("status", {}).get("phase") in _DONE
 
 
 def _revision(obj: Raw) -> int:

@@ -1,0 +1,57 @@
+"""
+What a pod asks for that the scheduler does not honour yet, so that it can be told.
+
+Only what would keep a pod from a node counts. A mere preference may go unmet on a real cluster,
+too, so nobody is told of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.resource import AllocationResult, DeviceClass
+    from dryrack.placement.demand import Amounts
+
+IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+def unsupported(pod: Pod, allocations: Iterable[AllocationResult] = ()) -> tuple[str, ...]:
+    """Fields of a pod, and of the devices that it was given, that decided nothing."""
+    found = []
+    affinity = pod.spec.affinity
+    for name, part in (
+        ("podAffinity", affinity.pod_affinity if affinity else None),
+        ("podAntiAffinity", affinity.pod_anti_affinity if affinity else None),
+    ):
+        if part is not None and part.required_during_scheduling_ignored_during_execution:
+            found.append(f"required {name}")
+    spread = pod.spec.topology_spread_constraints
+    if any(each.when_unsatisfiable == "DoNotSchedule" for each in spread):
+        found.append("topologySpreadConstraints with DoNotSchedule")
+    results = [each for allocation in allocations for each in allocation.devices.results]
+    conditions = {name for each in results for name in each.binding_conditions}
+    found += [f"binding condition {name}" for name in sorted(conditions)]
+    return tuple(found)
+
+
+def backed_by_devices(amounts: Amounts, classes: Iterable[DeviceClass]) -> tuple[str, ...]:
+    """Extended resources for which Kubernetes would make a claim of a device class."""
+    served: dict[str, str] = {}
+    for each in classes:
+        name = each.metadata.name
+        served[IMPLICIT_PREFIX + name] = name
+        if each.spec.extended_resource_name:
+            served[each.spec.extended_resource_name] = name
+    wanted = sorted(each for each in amounts if isinstance(each, str) and each in served)
+    return tuple(f"extended resource {each} of DeviceClass {served[each]}" for each in wanted)
+
+
+def may_preempt(pod: Pod, priorities: Mapping[int, int]) -> bool:
+    """Whether pods of lower priority run, by the number of those that do per priority."""
+    if pod.spec.preemption_policy == "Never":
+        return False
+    return any(count and each < (pod.spec.priority or 0) for each, count in priorities.items())

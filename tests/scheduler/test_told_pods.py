@@ -1,0 +1,222 @@
+"""What pods are told that cannot be scheduled yet, or not as they ask; and what helps them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.scheduler.test_failures import all_bound, furnish
+from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
+
+from dryrack.client.client import Client, Selection
+from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, SLICES, VOLUME_CLAIMS
+
+if TYPE_CHECKING:
+    from dryrack.cluster.embedded import EmbeddedCluster
+
+Raw = dict[str, Any]
+
+CONTAINER: Raw = {"name": "c", "image": "i"}
+
+
+def pod(name: str, **spec: Any) -> Raw:
+    metadata = {"name": name, "namespace": "default", "labels": {"app": "x"}}
+    return {"metadata": metadata, "spec": {"containers": [CONTAINER], **spec}}
+
+
+async def events_of(client: Client, name: str, reason: str) -> list[str]:
+    events = (await client.list(EVENTS, Selection(namespace="default"))).items
+    mine = [each for each in events if each["involvedObject"]["name"] == name]
+    return sorted(each["message"] for each in mine if each["reason"] == reason)
+
+
+async def tells(cluster: EmbeddedCluster, name: str, reason: str, messages: list[str]) -> None:
+    async def told() -> bool:
+        return await events_of(cluster.client, name, reason) == messages
+
+    await eventually(cluster, told)
+
+
+async def is_bound(client: Client, name: str) -> bool:
+    return bool((await client.get(PODS, name, "default"))["spec"].get("nodeName"))
+
+
+def test_a_pod_waits_for_a_port_of_the_host() -> None:
+    """It is told that none is free, and goes on when the pod that has it is deleted."""
+    container = CONTAINER | {"ports": [{"containerPort": 80, "hostPort": 80}]}
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        await client.create(PODS, pod("first", containers=[container]))
+        await eventually(cluster, lambda: is_bound(client, "first"))
+        await client.create(PODS, pod("second", containers=[container]))
+        words = "1 node(s) didn't have free ports for the requested pod ports"
+        told = [f"0/1 nodes are available: {words}."]
+        await tells(cluster, "second", "FailedScheduling", told)
+        await client.delete(PODS, "first", namespace="default", grace_seconds=0)
+        await eventually(cluster, lambda: is_bound(client, "second"))
+
+    with_scheduler(story)
+
+
+def test_a_pod_waits_for_its_volume_claim() -> None:
+    """It is told which is missing; one that is there is enough, bound or not."""
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        await client.create(PODS, pod("writer", volumes=[volume]))
+        told = ['persistentvolumeclaim "data" not found']
+        await tells(cluster, "writer", "FailedScheduling", told)
+        metadata = {"name": "data", "namespace": "default"}
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        await client.create(VOLUME_CLAIMS, {"metadata": metadata, "spec": spec})
+        await eventually(cluster, lambda: all_bound(client))
+
+    with_scheduler(story)
+
+
+def test_a_claim_that_all_its_places_are_taken_of_is_waited_for() -> None:
+    """The 257th pod is told so, once, and comes in when another leaves."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 1)
+        await eventually(cluster, lambda: all_bound(client))
+        claim = await client.get(CLAIMS, "p0", "default")
+        others = [{"resource": "pods", "name": f"o{it}", "uid": f"o{it}"} for it in range(255)]
+        users = claim["status"]["reservedFor"] + others
+        full = claim | {"status": claim["status"] | {"reservedFor": users}}
+        claim = await client.update(CLAIMS, full, subresource="status")
+        await client.create(PODS, user_of("p0", "late"))
+        told = (
+            'resourceclaim in use: 256 pods share "p0", the most that can; one of them has to leave'
+        )
+        await tells(cluster, "late", "FailedScheduling", [told])
+        left = claim | {"status": claim["status"] | {"reservedFor": users[:-1]}}
+        await client.update(CLAIMS, left, subresource="status")
+        await eventually(cluster, lambda: is_bound(client, "late"))
+        assert await events_of(client, "late", "FailedScheduling") == [told]
+
+    with_scheduler(story)
+
+
+TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}
+REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
+PREFERRED = {
+    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]
+}
+SPREAD = TERM | {"maxSkew": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "asked"),
+    [
+        ({"affinity": {"podAffinity": REQUIRED}}, ["required podAffinity"]),
+        ({"affinity": {"podAntiAffinity": REQUIRED}}, ["required podAntiAffinity"]),
+        ({"affinity": {"podAntiAffinity": PREFERRED}}, []),
+        (
+            {"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "DoNotSchedule"}]},
+            ["topologySpreadConstraints with DoNotSchedule"],
+        ),
+        ({"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]}, []),
+    ],
+    ids=json.dumps,
+)
+def test_a_pod_is_told_what_it_asks_for_in_vain(spec: Raw, asked: list[str]) -> None:
+    """Once, also when it is refused first and placed later; preferences may go unmet anywhere."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        container = CONTAINER | {"resources": {"requests": {"cpu": "6"}}}
+        await client.create(PODS, pod("first", containers=[container]))
+        await eventually(cluster, lambda: is_bound(client, "first"))
+        await client.create(PODS, pod("picky", containers=[container], **spec))
+        await tells(
+            cluster,
+            "picky",
+            "FailedScheduling",
+            ["0/1 nodes are available: 1 Insufficient cpu."],
+        )
+        await client.delete(PODS, "first", namespace="default", grace_seconds=0)
+        scheduled = ["Successfully assigned default/picky to n"]
+        await tells(cluster, "picky", "Scheduled", scheduled)
+        told = [f"not honoured by this scheduler yet: {each}" for each in asked]
+        await tells(cluster, "picky", "NotSupported", told)
+
+    with_scheduler(story)
+
+
+def test_a_pod_is_told_of_the_condition_that_its_device_does_not_wait_for() -> None:
+    """A device with binding conditions is given at once."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        device = {
+            "name": "fabric",
+            "bindingConditions": ["example.com/attached"],
+            "bindingFailureConditions": ["example.com/lost"],
+        }
+        pool = {"name": "fabric", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "y.example.com", "nodeName": "n", "pool": pool, "devices": [device]}
+        await client.create(SLICES, {"metadata": {"name": "fabric"}, "spec": spec})
+        expression = "device.driver == 'y.example.com'"
+        selectors = [{"cel": {"expression": expression}}]
+        await client.create(CLASSES, {"metadata": {"name": "y"}, "spec": {"selectors": selectors}})
+        metadata = {"name": "fabric", "namespace": "default"}
+        requests = [{"name": "r", "exactly": {"deviceClassName": "y"}}]
+        await client.create(
+            CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+        )
+        await client.create(PODS, user_of("fabric", "user"))
+        told = ["not honoured by this scheduler yet: binding condition example.com/attached"]
+        await tells(cluster, "user", "NotSupported", told)
+
+    with_scheduler(story)
+
+
+@pytest.mark.parametrize("name", ["example.com/gpu", "deviceclass.resource.kubernetes.io/z"])
+def test_a_pod_is_told_that_no_claim_is_made_for_an_extended_resource(name: str) -> None:
+    """Neither for a name that the class has, nor for that of the class itself."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        spec = {"extendedResourceName": "example.com/gpu"}
+        await client.create(CLASSES, {"metadata": {"name": "z"}, "spec": spec})
+        resources = {"requests": {name: "1"}, "limits": {name: "1"}}
+        await client.create(PODS, pod("asks", containers=[CONTAINER | {"resources": resources}]))
+        what = f"extended resource {name} of DeviceClass z"
+        await tells(
+            cluster, "asks", "NotSupported", [f"not honoured by this scheduler yet: {what}"]
+        )
+
+    with_scheduler(story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"priorityClassName": "system-node-critical"}, " preemption: not supported yet."),
+        ({}, ""),
+    ],
+)
+def test_a_pod_is_told_that_nobody_makes_room_for_it(spec: Raw, words: str) -> None:
+    """Only where pods of a lower priority have it."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        container = CONTAINER | {"resources": {"requests": {"cpu": "6"}}}
+        await client.create(PODS, pod("first", containers=[container]))
+        await eventually(cluster, lambda: is_bound(client, "first"))
+        await client.create(PODS, pod("vip", containers=[container], **spec))
+        told = [f"0/1 nodes are available: 1 Insufficient cpu.{words}"]
+        await tells(cluster, "vip", "FailedScheduling", told)
+
+    with_scheduler(story)
