@@ -86,6 +86,24 @@ def test_a_machine_is_shown_with_all_that_its_devices_tell() -> None:
     assert "memory                            capacity   23034Mi" in shown
 
 
+@pytest.mark.parametrize("name", ["p4d.24xlarge", "p5.48xlarge", "a2-highgpu-8g"])
+def test_partitions_are_shown_on_eighty_columns(name: str) -> None:
+    """All but the sources, which are sentences."""
+    lines = dryrack("hardware", "show", name, "--mig").stdout.splitlines()
+
+    assert [line for line in lines if len(line) > 80 and not line.startswith("source: ")] == []
+
+
+def test_classes_are_printed_for_kubectl() -> None:
+    """As the drivers' charts install them."""
+    found = yaml.safe_load(dryrack("hardware", "classes").stdout)
+    by_name = {each["metadata"]["name"]: each for each in found["items"]}
+
+    assert {each["kind"] for each in found["items"]} == {"DeviceClass"}
+    assert by_name["gpu.nvidia.com"]["spec"]["extendedResourceName"] == "nvidia.com/gpu"
+    assert "mig.nvidia.com" in dryrack("hardware", "classes", "-o", "table").stdout
+
+
 def test_partitions_are_shown_by_profile() -> None:
     """How many there are of each size, the smallest first."""
     lines = dryrack("hardware", "show", "h200-141gb", "--mig").stdout.splitlines()

@@ -78,6 +78,8 @@ def test_a_cluster_comes_serves_and_goes(home: Path, tmp_path: Path) -> None:
     nodes = fetched(config, "/api/v1/nodes")["items"]
     assert [each["metadata"]["name"] for each in nodes] == ["node-1", "node-2"]
     assert all("kwok.x-k8s.io/node" in each["metadata"]["annotations"] for each in nodes)
+    conditions = [each for node in nodes for each in node["status"]["conditions"]]
+    assert [each["status"] for each in conditions if each["type"] == "Ready"] == ["True"] * 2
     down = dryrack("down")
     assert (down.returncode, down.stderr) == (0, "Cluster default is down.\n")
     assert list(home.iterdir()) == []
@@ -156,6 +158,27 @@ def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) 
     assert not (home / "second").exists()
 
 
+def test_nodes_of_a_type_come_with_the_classes_of_their_drivers(home: Path, tmp_path: Path) -> None:
+    """When `up` returns, nodes of a type have their devices; types and classes may be one's own."""
+    file = tmp_path / "rack.yaml"
+    file.write_text(
+        "apiVersion: dryrack.dev/v1alpha1\nkind: Catalogue\n"
+        "models: [{name: card, driver: gpu.example.com, device: 'gpu-{index}'}]\n"
+        "instanceTypes: [{names: [rack], devices: [{model: card, count: 2}]}]\n"
+        "deviceClasses: [{name: card, expression: device.driver == 'gpu.example.com'}]\n"
+    )
+    words = ("--nodes", "1", "--instance-type", "rack", "--catalogue-file", file)
+    up = dryrack("up", "--detach", *words)
+    assert up.returncode == 0, up.stderr
+    config = home / "default" / "kubeconfig"
+    [node] = fetched(config, "/api/v1/nodes")["items"]
+    assert node["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "rack"
+    [slice_] = fetched(config, "/apis/resource.k8s.io/v1/resourceslices")["items"]
+    assert [each["name"] for each in slice_["spec"]["devices"]] == ["gpu-0", "gpu-1"]
+    classes = fetched(config, "/apis/resource.k8s.io/v1/deviceclasses")["items"]
+    assert {"card", "gpu.nvidia.com"} <= {each["metadata"]["name"] for each in classes}
+
+
 def test_a_merged_kubeconfig_is_given_back(tmp_path: Path) -> None:
     """--merge adds the cluster to one's own file and makes it current; down takes it out."""
     own = tmp_path / "own" / "config"
@@ -191,7 +214,7 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if "kubectl get nodes" in line:
+            if "kubectl get namespaces" in line:
                 break
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
@@ -211,6 +234,9 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--host", "0.0.0.0"), "--expose"),
         (("--host", "example.com"), "an IP address"),
         (("--config", "nowhere.yaml"), "no such file"),
+        (("--nodes", "1", "--instance-type", "p5.48xlrge"), "did you mean 'p5.48xlarge'"),
+        (("--instance-type", "p5.48xlarge"), "add --nodes"),
+        (("--catalogue-file", "nowhere.yaml"), "no such file"),
     ],
 )
 def test_wrong_calls_are_told_and_do_nothing(

@@ -6,17 +6,20 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.command import documents
+from tests.cli.command import EXAMPLES, documents
 from tests.client.planes import Road, refusal, site
 
 from dryrack.client.client import Client
-from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
+from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, PODS, SLICES
 from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.cluster.catalogue import load_catalogue
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import Family, Surroundings, families, with_catalogue
+from dryrack.cluster.inhabitants import add_device_classes, add_nodes, add_objects
 from dryrack.cluster.once import PATIENCE_SECONDS, Outcome, publish_once
 from dryrack.cluster.plane import PlaneOptions
 from dryrack.controllers.slices.options import PublishOptions
+from dryrack.kinds.documents import read
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -76,6 +79,40 @@ def test_the_catalogue_is_for_those_who_ask_for_it() -> None:
     assert asyncio.run(published(P5)) == []
     devices = asyncio.run(published(P5, engines=families(with_catalogue)))
     assert [name for name in devices if name.startswith("gpu-")] == [f"gpu-{n}" for n in range(8)]
+
+
+async def run_on_machines(instance_type: str, file: str) -> tuple[list[str], list[str]]:
+    """The pods that run, and the devices that are given, on nodes that `up` starts with."""
+    clock, engines = VirtualClock(), families(with_catalogue)
+    async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
+        await add_device_classes(cluster.client, load_catalogue().device_classes.values())
+        await add_nodes(cluster.client, 2, instance_type)
+        await add_objects(cluster.plane, read((EXAMPLES / file).read_bytes(), file).documents)
+        for _ in range(20):
+            await settle()
+            await clock.advance(0.5)
+        pods = (await cluster.client.list(PODS)).items
+        claims = (await cluster.client.list(CLAIMS)).items
+    running = [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] == "Running"]
+    results = [
+        result
+        for claim in claims
+        if "allocation" in claim.get("status", {})
+        for result in claim["status"]["allocation"]["devices"]["results"]
+    ]
+    return running, [f"{each['driver']}/{each['pool']}/{each['device']}" for each in results]
+
+
+@pytest.mark.parametrize(
+    ("file", "pod", "devices"),
+    [("one-h100.yaml", "one-h100", ["gpu-0"]), ("training.yaml", "trainer", ["gpu-0", "gpu-1"])],
+)
+def test_examples_run_on_machines_of_the_catalogue(file: str, pod: str, devices: list[str]) -> None:
+    """Nodes, their devices and the classes of their drivers are there without another word."""
+    running, given = asyncio.run(run_on_machines("p5.48xlarge", file))
+
+    assert running == [pod]
+    assert given == [f"gpu.nvidia.com/node-1/{device}" for device in devices]
 
 
 def test_without_a_word_about_devices_nothing_is_written() -> None:

@@ -7,7 +7,6 @@ What `show -o yaml` prints is what a publisher would write for such a node, by t
 from __future__ import annotations
 
 import enum
-import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.hardware.catalogue import Catalogue, InstanceType, Model
-    from dryrack.kinds.resource import Device, ResourceSlice
+    from dryrack.kinds.resource import Device, DeviceClass, ResourceSlice
 
 app = typer.Typer(
     help="Which machines and devices the catalogue knows, and what they publish.",
@@ -30,6 +29,18 @@ app = typer.Typer(
 _NEAR_MAX = 3
 # Whoever looks at a model sees it on a machine of this name.
 _SOME_NODE = "node-1"
+# What is left for values on a terminal of 80 columns.
+_VALUE_COLUMNS = 34
+# What a partition has, in the order and the words of `nvidia-smi mig -lgip`.
+_SHORT = {
+    "memory": "MEMORY",
+    "multiprocessors": "SM",
+    "copyEngines": "CE",
+    "decoders": "DEC",
+    "encoders": "ENC",
+    "jpegEngines": "JPEG",
+    "ofaEngines": "OFA",
+}
 
 
 class ListFormat(enum.StrEnum):
@@ -66,9 +77,9 @@ def list_(
     catalogue_file: OwnFiles = None,
 ) -> None:
     """List the instance types and the models of devices that the catalogue knows."""
-    known = _load(catalogue_file)
+    known = load(catalogue_file)
     if model and model not in known.models:
-        raise UsageError(_unknown(f"model {model!r}", model, known.models))
+        raise UsageError(unknown(f"model {model!r}", model, known.models))
     types = [each for each in _types(known) if _is_wanted(each, vendor, model)]
     models = [each for each in _models(known) if _is_of(each, vendor) and not model]
     if not types and not models:
@@ -91,7 +102,7 @@ def show(
     catalogue_file: OwnFiles = None,
 ) -> None:
     """Show the devices of an instance type or a model, or the ResourceSlices of such a node."""
-    known = _load(catalogue_file)
+    known = load(catalogue_file)
     entry = _entry(known, name)
     slices = _slices(_machine(entry, known), node, mig=mig)
     if output is Format.TABLE:
@@ -103,7 +114,28 @@ def show(
         print_data({"apiVersion": "v1", "kind": "List", "items": items}, output)
 
 
-def _load(own: Sequence[str] | None) -> Catalogue:
+@app.command()
+def classes(
+    output: Annotated[Format, typer.Option("-o", "--output", help="How to print.")] = Format.YAML,
+    catalogue_file: OwnFiles = None,
+) -> None:
+    """Print the DeviceClasses that come with the drivers of the catalogue, for kubectl apply."""
+    from dryrack.kinds.decode import to_builtins
+
+    found = load(catalogue_file).device_classes
+    if output is Format.TABLE:
+        rows = [[name, _expression(each)] for name, each in found.items()]
+        print_table(["NAME", "DEVICES"], rows)
+        return
+    items = [to_builtins(each) for each in found.values()]
+    print_data({"apiVersion": "v1", "kind": "List", "items": items}, output)
+
+
+def _expression(class_: DeviceClass) -> str:
+    return " && ".join(each.cel.expression for each in class_.spec.selectors if each.cel)
+
+
+def load(own: Sequence[str] | None) -> Catalogue:
     from dryrack.cluster.catalogue import load_catalogue
 
     sources = read_sources(own) if own else ()
@@ -155,8 +187,7 @@ def _print_rows(types: Sequence[InstanceType], models: Sequence[Model], *, wide:
     columns = ["NAME", "KIND", "VENDOR", "DEVICES", *(["DRIVERS", "MIG", "NOTE"] if wide else [])]
     rows = []
     for machine in types:
-        drivers = sorted({fitting.model.driver for fitting in machine.fittings})
-        more = [", ".join(drivers), _yes(len(machine.cards) > 1), machine.note]
+        more = [", ".join(machine.drivers), _yes(len(machine.cards) > 1), machine.note]
         row = [machine.name, Kind.TYPE.value, machine.provider, _devices_text(machine)]
         rows.append([*row, *(more if wide else [])])
     for model in models:
@@ -211,11 +242,11 @@ def _entry(known: Catalogue, name: str) -> InstanceType | Model:
         found = known.models.get(bare if slash else name)
     if found is None:
         everything = [*known.instance_types, *known.models]
-        raise UsageError(_unknown(repr(name), bare if slash else name, everything))
+        raise UsageError(unknown(repr(name), bare if slash else name, everything))
     return found
 
 
-def _unknown(said: str, name: str, known: Iterable[str]) -> str:
+def unknown(said: str, name: str, known: Iterable[str]) -> str:
     meant = " or ".join(map(repr, _near(name, known)))
     hint = f"did you mean {meant}? " if meant else ""
     return f"{said}: not in the catalogue; {hint}see: dryrack hardware list"
@@ -309,7 +340,8 @@ def _print_profiles(devices: Sequence[Device]) -> None:
     by_profile: dict[str, list[Device]] = {}
     for device in devices:
         by_profile.setdefault(device.attributes["profile"].string_value or "", []).append(device)
-    names = sorted(devices[0].capacity)
+    there = devices[0].capacity
+    names = [*(name for name in _SHORT if name in there), *sorted(there.keys() - _SHORT.keys())]
     rows = [
         [profile, str(len(alike)), *(str(alike[0].capacity[name].value) for name in names)]
         for profile, alike in sorted(
@@ -317,11 +349,7 @@ def _print_profiles(devices: Sequence[Device]) -> None:
         )
     ]
     print_line()
-    print_table(["PROFILE", "DEVICES", *(_spaced(name) for name in names)], rows)
-
-
-def _spaced(name: str) -> str:
-    return re.sub(r"(?<!^)([A-Z])", r" \1", name).upper()
+    print_table(["PROFILE", "DEVICES", *(_SHORT.get(name, name) for name in names)], rows)
 
 
 def _document(device: Device) -> Mapping[tuple[str, str], str]:
@@ -339,6 +367,11 @@ def _document(device: Device) -> Mapping[tuple[str, str], str]:
 
 
 def _alike(values: Sequence[str]) -> str:
-    """One value if all have it, else the first and the last."""
+    """One value if all have it, else the first and the last; of long ones, that they differ."""
     different = list(dict.fromkeys(values))
-    return values[0] if len(different) == 1 else f"{values[0]} … {values[-1]}"
+    if len(different) == 1:
+        return values[0]
+    ends = f"{values[0]} … {values[-1]}"
+    if len(ends) <= _VALUE_COLUMNS:
+        return ends
+    return f"{values[0][: _VALUE_COLUMNS // 2]}…, {len(different)} different"

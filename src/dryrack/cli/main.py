@@ -140,6 +140,13 @@ Name = Annotated[str, typer.Option("--name", help="Which cluster.")]
 def up(
     name: Name = "default",
     nodes: Annotated[int, typer.Option(help="Virtual nodes to start with.")] = 0,
+    instance_type: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE",
+            help="What those nodes are, and so their devices; see: dryrack hardware list.",
+        ),
+    ] = "",
     config: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Kubernetes objects to start with; - is stdin."),
@@ -161,6 +168,10 @@ def up(
     catalogue: Annotated[
         bool, typer.Option("--catalogue", help="Give nodes the devices of their instance types.")
     ] = False,
+    catalogue_file: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="The same, with types of your own; repeatable."),
+    ] = None,
     authorization: Annotated[
         str, typer.Option(metavar="MODE", help="Who may do what: always-allow or rbac.")
     ] = "always-allow",
@@ -186,7 +197,9 @@ def up(
             data_directory=data_dir,
             detaches=detach,
             without=without,
+            instance_type=instance_type,
             catalogue=catalogue,
+            catalogue_files=tuple(catalogue_file or ()),
             authorization=authorization,
             kubeconfig=kubeconfig,
             merges=merge,

@@ -21,8 +21,10 @@ from dryrack.cluster.state import ClusterStateError, state_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
 
+DEFAULT_NAME = "default"
 # More than this in one process is possible; by this option it is more likely a mistake.
 NODES_MAX = 10_000
 
@@ -40,7 +42,9 @@ class Wish:
     data_directory: str | None
     detaches: bool
     without: str
+    instance_type: str
     catalogue: bool
+    catalogue_files: tuple[str, ...]
     authorization: str
     kubeconfig: str | None
     merges: bool
@@ -93,7 +97,8 @@ def _launch(wish: Wish) -> Launch:
         objects=_objects(wish.config),
         data_directory=data_directory_of(wish.data_directory) if wish.data_directory else None,
         without=without,
-        has_catalogue=wish.catalogue,
+        catalogue=_catalogue(wish),
+        instance_type=wish.instance_type,
         authorization=_authorization(wish.authorization),
         kubeconfig=_kubeconfig(wish),
         merges=wish.merges,
@@ -114,6 +119,21 @@ def data_directory_of(text: str) -> Path:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
     raise UsageError(f"--data-dir {text}: {why}; name a directory that can be written")
+
+
+def _catalogue(wish: Wish) -> Catalogue | None:
+    """Who names a type or a file of types wants their devices."""
+    if not (wish.catalogue or wish.catalogue_files or wish.instance_type):
+        return None
+    from dryrack.cli.hardware import load, unknown
+
+    found = load(wish.catalogue_files)
+    if wish.instance_type and wish.instance_type not in found.instance_types:
+        said = f"--instance-type {wish.instance_type}"
+        raise UsageError(unknown(said, wish.instance_type, found.instance_types))
+    if wish.instance_type and not wish.nodes:
+        raise UsageError(f"--instance-type {wish.instance_type}: of how many? add --nodes 1")
+    return found
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -183,12 +203,19 @@ def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
         first = f"kubectl config use-context {kubeconfig.entry_name(name)}"
     else:
         first = f"export KUBECONFIG={launch.kubeconfig or launch.state.kubeconfig}"
-    end = f"dryrack down --name {name}" if stays else "Ctrl-C"
+    down = "dryrack down" if name == DEFAULT_NAME else f"dryrack down --name {name}"
+    end = down if stays else "Ctrl-C"
     lines = (
         f" ✓ ready after {seconds:.1f} s; end it with {end}",
         "",
         "Try next:",
         f"  {first}",
-        "  kubectl get nodes",
+        f"  kubectl get {_worth_a_look(launch)}",
     )
     return "\n".join(lines)
+
+
+def _worth_a_look(launch: Launch) -> str:
+    if launch.instance_type:
+        return "nodes,resourceslices"
+    return "nodes" if launch.nodes else "namespaces"

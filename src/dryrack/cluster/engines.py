@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.controllers.engines import Engine
     from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.hardware.catalogue import Catalogue
 
 
 class UnknownEngineError(DryrackError):
@@ -159,9 +160,9 @@ async def _kept(family: Family, surroundings: Surroundings) -> None:
     raise DryrackError(f"the {family.name} ended by themselves; see the log")
 
 
-def with_catalogue() -> PublishOptions:
-    """Devices by instance type, beside what the documents say."""
+def with_catalogue(catalogue: Catalogue | None = None) -> PublishOptions:
+    """Devices by instance type, beside what the documents say; None: the packaged catalogue."""
     from dryrack.cluster.catalogue import load_catalogue
     from dryrack.controllers.slices.options import PublishOptions
 
-    return PublishOptions(catalogue=load_catalogue().assignments())
+    return PublishOptions(catalogue=(catalogue or load_catalogue()).assignments())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import DryrackError
-from dryrack.client.endpoints import NODES, Endpoint
+from dryrack.client.endpoints import CLASSES, NODES, Endpoint
 from dryrack.client.errors import AlreadyExistsError, ApiError
 
 if TYPE_CHECKING:
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.cluster.plane import Plane
     from dryrack.kinds.documents import Document, Problem
+    from dryrack.kinds.resource import DeviceClass
+    from dryrack.store import Stored
 
 Raw = dict[str, Any]
 
 # What KWOK and everything made for it look for on a node that has no kubelet.
 KWOK_NODE = "kwok.x-k8s.io/node"
+# What clouds say of a node, and the catalogue goes by.
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 # A machine of ordinary size, so that no pod that people try fails for lack of it.
 _CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
@@ -34,8 +38,9 @@ class InhabitantError(DryrackError):
     """An object that the cluster would not take."""
 
 
-def virtual_node(name: str) -> Raw:
+def virtual_node(name: str, instance_type: str = "") -> Raw:
     """A node that exists in the API alone."""
+    own = {INSTANCE_TYPE: instance_type} if instance_type else {}
     return {
         "kind": "Node",
         "apiVersion": "v1",
@@ -47,6 +52,7 @@ def virtual_node(name: str) -> Raw:
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
                 "node-role.kubernetes.io/agent": "",
+                **own,
                 "type": "kwok",
             },
         },
@@ -54,10 +60,28 @@ def virtual_node(name: str) -> Raw:
     }
 
 
-async def add_nodes(client: Client, count: int) -> None:
+def node_names(count: int) -> list[str]:
+    return [f"node-{number}" for number in range(1, count + 1)]
+
+
+def is_ready(node: Stored | None) -> bool:
+    """Whether its kubelet says so."""
+    conditions = node.object["status"].get("conditions", ()) if node else ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+async def add_device_classes(client: Client, classes: Iterable[DeviceClass]) -> None:
+    """Classes as a driver's chart installs them, those that are there left as they are."""
+    from dryrack.kinds.decode import to_builtins
+
+    for each in classes:
+        await _create(client, CLASSES, to_builtins(each))
+
+
+async def add_nodes(client: Client, count: int, instance_type: str = "") -> None:
     """Nodes node-1 to node-`count`, those that are there left as they are."""
-    for number in range(1, count + 1):
-        node = virtual_node(f"node-{number}")
+    for name in node_names(count):
+        node = virtual_node(name, instance_type)
         made = await _create(client, NODES, node)
         if made is not None and not (made.get("status") or {}).get("capacity"):
             status = {**made, "status": node["status"]}

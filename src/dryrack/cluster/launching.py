@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.cluster.state import ClusterState
+    from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
 
 log = logging.getLogger(__name__)
@@ -52,8 +53,10 @@ class Launch:
     objects: Sequence[Document] = ()
     data_directory: Path | None = None
     without: Sequence[str] = ()
-    has_catalogue: bool = False
-    """Whether nodes have the devices of their instance types."""
+    catalogue: Catalogue | None = None
+    """By which nodes have the devices of their instance types; None: they have none."""
+    instance_type: str = ""
+    """What the nodes are that it starts with."""
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     """Which API versions are served besides the stable ones."""

@@ -13,17 +13,25 @@ import os
 import signal
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
 from dryrack.cluster.engines import families, running, wanted, with_catalogue
-from dryrack.cluster.inhabitants import add_nodes, add_objects
+from dryrack.cluster.inhabitants import (
+    add_device_classes,
+    add_nodes,
+    add_objects,
+    is_ready,
+    node_names,
+)
 from dryrack.cluster.plane import PlaneOptions, build
 from dryrack.cluster.serving import AddressError, listen, served
 from dryrack.cluster.signing import EllipticKey
 from dryrack.cluster.state import Process, Running
+from dryrack.store import Key
 
 if TYPE_CHECKING:
     import socket
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.journal import SqliteJournal
     from dryrack.cluster.launching import Launch
     from dryrack.cluster.plane import Plane
+    from dryrack.controllers.slices.options import PublishOptions
 
 # Objects of a large cluster are many and stay: looking through all of them for garbage after
 # every 700 new ones costs more than the requests that make them.
@@ -45,6 +54,9 @@ _GARBAGE_THRESHOLDS = (50_000, 20, 50)
 _QUIET_SECONDS = 0.15
 _QUESTION_SECONDS_MAX = 1.0
 _LOOK_SECONDS = 0.02
+# How long a start waits for its nodes. They take a second; thousands of them come by and by.
+_NODES_SECONDS_MAX = 10.0
+_SLICES = "resourceslices.resource.k8s.io"
 _ENGINES = (
     "dryrack.controllers.engines",
     "dryrack.scheduler",
@@ -73,14 +85,39 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         tell(f"API server at {url}")
         await _inhabit(launch, plane, tell)
         stack.enter_context(_handed_out(launch, url, keys))
-        tell("")
-        await _let_them_ask(door, stopping)
+        if not launch.nodes:
+            tell("")
+            await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
-        chosen = wanted(launch.without, families(with_catalogue if launch.has_catalogue else None))
+        chosen = wanted(launch.without, families(_publishing(launch)))
         await stack.enter_async_context(running(chosen, plane.around))
+        if launch.nodes:
+            await _nodes_are_up(launch, plane, stopping)
+            tell("")
         gc.freeze()
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
         await stopping.wait()
+
+
+async def _nodes_are_up(launch: Launch, plane: Plane, stopping: asyncio.Event) -> None:
+    """Until the nodes are ready and have their devices; without those who see to it, at once."""
+    loop = asyncio.get_running_loop()
+    latest = loop.time() + _NODES_SECONDS_MAX
+    waiting = [] if "kubelet" in launch.without else node_names(launch.nodes)
+    slices = 0
+    if launch.catalogue is not None and launch.instance_type and "slices" not in launch.without:
+        slices = launch.nodes * len(launch.catalogue.instance_types[launch.instance_type].drivers)
+    while not stopping.is_set() and loop.time() < latest:
+        while waiting and is_ready(plane.store.get(Key("nodes", "", waiting[-1]))):
+            waiting.pop()
+        if not waiting and plane.store.count(_SLICES) >= slices:
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _publishing(launch: Launch) -> Callable[[], PublishOptions] | None:
+    """What is not usual about the slices."""
+    return None if launch.catalogue is None else partial(with_catalogue, launch.catalogue)
 
 
 def _load_engines() -> None:
@@ -144,9 +181,14 @@ def _plane_options(
 
 
 async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) -> None:
+    if launch.catalogue is not None:
+        classes = launch.catalogue.device_classes.values()
+        await add_device_classes(plane.client(), classes)
+        tell(f"{len(classes)} device classes of the catalogue's drivers")
     if launch.nodes:
-        await add_nodes(plane.client(), launch.nodes)
-        tell(f"{launch.nodes} virtual node{'s' if launch.nodes > 1 else ''}")
+        await add_nodes(plane.client(), launch.nodes, launch.instance_type)
+        which = f" of the type {launch.instance_type}" if launch.instance_type else ""
+        tell(f"{launch.nodes} virtual node{'s' if launch.nodes > 1 else ''}{which}")
     if launch.objects:
         created = await add_objects(plane, launch.objects)
         tell(f"{created} object{'' if created == 1 else 's'} of the configuration")

@@ -74,6 +74,20 @@ def test_a_machine_of_ones_own_may_have_packaged_models() -> None:
     assert added.instance_types["rack"].fittings[0].model is catalogue().models["t4"]
 
 
+def test_a_class_of_ones_own_is_added_and_judged() -> None:
+    """It is there beside the packaged ones; one that the API would refuse is told with its line."""
+    text = "deviceClasses:\n- name: mine\n  expression: device.driver == 'gpu.example.com'\n"
+    added = parse({"mine.yaml": (HEADER + text).encode()}, catalogue())
+
+    assert set(added.device_classes) == {*catalogue().device_classes, "mine"}
+    for good, bad, told in (
+        ("name: mine", "name: Mine", "mine.yaml:4: class 'Mine'"),
+        ("device.driver", "device.drive", "mine.yaml:5: class 'mine'"),
+        ("expression", "expresion", "mine.yaml:5: deviceClasses[0].expresion: no such field"),
+    ):
+        assert problems(HEADER + text.replace(good, bad))[0].startswith(told)
+
+
 def test_a_card_of_ones_own_may_be_of_a_packaged_family() -> None:
     """What a vendor's driver says of all its cards need not be written again."""
     text = """\

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.allocation.builders import claim, given, node, refused
-from tests.hardware.catalogue.packaged import CLASSES, NODE, allocator, catalogue, slices_on
+from tests.hardware.catalogue.packaged import NODE, allocator, catalogue, slices_on
 
 from dryrack.hardware.catalogue import Cards
+
+if TYPE_CHECKING:
+    from dryrack.hardware.catalogue.values import Fitting
 
 # By driver: the classes one of whose devices every node with that driver must have.
 BY_DRIVER = {
@@ -68,10 +71,11 @@ def test_a_claim_for_a_partition_is_allocated(name: str) -> None:
 
 
 def test_every_class_is_asked_for() -> None:
-    """No class is forgotten; of Intel's GPUs no cloud has a machine."""
-    asked = {"mig.nvidia.com", "efa.networking.k8s.aws", "gpu.intel.com"}
+    """No class is forgotten; of Intel's GPUs, and of cards for virtual machines, there are none."""
+    asked = {"mig.nvidia.com", "efa.networking.k8s.aws"}
+    unasked = {"gpu.intel.com", "vfio.gpu.nvidia.com"}
 
-    assert asked.union(*BY_DRIVER.values()) == set(CLASSES)
+    assert (asked | unasked).union(*BY_DRIVER.values()) == set(catalogue().device_classes)
 
 
 EXPRESSIONS = {
@@ -151,6 +155,45 @@ def test_a_card_and_an_adapter_of_one_root_can_be_had_together() -> None:
     """Drivers of different vendors tell of one and the same machine."""
     assert aligned("p4d.24xlarge") == [["gpu-0", "pci-0000-10-1b-0"]]
     assert aligned("p5.48xlarge") == [["gpu-0", "pci-0000-4f-00-0"]]
+
+
+@pytest.mark.parametrize("name", ["p4d.24xlarge", "p5.48xlarge", "p5en.48xlarge", "a4-highgpu-8g"])
+def test_cards_and_processors_of_one_numa_node_can_be_had_together(name: str) -> None:
+    """The standard attribute is in every driver's devices where the machine's nodes are known."""
+    wanted = claim(
+        one("gpu.nvidia.com", count=2),
+        one("dra.cpu"),
+        constraints=[{"matchAttribute": "resource.kubernetes.io/numaNode"}],
+    )
+    slices = slices_on(catalogue().instance_types[name], Cards.WHOLE)
+
+    assert given(allocator(slices).allocate(node(NODE), [wanted]))
+
+
+def share_a_bus(fitting: Fitting) -> bool:
+    """Whether two cards sit on one bus, and so at one root."""
+    buses = [slot["pci"].rpartition(":")[0] for slot in fitting.slots if "pci" in slot]
+    return len(set(buses)) < len(buses)
+
+
+SHARING = [
+    (name, each.model.driver)
+    for name in TYPES
+    for each in catalogue().instance_types[name].fittings
+    if share_a_bus(each)
+]
+
+
+@pytest.mark.parametrize(("name", "driver"), SHARING)
+def test_cards_at_one_root_say_so(name: str, driver: str) -> None:
+    """Where several cards sit at one PCIe root, each has the attribute that claims match by."""
+    slices = slices_on(catalogue().instance_types[name], Cards.WHOLE)
+    devices = [
+        device for each in slices if each.spec.driver == driver for device in each.spec.devices
+    ]
+
+    assert devices
+    assert all("resource.kubernetes.io/pcieRoot" in each.attributes for each in devices)
 
 
 def test_claims_take_processors_out_of_a_numa_node() -> None:

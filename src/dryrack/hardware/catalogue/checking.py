@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dryrack.cel.admission import SelectorChecker
 from dryrack.hardware.catalogue.entries import HIDDEN, KEPT
 from dryrack.hardware.catalogue.identity import devices_on
 from dryrack.hardware.catalogue.selection import Cards
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dryrack.hardware.catalogue.entries import FittingEntry, MigEntry, ModelEntry
     from dryrack.hardware.catalogue.values import InstanceType, Model, Slot
     from dryrack.hardware.inventory import Batch
+    from dryrack.kinds.resource import DeviceClass
     from dryrack.kinds.shape import Path
     from dryrack.kinds.validation import FieldProblem
 
@@ -50,6 +52,17 @@ class Found:
     path: Path
     message: str
     fix: str = ""
+
+
+def class_problems(made: DeviceClass) -> Iterator[Found]:
+    """What the API server would have against a class."""
+    for problem in validate(made, expressions=SelectorChecker()):
+        path: Path = ("expression",)
+        if "metadata" in problem.field:
+            path = ("name",)
+        elif problem.field == "spec.extendedResourceName":
+            path = ("extendedResourceName",)
+        yield Found(path, problem.message, problem.fix)
 
 
 def model_problems(model: Model, written: ModelEntry) -> Iterator[Found]:

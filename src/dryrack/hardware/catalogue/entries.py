@@ -68,6 +68,14 @@ class InstanceTypeEntry(Model, frozen=True, kw_only=True):
     devices: tuple[FittingEntry, ...] = ()
 
 
+class DeviceClassEntry(Model, frozen=True, kw_only=True):
+    """A class that comes with a driver, by the expression that its devices meet."""
+
+    name: str = ""
+    expression: str = ""
+    extended_resource_name: str | None = None
+
+
 class FileEntry(Model, frozen=True, kw_only=True):
     api_version: str = ""
     kind: str = ""
@@ -75,3 +83,4 @@ class FileEntry(Model, frozen=True, kw_only=True):
     families: tuple[ModelEntry, ...] = ()
     models: tuple[ModelEntry, ...] = ()
     instance_types: tuple[InstanceTypeEntry, ...] = ()
+    device_classes: tuple[DeviceClassEntry, ...] = ()

@@ -17,6 +17,7 @@ import msgspec
 
 from dryrack.base.errors import DryrackError
 from dryrack.hardware.catalogue.checking import (
+    class_problems,
     count_of,
     fitting_problems,
     machine_problems,
@@ -28,6 +29,7 @@ from dryrack.hardware.catalogue.entries import (
     API_VERSION,
     KEPT,
     KIND,
+    DeviceClassEntry,
     FileEntry,
     FittingEntry,
     InstanceTypeEntry,
@@ -40,6 +42,13 @@ from dryrack.hardware.catalogue.values import Catalogue, Fitting, InstanceType, 
 from dryrack.hardware.names import suggestion
 from dryrack.kinds import documents, shape
 from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.resource import (
+    CELDeviceSelector,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceSelector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,6 +90,7 @@ def parse(
         {**base.models, **reader.models},
         {**base.instance_types, **reader.refitted, **reader.instance_types},
         {**base.families, **reader.families},
+        {**base.device_classes, **reader.device_classes},
     )
 
 
@@ -108,6 +118,7 @@ class _Reader:
     models: dict[str, Model] = field(default_factory=dict)
     instance_types: dict[str, InstanceType] = field(default_factory=dict)
     refitted: dict[str, InstanceType] = field(default_factory=dict)
+    device_classes: dict[str, DeviceClass] = field(default_factory=dict)
     wrong_models: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
@@ -130,6 +141,17 @@ class _Reader:
         for index, machine in enumerate(file.instance_types):
             at = _Entry(document, ("instanceTypes", index), file.sources)
             self.machines.append((at, machine))
+        for index, each in enumerate(file.device_classes):
+            self._add_class(_Entry(document, ("deviceClasses", index), file.sources), each)
+
+    def _add_class(self, entry: _Entry, written: DeviceClassEntry) -> None:
+        self.problems += self._naming(entry, written.name, self.device_classes)
+        made = self.device_classes[written.name] = _device_class(written)
+        if self.trial is Trial.EVERYTHING:
+            self.problems += (
+                entry.problem(found.path, f"class {written.name!r}: {found.message}", found.fix)
+                for found in class_problems(made)
+            )
 
     def resolve(self) -> None:
         """Models first: machines are made of them."""
@@ -250,7 +272,10 @@ def _strangeness(document: Document) -> Iterator[Problem]:
 def _field_meant(path: Path) -> str:
     known = sorted(
         field.encode_name
-        for entry in (FileEntry, ModelEntry, InstanceTypeEntry, FittingEntry, ProfileEntry)
+        for entry in (
+            *(FileEntry, ModelEntry, InstanceTypeEntry, FittingEntry, ProfileEntry),
+            DeviceClassEntry,
+        )
         for field in msgspec.structs.fields(entry)
     )
     return suggestion(str(path[-1]), known)
@@ -273,6 +298,16 @@ def _model(written: ModelEntry, family: ModelEntry | None, sources: tuple[str, .
         mig=_mig(written.mig or shared.mig),
         note=written.note or shared.note,
         sources=sources,
+    )
+
+
+def _device_class(written: DeviceClassEntry) -> DeviceClass:
+    selector = DeviceSelector(cel=CELDeviceSelector(expression=written.expression))
+    return DeviceClass(
+        metadata=ObjectMeta(name=written.name),
+        spec=DeviceClassSpec(
+            selectors=(selector,), extended_resource_name=written.extended_resource_name
+        ),
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dryrack.hardware.catalogue.entries import ModelEntry
     from dryrack.hardware.catalogue.mig import Mig
-    from dryrack.kinds.resource import CounterSet
+    from dryrack.kinds.resource import CounterSet, DeviceClass
 
 Slot = dict[str, Any]
 
@@ -100,6 +100,11 @@ class InstanceType:
         partitionable = any(fitting.model.mig is not None for fitting in self.fittings)
         return (Cards.WHOLE, Cards.PARTITIONED) if partitionable else (Cards.WHOLE,)
 
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Whose devices it has."""
+        return tuple(sorted({fitting.model.driver for fitting in self.fittings}))
+
     def slots_of(self, model: str) -> tuple[Slot, ...]:
         """Where its devices of this model sit."""
         return tuple(
@@ -112,8 +117,7 @@ class InstanceType:
         origin = Origin(SourceKind.CATALOGUE, self.name, part)
         term = term_of(self.name, cards if len(self.cards) > 1 else None)
         made = [fitting.model.batch(fitting.slots, cards) for fitting in self.fittings]
-        drivers = sorted({batch.driver for batch in made})
-        return Assignment(origin, (term,), tuple(_joined(made, driver) for driver in drivers))
+        return Assignment(origin, (term,), tuple(_joined(made, driver) for driver in self.drivers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,8 @@ class Catalogue:
     instance_types: Mapping[str, InstanceType] = field(default_factory=dict)
     families: Mapping[str, ModelEntry] = field(default_factory=dict)
     """What models that other files add can take over."""
+    device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    """What comes with the drivers, for claims to ask for."""
 
     def assignments(self) -> dict[str, Assignment]:
         """What nodes publish; the terms of each tell which nodes those are."""
