@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -73,6 +74,24 @@ def test_foreground_deletion_goes_down_the_tree() -> None:
 
     assert isinstance(write, Delete)
     assert write.propagation == "Foreground"
+
+
+def test_a_circle_of_owners_ends() -> None:
+    """Of two that wait for each other, the one that is not deleted yet stops blocking and goes."""
+    waiting = item("o", "x", finalizers=(FOREGROUND,), is_deleted=True)
+    other = item("x", "o")
+    (freed,) = plan(other, {"o": Fate.WAITING}, [waiting]).writes
+    assert isinstance(freed, Patch)
+    owners = freed.patch["metadata"]["ownerReferences"]
+    assert [each["blockOwnerDeletion"] for each in owners] == [False]
+
+    again = replace(other, owners=tuple(owners))
+    (gone,) = plan(again, {"o": Fate.WAITING}, [waiting]).writes
+    assert isinstance(gone, Delete)
+    assert gone.propagation == "Foreground"
+    (released,) = plan(waiting, {"x": Fate.WAITING}, [again]).writes
+    assert isinstance(released, Patch)
+    assert released.patch["metadata"]["finalizers"] is None
 
 
 @given(

@@ -121,6 +121,26 @@ def test_a_namespace_takes_its_content_along() -> None:
     play(scene)
 
 
+def test_a_circle_of_owners_goes_in_the_foreground() -> None:
+    """Three that own each other, each blocking the next, are gone when one is deleted."""
+
+    async def scene(client: Client) -> None:
+        made = [
+            await client.create(CONFIG_MAPS, {"metadata": {"name": name, "namespace": "play"}})
+            for name in ("a", "b", "c")
+        ]
+        for owner, owned in zip(made, (*made[1:], made[0]), strict=True):
+            names = {key: owner["metadata"][key] for key in ("name", "uid")}
+            reference = {"apiVersion": "v1", "kind": "ConfigMap", "blockOwnerDeletion": True}
+            patch = {"metadata": {"ownerReferences": [reference | names]}}
+            await client.patch(CONFIG_MAPS, owned["metadata"]["name"], patch, namespace="play")
+        await client.delete(CONFIG_MAPS, "a", namespace="play", propagation="Foreground")
+        for name in ("a", "b", "c"):
+            await scenes.settled_one(client, CONFIG_MAPS, Name("play", name), lambda it: it is None)
+
+    play(scene)
+
+
 def test_a_tainted_device_loses_its_pod() -> None:
     """A NoExecute taint on an allocated device deletes the pod, which is told why."""
 

@@ -2,9 +2,9 @@
 Garbage collection: what has lost all its owners goes.
 
 Background: the owner is gone, the dependents follow. Foreground: the owner waits until the
-dependents that block it are gone. Orphan: the dependents are set free, then the owner goes. An
-owner that the graph does not know is asked for at the server, and only a clear "not found" or
-another uid counts as gone.
+dependents that block it are gone; where owners form a circle, one of them stops blocking. Orphan:
+the dependents are set free, then the owner goes. An owner that the graph does not know is asked
+for at the server, and only a clear "not found" or another uid counts as gone.
 """
 
 import asyncio
@@ -65,8 +65,12 @@ def plan(item: Item, fates: Mapping[str, Fate], dependents: Sequence[Item]) -> P
         unclear = any(fate is Fate.UNKNOWN for fate in fates.values())
         return NOTHING if unclear or not lost else Plan((_without_owners(item, lost),))
     is_awaited = any(fates[each["uid"]] is Fate.WAITING for each in lost)
-    blockers = any(each.is_blocking(item.uid) for each in dependents)
-    return Plan((_deletion(item, "Foreground" if is_awaited and blockers else ""),))
+    if not (is_awaited and dependents):
+        return Plan((_deletion(item, ""),))
+    if item.blocks and any(each.waits_for_dependents for each in dependents):
+        # It waits for one that may wait for it: it stops blocking, and is looked at again.
+        return Plan((_unblocked(item),))
+    return Plan((_deletion(item, "Foreground"),))
 
 
 def _deletion(item: Item, propagation: str) -> Write:
@@ -83,6 +87,11 @@ def _without_owners(item: Item, lost: Sequence[Raw]) -> Write:
     uids = {each["uid"] for each in lost}
     left = [each for each in item.owners if each["uid"] not in uids]
     return _metadata(item, ownerReferences=left or None)
+
+
+def _unblocked(item: Item) -> Write:
+    owners = [each | {"blockOwnerDeletion": False} for each in item.owners]
+    return _metadata(item, ownerReferences=owners)
 
 
 def _metadata(item: Item, **parts: Any) -> Write:

@@ -40,6 +40,11 @@ class Item:
     def orphans_dependents(self) -> bool:
         return self.is_deleted and ORPHAN in self.finalizers
 
+    @property
+    def blocks(self) -> bool:
+        """Whether any owner's deletion in the foreground waits for it."""
+        return any(owner.get("blockOwnerDeletion") for owner in self.owners)
+
     def is_blocking(self, owner: str) -> bool:
         """Whether an owner's deletion in the foreground waits for it."""
         return any(o["uid"] == owner and o.get("blockOwnerDeletion") for o in self.owners)

@@ -1,6 +1,7 @@
 """
-The end of a namespace: all it contains goes, then it goes itself.
+The end of a namespace: its pods go, then all else that it contains, then it goes itself.
 
+Nothing that a pod relies on (network policies, secrets, accounts) goes while a pod still runs.
 Every namespaced kind that can be deleted is asked about at the server, not in a cache. The
 namespace is released only when each of them has answered that nothing is left.
 """
@@ -10,7 +11,7 @@ from typing import Any
 
 from dryrack.client.client import Selection
 from dryrack.client.discovery import Served, discover
-from dryrack.client.endpoints import NAMESPACES, Endpoint
+from dryrack.client.endpoints import NAMESPACES, PODS, Endpoint
 from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
@@ -25,12 +26,28 @@ from dryrack.controllers.writes import NOTHING, DeleteAll, Plan, Surroundings, U
 Raw = dict[str, Any]
 
 FINALIZER = "kubernetes"
+_ALL_REMOVED = (
+    "NamespaceContentRemaining",
+    "False",
+    "ContentRemoved",
+    "All content successfully removed",
+)
+_NO_FINALIZERS = (
+    "NamespaceFinalizersRemaining",
+    "False",
+    "ContentHasNoFinalizers",
+    "All content-preserving finalizers finished",
+)
 # What is left goes with a grace of seconds; looking more often would only add load.
 LOOK_SECONDS = 0.25
 
 
 def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) -> Plan:
-    """What is to be deleted, or that the namespace is free; `content` is all there is in it."""
+    """
+    What is to be deleted, or that the namespace is free.
+
+    `content` is all there is in it; or the pods alone, while there are any.
+    """
     finalizers = spec_of(namespace).get("finalizers") or ()
     if not is_deleted(namespace) or FINALIZER not in finalizers:
         return NOTHING
@@ -39,9 +56,11 @@ def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) 
         left = [each for each in finalizers if each != FINALIZER]
         freed = namespace | {"spec": spec_of(namespace) | {"finalizers": left}}
         return Plan((Update(NAMESPACES, freed, "finalize"),))
+    pods = content.get(PODS)
+    due = {PODS: pods} if pods else content
     writes: list[Write] = [
         DeleteAll(endpoint, name)
-        for endpoint, objects in content.items()
+        for endpoint, objects in due.items()
         if any(not is_deleted(each) for each in objects)
     ]
     conditions = _conditions(namespace, content, now)
@@ -78,6 +97,9 @@ def _told(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str
         ),
     ]
     told = [(kind, "False", reason, message) for kind, reason, message in good]
+    if content.get(PODS):
+        # As the real controller has it: what remains is counted when no pod is left.
+        return [*told, _ALL_REMOVED, _NO_FINALIZERS]
     remaining = [
         f"{endpoint.plural}.{endpoint.group} has {len(objects)} resource instances"
         for endpoint, objects in sorted(content.items(), key=lambda each: each[0].resource)
@@ -94,8 +116,7 @@ def _told(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str
         message = f"Some content in the namespace has finalizers remaining: {', '.join(texts)}"
         told.append(("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", message))
     else:
-        reason, message = "ContentHasNoFinalizers", "All content-preserving finalizers finished"
-        told.append(("NamespaceFinalizersRemaining", "False", reason, message))
+        told.append(_NO_FINALIZERS)
     return told
 
 
@@ -121,6 +142,9 @@ class Deletion:
         namespace = self._namespaces.get("", name)
         if namespace is None or not is_deleted(namespace):
             return NOTHING
+        pods = await self._objects(PODS, name)
+        if pods:
+            return plan(namespace, {PODS: pods}, self._around.clock.now())
         served = [each for each in await discover(self._around.client) if _is_content(each)]
         content = {each.endpoint: await self._objects(each.endpoint, name) for each in served}
         return plan(namespace, content, self._around.clock.now())
