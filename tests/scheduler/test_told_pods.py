@@ -202,7 +202,7 @@ def test_a_pod_is_told_that_no_claim_is_made_for_an_extended_resource(name: str)
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"priorityClassName": "system-node-critical"}, " preemption: not supported yet."),
+        ({"priorityClassName": "system-node-critical"}, " preemption: not supported yet"),
         ({}, ""),
     ],
 )

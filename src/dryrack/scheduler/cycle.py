@@ -128,9 +128,10 @@ class Scheduler:
         outcome = place(pod, wanted.unallocated, wanted.allocated, self._view.cluster)
         if isinstance(outcome, Unplaced):
             self._unplaced[name] = None
-            preemption = may_preempt(pod, self._view.priorities)
-            words = " preemption: not supported yet." if preemption else ""
-            await self._refuse(raw, outcome.message + words)
+            message = outcome.message
+            if may_preempt(pod, self._view.priorities):
+                message = f"{message.rstrip('.')}. preemption: not supported yet"
+            await self._refuse(raw, message)
         else:
             await self._carry_out(raw, wanted, outcome)
             await self._warn(raw, unsupported(pod, outcome.allocations))
