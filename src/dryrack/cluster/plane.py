@@ -25,6 +25,7 @@ from dryrack.apiserver.authorization.paths import PathGuard
 from dryrack.apiserver.custom.kinds import CustomKinds
 from dryrack.apiserver.discovery import DiscoveryPages
 from dryrack.apiserver.registry import Registry
+from dryrack.apiserver.resource_metrics import served as resource_metrics
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.apiserver.seams import Seams
 from dryrack.apiserver.server import ApiServer
@@ -155,7 +156,7 @@ def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
     kinds = tuple(zip(builtin.BUILTINS, builtin.resources(behaviours), strict=True))
     served = [resource for kind, resource in kinds if config.serves(kind)]
     unserved = [resource for kind, resource in kinds if not config.serves(kind)]
-    return Registry(served, unserved=unserved)
+    return Registry((*served, *resource_metrics.resources()), unserved=unserved)
 
 
 def _store(journal: SqliteJournal | None) -> Store:

@@ -31,7 +31,10 @@ from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
 from dryrack.apiserver.strategies.volumes import VolumeClaimStrategy
 from dryrack.apiserver.strategies.whole import WholeStrategy
-from dryrack.apiserver.strategies.workloads.autoscalers import OldAutoscalerStrategy
+from dryrack.apiserver.strategies.workloads.autoscalers import (
+    AutoscalerStrategy,
+    OldAutoscalerStrategy,
+)
 from dryrack.apiserver.strategies.workloads.jobs import JobStrategy
 from dryrack.apiserver.strategies.workloads.replicated import (
     DeploymentStrategy,
@@ -85,6 +88,7 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "events": EventStrategy,
     "events.events.k8s.io": NewEventStrategy,
     f"flowschemas.{_FLOW}": lambda: CountedStrategy(namespaced=False, has_status=True),
+    "horizontalpodautoscalers.autoscaling": AutoscalerStrategy,
     "ingressclasses.networking.k8s.io": lambda: CountedStrategy(namespaced=False),
     "ingresses.networking.k8s.io": lambda: CountedStrategy(namespaced=True, has_status=True),
     "jobs.batch": JobStrategy,
@@ -132,7 +136,7 @@ def strategy_of(kind: Builtin) -> Strategy:
                 kind.kind, kind.version, namespaced=kind.namespaced, has_status=has_status
             )
     found = _BY_STORAGE.get(kind.storage)
-    if kind.kind == "HorizontalPodAutoscaler" and kind.version == "v1":
+    if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy
     made = (
         PlainStrategy(namespaced=kind.namespaced, has_status=has_status)

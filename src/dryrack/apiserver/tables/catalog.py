@@ -57,6 +57,8 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "jobs.batch": workloads.JOBS,
         "certificatesigningrequests.certificates.k8s.io": stored.SIGNING_REQUESTS,
         "leases.coordination.k8s.io": core.LEASES,
+        "nodes.metrics.k8s.io": core.USAGE,
+        "pods.metrics.k8s.io": core.USAGE,
         "endpointslices.discovery.k8s.io": stored.ENDPOINT_SLICES,
         "events.events.k8s.io": core.EVENTS,
         "ipaddresses.networking.k8s.io": stored.ADDRESSES,

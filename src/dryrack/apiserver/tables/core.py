@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.tables.ages import age, since
 from dryrack.apiserver.tables.columns import AGE, NAME, Column, Shape, dig, name_of, plain, wide
 from dryrack.apiserver.tables.labels import NONE
+from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
     from dryrack.apiserver.tables.columns import JsonObject
@@ -169,3 +170,17 @@ def _lease(obj: JsonObject, now: float) -> list[Any]:
 
 
 LEASES = Shape((NAME, *plain("Holder"), AGE), _lease)
+
+
+def _used(obj: JsonObject, resource: str) -> str:
+    """Of a pod, what its containers use together."""
+    parts = obj.get("containers") or (obj,)
+    amounts = [Quantity.parse(each["usage"][resource]) for each in parts]
+    return str(sum(amounts[1:], amounts[0]))
+
+
+def _usage(obj: JsonObject, now: float) -> list[Any]:
+    return [name_of(obj), _used(obj, "cpu"), _used(obj, "memory"), obj["window"]]
+
+
+USAGE = Shape((NAME, *plain("cpu", "memory", "Window")), _usage)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import with_value, without
+from dryrack.apiserver.strategies.edits import at, completed, with_value, without
 from dryrack.apiserver.strategy import PlainStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from dryrack.apiserver.strategy import Write
 
 Raw = dict[str, Any]
 
@@ -22,11 +24,18 @@ NEWER = "dryrack.dev/autoscaling-v2"
 _GOAL, _USED = "targetCPUUtilizationPercentage", "currentCPUUtilizationPercentage"
 
 
-class OldAutoscalerStrategy(PlainStrategy):
-    """autoscaling/v1."""
+class AutoscalerStrategy(PlainStrategy):
+    """autoscaling/v2, as it is stored."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True, has_status=True)
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return at(obj, "spec", lambda spec: completed(spec, {"minReplicas": 1}))
+
+
+class OldAutoscalerStrategy(AutoscalerStrategy):
+    """autoscaling/v1."""
 
     def to_storage(self, obj: Raw) -> Raw:
         newer = _newer(obj)
