@@ -175,12 +175,12 @@ LEASES = Shape((NAME, *plain("Holder"), AGE), _lease)
 def _used(obj: JsonObject, resource: str) -> str:
     """Of a pod, what its containers use together."""
     parts = obj.get("containers") or (obj,)
-    amounts = [Quantity.parse(each["usage"][resource]) for each in parts]
+    amounts = [Quantity.parse(dig(each, "usage", resource, default="0")) for each in parts]
     return str(sum(amounts[1:], amounts[0]))
 
 
 def _usage(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), _used(obj, "cpu"), _used(obj, "memory"), obj["window"]]
+    return [name_of(obj), _used(obj, "cpu"), _used(obj, "memory"), obj.get("window", "")]
 
 
 USAGE = Shape((NAME, *plain("cpu", "memory", "Window")), _usage)
