@@ -75,6 +75,8 @@ def test_a_cluster_comes_serves_and_goes(home: Path, tmp_path: Path) -> None:
     assert [(each["name"], each["state"]) for each in told] == [("default", "up")]
     config = tmp_path / "config"
     config.write_text(dryrack("kubeconfig").stdout)
+    path = dryrack("kubeconfig", "--path").stdout.removesuffix("\n")
+    assert (home / "default" / "kubeconfig").samefile(path)
     nodes = fetched(config, "/api/v1/nodes")["items"]
     assert [each["metadata"]["name"] for each in nodes] == ["node-1", "node-2"]
     assert all("kwok.x-k8s.io/node" in each["metadata"]["annotations"] for each in nodes)
@@ -179,6 +181,16 @@ def test_nodes_of_a_type_come_with_the_classes_of_their_drivers(home: Path, tmp_
     assert {"card", "gpu.nvidia.com"} <= {each["metadata"]["name"] for each in classes}
 
 
+def test_a_cluster_behaves_as_it_is_told(home: Path) -> None:
+    """Versions of the API, a release and its gates: the scheduler and the API server start so."""
+    gates = ("--release", "1.37", "--feature-gates", "DRADeviceTaints=false")
+    served = ("--runtime-config", "resource.k8s.io/v1beta2=true")
+    up = dryrack("up", "--detach", "--nodes", "1", *gates, *served)
+    assert up.returncode == 0, up.stderr
+    group = fetched(home / "default" / "kubeconfig", "/apis/resource.k8s.io")
+    assert [each["version"] for each in group["versions"]] == ["v1", "v1beta2"]
+
+
 def test_a_merged_kubeconfig_is_given_back(tmp_path: Path) -> None:
     """--merge adds the cluster to one's own file and makes it current; down takes it out."""
     own = tmp_path / "own" / "config"
@@ -237,6 +249,9 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--nodes", "1", "--instance-type", "p5.48xlrge"), "did you mean 'p5.48xlarge'"),
         (("--instance-type", "p5.48xlarge"), "add --nodes"),
         (("--catalogue-file", "nowhere.yaml"), "no such file"),
+        (("--release", "1.20"), "--release '1.20': not known; write 1.36 or 1.37"),
+        (("--feature-gates", "DRAMagic=true"), "feature gate 'DRAMagic': not known here"),
+        (("--runtime-config", "resource.k8s.io=true"), "--runtime-config: invalid key"),
     ],
 )
 def test_wrong_calls_are_told_and_do_nothing(

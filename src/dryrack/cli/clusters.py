@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -108,13 +107,23 @@ def _row(state: ClusterState) -> Row:
     return Row(state.name, "up", running.server, running.process.pid, running.data_directory)
 
 
-def kubeconfig(name: str) -> None:
-    """Prints what `up` wrote."""
+def kubeconfig(name: str) -> str:
+    """What `up` wrote."""
+    return _up(name).kubeconfig.read_text()
+
+
+def kubeconfig_path(name: str) -> str:
+    """Where that is, as a line."""
+    return f"{_up(name).kubeconfig}\n"
+
+
+def _up(name: str) -> ClusterState:
+    """The state of a cluster that is up."""
     state = _state(name)
     if state.running() is None:
         why = f"why it ended is in {state.log}; " if state.log.exists() else ""
         raise NotUpError(f"cluster {name}: not up; {why}start it with: dryrack up --name {name}")
-    sys.stdout.write(state.kubeconfig.read_text())
+    return state
 
 
 def _state(name: str) -> ClusterState:

@@ -19,13 +19,19 @@ from dryrack import __version__
 from dryrack.base.errors import DryrackError
 from dryrack.cli import hardware
 from dryrack.cli.files import UsageError
-from dryrack.cli.output import Format, open_streams, print_data, say, shown
+from dryrack.cli.output import Format, open_streams, print_data, print_line, say, shown
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+# The groups in which the commands are shown.
+_ON_FILES = "With files alone"
+_ON_A_PLANE = "A control plane of your own"
+_ON_CLUSTERS = "On any cluster"
+_MORE = "More"
 
 app = typer.Typer(
     name="dryrack",
@@ -35,7 +41,19 @@ app = typer.Typer(
     context_settings=_SETTINGS,
 )
 
-app.add_typer(hardware.app, name="hardware")
+app.add_typer(hardware.app, name="hardware", rich_help_panel=_ON_FILES)
+
+
+@app.callback(invoke_without_command=True)
+def every(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", is_eager=True)
+    ] = False,
+) -> None:
+    if version:
+        print_line(f"dryrack {__version__}")
+        raise typer.Exit
+
 
 Files = Annotated[
     list[str] | None,
@@ -55,13 +73,13 @@ Gates = Annotated[
     str,
     typer.Option(
         "--feature-gates",
-        metavar="GATE=BOOL,...",
+        metavar="GATE=true,...",
         help="Feature gates by Kubernetes' names, where they differ from the release's defaults.",
     ),
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=_ON_FILES)
 def allocate(
     more: MoreFiles = None,
     files: Files = None,
@@ -84,7 +102,7 @@ def allocate(
     raise typer.Exit(0 if fits else EXIT_FAILED)
 
 
-@app.command()
+@app.command(rich_help_panel=_ON_FILES)
 def explain(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="What NAME is: claim or pod.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name, or NAMESPACE/NAME.")],
@@ -112,7 +130,7 @@ def explain(
     raise typer.Exit(0 if fits else EXIT_FAILED)
 
 
-@app.command()
+@app.command(rich_help_panel=_ON_FILES)
 def lint(
     more: MoreFiles = None,
     files: Files = None,
@@ -135,53 +153,136 @@ def lint(
 
 Name = Annotated[str, typer.Option("--name", help="Which cluster.")]
 
+# The groups in which the options of `up` are shown.
+_INHABITANTS = "Nodes, devices and objects to start with"
+_PLACE = "Name, address and files"
+_BEHAVIOUR = "What it behaves as"
+ENGINES = (
+    "kubelet, claims, garbage, namespaces, accounts, nodes, eviction, deployments, replicasets, "
+    "daemonsets, statefulsets, jobs, quotas, budgets, slices, scheduler"
+)
 
-@app.command()
+
+@app.command(rich_help_panel=_ON_A_PLANE)
 def up(
-    name: Name = "default",
-    nodes: Annotated[int, typer.Option(help="Virtual nodes to start with.")] = 0,
+    nodes: Annotated[int, typer.Option(help="Virtual nodes.", rich_help_panel=_INHABITANTS)] = 0,
     instance_type: Annotated[
         str,
         typer.Option(
             metavar="TYPE",
             help="What those nodes are, and so their devices; see: dryrack hardware list.",
+            rich_help_panel=_INHABITANTS,
         ),
     ] = "",
-    config: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Kubernetes objects to start with; - is stdin."),
-    ] = None,
-    port: Annotated[int, typer.Option(help="The port to listen at; 0 is any that is free.")] = 0,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    expose: Annotated[
-        bool, typer.Option("--expose", help="Allow a --host that other machines can reach.")
-    ] = False,
-    data_dir: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Keep everything there; else in memory.")
-    ] = None,
-    detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Return when it serves; see: dryrack down.")
-    ] = False,
-    without: Annotated[
-        str, typer.Option(metavar="ENGINE,...", help="Leave engines out, to run your own.")
-    ] = "",
     catalogue: Annotated[
-        bool, typer.Option("--catalogue", help="Give nodes the devices of their instance types.")
+        bool,
+        typer.Option(
+            "--catalogue",
+            help="Give nodes that come later the devices of their instance types, too.",
+            rich_help_panel=_INHABITANTS,
+        ),
     ] = False,
     catalogue_file: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="The same, with types of your own; repeatable."),
+        typer.Option(
+            metavar="FILE",
+            help="The same, with types of your own; repeatable.",
+            rich_help_panel=_INHABITANTS,
+        ),
     ] = None,
-    authorization: Annotated[
-        str, typer.Option(metavar="MODE", help="Who may do what: always-allow or rbac.")
-    ] = "always-allow",
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Kubernetes objects; - is stdin.", rich_help_panel=_INHABITANTS
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="Which cluster.", rich_help_panel=_PLACE)
+    ] = "default",
+    detach: Annotated[
+        bool,
+        typer.Option(
+            "--detach",
+            "-d",
+            help="Return when it serves; see: dryrack down.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = False,
+    data_dir: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Keep everything there; else in memory.", rich_help_panel=_PLACE
+        ),
+    ] = None,
     kubeconfig: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Write the kubeconfig there as well.")
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Write the kubeconfig there as well.", rich_help_panel=_PLACE
+        ),
     ] = None,
     merge: Annotated[
         bool,
-        typer.Option("--merge", help="Add the cluster to your kubeconfig and switch to it."),
+        typer.Option(
+            "--merge",
+            help="Add the cluster to your kubeconfig and switch to it.",
+            rich_help_panel=_PLACE,
+        ),
     ] = False,
+    port: Annotated[
+        int,
+        typer.Option(help="The port to listen at; 0 is any that is free.", rich_help_panel=_PLACE),
+    ] = 0,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at.", rich_help_panel=_PLACE)
+    ] = "127.0.0.1",
+    expose: Annotated[
+        bool,
+        typer.Option(
+            "--expose",
+            help="Allow a --host that other machines can reach.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = False,
+    release: Annotated[
+        str,
+        typer.Option(
+            help="Hand devices out as this Kubernetes release: 1.36 or 1.37.",
+            rich_help_panel=_BEHAVIOUR,
+        ),
+    ] = "1.36",
+    feature_gates: Annotated[
+        str,
+        typer.Option(
+            metavar="GATE=true,...",
+            help="Feature gates of the allocator, where they differ from the release's defaults.",
+            rich_help_panel=_BEHAVIOUR,
+        ),
+    ] = "",
+    runtime_config: Annotated[
+        str,
+        typer.Option(
+            metavar="KEY=true,...",
+            help="API versions to serve or not, as for kube-apiserver: "
+            "resource.k8s.io/v1beta2=true, api/all=true.",
+            rich_help_panel=_BEHAVIOUR,
+        ),
+    ] = "",
+    authorization: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="Who may do what: always-allow or rbac.",
+            rich_help_panel=_BEHAVIOUR,
+        ),
+    ] = "always-allow",
+    without: Annotated[
+        str,
+        typer.Option(
+            metavar="ENGINE,...",
+            help=f"Leave engines out, to run your own. There are: {ENGINES}.",
+            rich_help_panel=_BEHAVIOUR,
+        ),
+    ] = "",
 ) -> None:
     """Start a Kubernetes control plane in one process, for kubectl and every client."""
     from dryrack.cli import up as command
@@ -200,6 +301,9 @@ def up(
             instance_type=instance_type,
             catalogue=catalogue,
             catalogue_files=tuple(catalogue_file or ()),
+            release=release,
+            feature_gates=feature_gates,
+            runtime_config=runtime_config,
             authorization=authorization,
             kubeconfig=kubeconfig,
             merges=merge,
@@ -207,7 +311,7 @@ def up(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=_ON_A_PLANE)
 def down(
     name: Name = "default",
     all_: Annotated[bool, typer.Option("--all", help="Every cluster that is there.")] = False,
@@ -221,7 +325,7 @@ def down(
         command.down(name)
 
 
-@app.command()
+@app.command(rich_help_panel=_ON_A_PLANE)
 def status(
     name: Annotated[str | None, typer.Option("--name", help="One cluster; else all.")] = None,
     output: Output = Format.TABLE,
@@ -232,76 +336,159 @@ def status(
     raise typer.Exit(0 if command.status(name, output) else EXIT_FAILED)
 
 
-@app.command()
-def kubeconfig(name: Name = "default") -> None:
+@app.command(rich_help_panel=_ON_A_PLANE)
+def kubeconfig(
+    name: Name = "default",
+    path: Annotated[
+        bool, typer.Option("--path", help="Print where it is, for the variable KUBECONFIG.")
+    ] = False,
+) -> None:
     """Print the kubeconfig of a cluster that is up."""
     from dryrack.cli import clusters as command
 
-    command.kubeconfig(name)
+    text = command.kubeconfig_path(name) if path else command.kubeconfig(name)
+    sys.stdout.write(text)
 
 
-# What people decide about publishing.
+# What people decide about publishing, in the groups in which it is shown.
+_CLUSTER = "Which cluster"
+_DEVICES = "Which devices"
+_NODES = "For which nodes"
+_RUN = "How it runs"
+_INSTEAD = "Instead of running"
 PublishKubeconfig = Annotated[
-    str, typer.Option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Which cluster; else as kubectl, else this pod's.",
+        rich_help_panel=_CLUSTER,
+    ),
 ]
-PublishContext = Annotated[str, typer.Option(help="Which context of the kubeconfig.")]
+PublishContext = Annotated[
+    str, typer.Option(help="Which context of the kubeconfig.", rich_help_panel=_CLUSTER)
+]
 ConfigNamespace = Annotated[
-    str, typer.Option("-n", "--namespace", help="The namespace of the ConfigMap.")
+    str,
+    typer.Option(
+        "-n", "--namespace", help="The namespace of the ConfigMap.", rich_help_panel=_DEVICES
+    ),
 ]
 ConfigMapName = Annotated[
-    str, typer.Option(help="The ConfigMap that says which nodes have which devices.")
+    str,
+    typer.Option(
+        help="The ConfigMap that says which nodes have which devices.", rich_help_panel=_DEVICES
+    ),
 ]
-ConfigKey = Annotated[str, typer.Option(help="Its key; if there is one other key alone, that one.")]
-DriverName = Annotated[str, typer.Option(help="Publish everything as this driver's.")]
+ConfigKey = Annotated[
+    str,
+    typer.Option(
+        help="Its key; if there is one other key alone, that one.", rich_help_panel=_DEVICES
+    ),
+]
+DriverName = Annotated[
+    str, typer.Option(help="Publish everything as this driver's.", rich_help_panel=_DEVICES)
+]
 WithCatalogue = Annotated[
     bool,
-    typer.Option("--catalogue", help="Devices by instance type, where nothing else is said."),
+    typer.Option(
+        "--catalogue",
+        help="Devices by instance type, where nothing else is said.",
+        rich_help_panel=_DEVICES,
+    ),
 ]
 CatalogueFiles = Annotated[
-    list[str] | None, typer.Option(metavar="FILE", help="More instance types; see: hardware.")
+    list[str] | None,
+    typer.Option(
+        metavar="FILE", help="More instance types; see: hardware.", rich_help_panel=_DEVICES
+    ),
 ]
 NodeSelector = Annotated[
     str,
-    typer.Option(metavar="LABELS", help="For these nodes; else those of KWOK, by annotation."),
+    typer.Option(
+        metavar="LABELS",
+        help="For these nodes; else those of KWOK, by annotation.",
+        rich_help_panel=_NODES,
+    ),
 ]
-AllNodes = Annotated[bool, typer.Option("--all-nodes", help="For every node.")]
+AllNodes = Annotated[
+    bool, typer.Option("--all-nodes", help="For every node.", rich_help_panel=_NODES)
+]
 RealNodes = Annotated[
-    bool, typer.Option("--real-nodes", help="Also where a kubelet runs, which removes them.")
+    bool,
+    typer.Option(
+        "--real-nodes",
+        help="Also where a kubelet runs, which removes them.",
+        rich_help_panel=_NODES,
+    ),
 ]
 Resync = Annotated[
-    str, typer.Option(metavar="DURATION", help="How often to look at everything again.")
+    str,
+    typer.Option(
+        metavar="DURATION", help="How often to look at everything again.", rich_help_panel=_RUN
+    ),
 ]
 LeaderElect = Annotated[
-    bool, typer.Option("--leader-elect/--no-leader-elect", help="Work if no other does.")
+    bool,
+    typer.Option(
+        "--leader-elect/--no-leader-elect", help="Work if no other does.", rich_help_panel=_RUN
+    ),
 ]
-LeaseNamespace = Annotated[str, typer.Option(help="Where the lease is; else with the ConfigMap.")]
-LeaseName = Annotated[str, typer.Option(help="The lease's name.")]
+LeaseNamespace = Annotated[
+    str, typer.Option(help="Where the lease is; else with the ConfigMap.", rich_help_panel=_RUN)
+]
+LeaseName = Annotated[str, typer.Option(help="The lease's name.", rich_help_panel=_RUN)]
 MetricsAddress = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.")
+    str,
+    typer.Option(
+        metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.", rich_help_panel=_RUN
+    ),
 ]
 HealthAddress = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Where /healthz and /readyz are.")
+    str,
+    typer.Option(metavar="HOST:PORT", help="Where /healthz and /readyz are.", rich_help_panel=_RUN),
 ]
-LogFormat = Annotated[str, typer.Option(metavar="text|json", help="How log lines look.")]
+LogFormat = Annotated[
+    str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=_RUN)
+]
 Once = Annotated[
-    bool, typer.Option("--once", help="Publish, check, end; exit 0 if all is as desired.")
+    bool,
+    typer.Option(
+        "--once", help="Publish, check, end; exit 0 if all is as desired.", rich_help_panel=_INSTEAD
+    ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print what would be published; write nothing.")
+    bool,
+    typer.Option(
+        "--dry-run", help="Print what would be published; write nothing.", rich_help_panel=_INSTEAD
+    ),
 ]
 DryRunFiles = Annotated[
     list[str] | None,
-    typer.Option("-f", "--filename", metavar="FILE", help="With --dry-run: no cluster."),
+    typer.Option(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        help="With --dry-run: no cluster.",
+        rich_help_panel=_INSTEAD,
+    ),
 ]
 PrintRights = Annotated[
-    bool, typer.Option("--print-rbac", help="Print the rights that an account needs; end.")
+    bool,
+    typer.Option(
+        "--print-rbac",
+        help="Print the rights that an account needs; end.",
+        rich_help_panel=_INSTEAD,
+    ),
 ]
 PrintDefinitions = Annotated[
-    bool, typer.Option("--print-crds", help="Print NodeOverlay and DRAConfig; end.")
+    bool,
+    typer.Option(
+        "--print-crds", help="Print NodeOverlay and DRAConfig; end.", rich_help_panel=_INSTEAD
+    ),
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=_ON_CLUSTERS)
 def publish(
     kubeconfig: PublishKubeconfig = "",
     context: PublishContext = "",
@@ -324,7 +511,12 @@ def publish(
     once: Once = False,
     dry_run: DryRun = False,
     files: DryRunFiles = None,
-    output: Output = Format.YAML,
+    output: Annotated[
+        Format,
+        typer.Option(
+            "-o", "--output", help="With --dry-run: how to print.", rich_help_panel=_INSTEAD
+        ),
+    ] = Format.YAML,
     print_rbac: PrintRights = False,
     print_crds: PrintDefinitions = False,
 ) -> None:
@@ -360,7 +552,7 @@ def publish(
     raise typer.Exit(0 if command.run(wish) else EXIT_FAILED)
 
 
-@app.command()
+@app.command(rich_help_panel=_MORE)
 def demo(
     scenes: Annotated[
         list[str] | None, typer.Argument(metavar="[SCENE]...", help="Which; all if none is named.")
@@ -381,7 +573,7 @@ def demo(
     raise typer.Exit(0 if command.run(scenes or [], wish) else EXIT_FAILED)
 
 
-@app.command()
+@app.command(rich_help_panel=_MORE)
 def version(output: Output = Format.TABLE) -> None:
     """Print the version."""
     if output is Format.TABLE:
@@ -397,9 +589,12 @@ def _call(words: list[str]) -> None:
     typer reads the signatures of all commands to call one; so, where the first word is a command,
     it is given that one alone. Everything else (help, completion, mistakes) is for all of them.
     """
+    if os.environ.get("NO_COLOR"):
+        # typer would leave bold and dim letters, which come in the same escapes as colours.
+        os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"
     called = [each for each in app.registered_commands if words and _name(each) == words[0]]
     if not called or "_DRYRACK_COMPLETE" in os.environ:
-        app()
+        app(prog_name="dryrack")
         return
     alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
     alone.registered_commands = called

@@ -6,9 +6,11 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dryrack.apiserver import runtime_config
 from dryrack.cli.files import ContentError, UsageError, read_sources
 from dryrack.cli.output import say
 from dryrack.cluster import kubeconfig, launching
@@ -21,10 +23,14 @@ from dryrack.cluster.state import ClusterStateError, state_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dryrack.apiserver.runtime_config import RuntimeConfig
+    from dryrack.cluster.engines import MakeAllocator
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
 
 DEFAULT_NAME = "default"
+# The release that everything behaves as unless told otherwise.
+REFERENCE = "1.36"
 # More than this in one process is possible; by this option it is more likely a mistake.
 NODES_MAX = 10_000
 
@@ -45,6 +51,9 @@ class Wish:
     instance_type: str
     catalogue: bool
     catalogue_files: tuple[str, ...]
+    release: str
+    feature_gates: str
+    runtime_config: str
     authorization: str
     kubeconfig: str | None
     merges: bool
@@ -99,6 +108,8 @@ def _launch(wish: Wish) -> Launch:
         without=without,
         catalogue=_catalogue(wish),
         instance_type=wish.instance_type,
+        allocator=_allocator(wish),
+        runtime_config=_runtime_config(wish.runtime_config),
         authorization=_authorization(wish.authorization),
         kubeconfig=_kubeconfig(wish),
         merges=wish.merges,
@@ -157,6 +168,25 @@ def _address(wish: Wish) -> Address:
         "a token of this cluster can do there what it allows"
     )
     return address
+
+
+def _allocator(wish: Wish) -> MakeAllocator | None:
+    if wish.release == REFERENCE and not wish.feature_gates:
+        return None
+    from dryrack.allocation import LiveAllocator
+    from dryrack.cli.allocate import Settings
+
+    asked = Settings.of(release=wish.release, feature_gates=wish.feature_gates, node=None)
+    return partial(LiveAllocator, features=asked.features, release=asked.release)
+
+
+def _runtime_config(text: str) -> RuntimeConfig:
+    try:
+        return runtime_config.parse(text)
+    except runtime_config.RuntimeConfigError as error:
+        raise UsageError(
+            f"--runtime-config: {str(error).removeprefix('runtime config: ')}"
+        ) from None
 
 
 def _authorization(text: str) -> AuthorizationMode:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
+    from dryrack.allocation import LiveAllocator
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from dryrack.controllers.engines import Engine
     from dryrack.controllers.slices.options import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
+
+
+class MakeAllocator(Protocol):
+    """Makes what hands devices out, with the chance that it takes identifiers from."""
+
+    def __call__(self, *, chance: Chance) -> LiveAllocator: ...
 
 
 class UnknownEngineError(DryrackError):
@@ -89,23 +96,41 @@ class _Controllers:
         return publisher(self.publishing())
 
 
-async def _run_scheduler(_: Collection[str], around: Surroundings) -> None:
-    from dryrack.scheduler import Scheduler
+@dataclass(frozen=True, slots=True)
+class _Scheduling:
+    """The scheduler, with the allocator that was decided on."""
 
-    scheduler = Scheduler(
-        around.client, clock=around.clock, chance=around.chance, informers=around.informers
-    )
-    await scheduler.run()
+    allocator: MakeAllocator | None
+
+    async def run(self, _: Collection[str], around: Surroundings) -> None:
+        from dryrack.scheduler import Scheduler
+
+        scheduler = Scheduler(
+            around.client,
+            clock=around.clock,
+            chance=around.chance,
+            informers=around.informers,
+            allocator=None if self.allocator is None else self.allocator(chance=around.chance),
+        )
+        await scheduler.run()
 
 
-def families(publishing: Callable[[], PublishOptions] | None = None) -> tuple[Family, ...]:
-    """All engines of a whole cluster; `publishing` says what is not usual about the slices."""
+def families(
+    publishing: Callable[[], PublishOptions] | None = None,
+    allocator: MakeAllocator | None = None,
+) -> tuple[Family, ...]:
+    """
+    All engines of a whole cluster.
+
+    `publishing` says what is not usual about the slices, `allocator` how devices are handed out
+    if not as the reference release does it.
+    """
     from dryrack.controllers.engines import ENGINES
 
     controllers = tuple(engine.name for engine in ENGINES)
     return (
         Family("controllers", controllers, _Controllers(publishing).run),
-        Family("scheduler", ("scheduler",), _run_scheduler),
+        Family("scheduler", ("scheduler",), _Scheduling(allocator).run),
     )
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from dryrack.cluster.engines import MakeAllocator
     from dryrack.cluster.state import ClusterState
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
@@ -57,6 +58,8 @@ class Launch:
     """By which nodes have the devices of their instance types; None: they have none."""
     instance_type: str = ""
     """What the nodes are that it starts with."""
+    allocator: MakeAllocator | None = None
+    """How the scheduler hands devices out; None: as the reference release."""
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     """Which API versions are served besides the stable ones."""

@@ -89,7 +89,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             tell("")
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
-        chosen = wanted(launch.without, families(_publishing(launch)))
+        chosen = wanted(launch.without, families(_publishing(launch), launch.allocator))
         await stack.enter_async_context(running(chosen, plane.around))
         if launch.nodes:
             await _nodes_are_up(launch, plane, stopping)

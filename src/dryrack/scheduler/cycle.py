@@ -13,7 +13,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation import claim_name
+from dryrack.allocation import LiveAllocator, claim_name
 from dryrack.client.client import STRATEGIC_PATCH
 from dryrack.client.endpoints import EVENTS, PODS, TAINT_RULES
 from dryrack.client.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
@@ -56,8 +56,13 @@ class Scheduler:
         clock: Timekeeper,
         chance: Chance,
         informers: Informers | None = None,
+        allocator: LiveAllocator | None = None,
     ) -> None:
-        """`informers` are somebody else's, who runs them; else it has its own."""
+        """
+        `informers` are somebody else's, who runs them; else it has its own.
+
+        `allocator` hands devices out, if not as the reference release does.
+        """
         self._client = client
         self._clock = clock
         self._chance = chance
@@ -72,7 +77,7 @@ class Scheduler:
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
         reading = informers or self._own
         assert reading is not None, "if nobody gave any, they are its own"
-        self._view = View(reading, chance, self)
+        self._view = View(reading, allocator or LiveAllocator(chance=chance), self)
         self._view.pods.listen(self._pod_changed)
 
     async def run(self) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dryrack.allocation import Features, LiveAllocator
 from dryrack.allocation.live import NOBODY
 from dryrack.client.endpoints import (
     CLAIMS,
@@ -44,8 +43,8 @@ from dryrack.scheduler.demands import volume_claim_key
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dryrack.allocation import LiveAllocator
     from dryrack.allocation.live import Helped
-    from dryrack.base.ports import Chance
     from dryrack.client.informer import Informer, Informers
 
 Raw = dict[str, Any]
@@ -68,7 +67,7 @@ class Sleepers(Protocol):
 class View:
     """Facts from the informers, promises from the scheduler."""
 
-    def __init__(self, informers: Informers, chance: Chance, sleepers: Sleepers) -> None:
+    def __init__(self, informers: Informers, allocator: LiveAllocator, sleepers: Sleepers) -> None:
         self.pods = informers.of(PODS)
         self.claims = informers.of(CLAIMS)
         self._volume_claims = informers.of(VOLUME_CLAIMS)
@@ -78,7 +77,7 @@ class View:
         self._informers = informers
         self._sleepers = sleepers
         self._fleet = Fleet()
-        self._allocator = LiveAllocator(features=Features.defaults(), chance=chance)
+        self._allocator = allocator
         self._places: dict[Name, tuple[str, Amounts]] = {}
         self._promised: dict[str, AllocationResult] = {}
         # Claims as they were last read, until the caches are as far.

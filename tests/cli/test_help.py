@@ -1,0 +1,67 @@
+"""What the commands say of themselves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+
+from dryrack import __version__
+from dryrack.cli.main import ENGINES, app
+from dryrack.cluster.engines import families
+
+COMMANDS = ["", "allocate", "explain", "lint", "up", "down", "publish", "hardware", "demo"]
+
+
+def told(*words: str, **environment: str) -> str:
+    """What a command prints on 80 columns."""
+    plain = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    done = subprocess.run(
+        [sys.executable, "-m", "dryrack", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**plain, "COLUMNS": "80", **environment},
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_on_eighty_columns(command: str) -> None:
+    """No line is longer, and no word is cut."""
+    lines = told(*command.split(), "--help").splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if "…" in line] == []
+
+
+@pytest.mark.parametrize("command", ["up", "publish"])
+def test_many_options_are_shown_in_groups(command: str) -> None:
+    """No option of a command that has a screenful of them is left over."""
+    group: Any = typer.main.get_command(app)
+    options = [each for each in group.commands[command].params if each.name != "help"]
+
+    assert [each.name for each in options if not each.rich_help_panel] == []
+
+
+def test_the_engines_that_can_be_left_out_are_named() -> None:
+    """In the order in which they start; the text is fixed so that help need not load them."""
+    names = [name for family in families() for name in family.engines]
+
+    assert ENGINES.split(", ") == names
+
+
+@pytest.mark.parametrize("words", [("--help",), ("up", "--help"), ()])
+def test_who_wants_no_colours_gets_plain_letters(words: tuple[str, ...]) -> None:
+    """On a terminal there are escapes; with NO_COLOR there is none, not even for bold letters."""
+    assert "\x1b" in told(*words, FORCE_COLOR="1")
+    assert "\x1b" not in told(*words, FORCE_COLOR="1", NO_COLOR="1")
+
+
+def test_the_version_is_an_option_too() -> None:
+    """People try that first."""
+    assert told("--version") == told("version") == f"dryrack {__version__}\n"
