@@ -309,3 +309,41 @@ def test_a_claim_that_is_not_there_is_a_mistake() -> None:
     """The name that was probably meant is told."""
     with pytest.raises(DryrackError, match="'trian': not there; did you mean 'default/train'"):
         explained(claim("train"), "trian")
+
+
+CLASS = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {extendedResourceName: example.com/gpu}
+---
+"""
+OFFERED = CLASS + SLICES.partition("---\n")[2]
+EXTENDED = """
+apiVersion: v1
+kind: Pod
+metadata: {name: plain}
+spec: {containers: [{name: c, resources: {limits: {example.com/gpu: 3}}}]}
+---
+"""
+
+
+def test_extended_resources_are_counted_as_devices_of_their_class() -> None:
+    """Three are on one node alone; a claim after it finds them taken."""
+    outcome = what_if(world(OFFERED + EXTENDED + EXTENDED.replace("plain", "b")), settings())
+
+    [given] = outcome.given
+    assert (given.claim, given.node) == ("default/plain-extended-resources", "two")
+    assert len(given.allocation.devices.results) == 3
+    assert [each.claim for each in outcome.refused] == ["default/b-extended-resources"]
+
+
+def test_a_node_with_a_resource_of_its_own_is_not_taken_for_one_with_devices() -> None:
+    """A device plugin's are not counted here, which the refusal says."""
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: two}\n"
+    node += "status: {allocatable: {example.com/gpu: 8}}\n---\n"
+    outcome = what_if(world(OFFERED + node + EXTENDED), settings())
+
+    [refused] = outcome.refused
+    [told] = [each for refusal in refused.nodes for each in refusal.reasons]
+    assert told.fact == "the node has 8 example.com/gpu of its own, which are not counted here"

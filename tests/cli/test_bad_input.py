@@ -12,7 +12,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import dryrack
+import yaml
+from tests.cli.command import EXAMPLES, documents, dryrack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -259,11 +260,56 @@ def test_of_an_object_that_is_there_twice_the_last_counts(tmp_path: Path) -> Non
     assert "request other" in refused["nodes"][0]["reasons"][0]["message"]
 
 
-def test_workloads_are_no_pods_and_that_is_said(tmp_path: Path) -> None:
-    """Who brings a Deployment that wants devices learns how to try it."""
-    pods = "{spec: {resourceClaims: [{name: g, resourceClaimName: a}]}}"
+def test_what_a_cluster_would_refuse_fails_though_it_fits(tmp_path: Path) -> None:
+    """A pipeline that trusts the exit code does not apply what would be turned down."""
+    fleet = documents("fleet.yaml")
+    for each in fleet:
+        if each["kind"] == "ResourceSlice":
+            each["metadata"]["name"] += "_"
+    bad = yaml.safe_dump_all(fleet)
+    (tmp_path / "bad.yaml").write_text(bad)
+    training = (EXAMPLES / "training.yaml").read_text()
+    (tmp_path / "training.yaml").write_text(training)
+    done = dryrack("allocate", "bad.yaml", "training.yaml", "-o", "json", cwd=tmp_path)
+
+    assert json.loads(done.stdout)["unsatisfied"] == []
+    assert "a cluster would refuse this: metadata.name" in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_workload_is_tried_as_its_pods(tmp_path: Path) -> None:
+    """Each asks for its own claim; mistakes in the template are told once, where they are."""
+    pods = "{spec: {resourceClaims: [{name: g, resourceClaimTemplateName: a, count: 1}]}}"
     workload = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
-    (tmp_path / "a.yaml").write_text(f"{CLAIM}{workload}spec: {{template: {pods}}}\n")
+    text = f"{CLAIM}{workload}spec:\n  replicas: 2\n  template: {pods}\n"
+    (tmp_path / "a.yaml").write_text(text)
+    done = dryrack("allocate", "-f", "a.yaml", "-o", "json", cwd=tmp_path)
+
+    assert "a.yaml:6: Deployment web: tried as 2 pods, web-0 and web-1" in done.stderr
+    assert done.stderr.count("a.yaml:11: spec.resourceClaims[0].count: there is no such") == 1
+    asked = [each["claim"] for each in json.loads(done.stdout)["unsatisfied"]]
+    assert {"default/web-0-g", "default/web-1-g"} <= set(asked)
+
+
+def test_a_resource_that_no_class_gives_is_no_empty_answer(tmp_path: Path) -> None:
+    """A pod that asks by the name of an extended resource is told which class is missing."""
+    limits = "{limits: {nvidia.com/gpu: 2}}"
+    containers = f"[{{name: c, image: x, resources: {limits}}}]"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: {containers}}}\n"
+    (tmp_path / "a.yaml").write_text(pod)
+    done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)
+    told = dryrack("explain", "pod", "p", "-f", "a.yaml", cwd=tmp_path)
+
+    for each in (done.stderr, told.stdout):
+        assert "add a DeviceClass with spec.extendedResourceName: nvidia.com/gpu" in each
+    assert (done.returncode, told.returncode) == (1, 1)
+
+
+def test_pods_without_claims_are_nothing_to_decide(tmp_path: Path) -> None:
+    """That is said, and is no success."""
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n"
+    (tmp_path / "a.yaml").write_text(pod)
     done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)
 
-    assert "Deployment web takes no part; ignored; to try its pods, write one" in done.stderr
+    assert "a.yaml: no pod has a claim; add what asks for devices" in done.stderr
+    assert done.returncode == 1

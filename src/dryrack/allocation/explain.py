@@ -15,7 +15,7 @@ from dryrack.allocation.changes import possible_changes
 from dryrack.allocation.identity import claim_name
 from dryrack.allocation.reasons import TAKEN, Code
 from dryrack.allocation.remembering import Memory
-from dryrack.allocation.whatif import what_if
+from dryrack.allocation.whatif import for_lack_of, what_if
 from dryrack.base.errors import DryrackError
 from dryrack.base.words import hint, listed
 
@@ -126,6 +126,9 @@ class Explanation:
 
 def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
     """The story of the claim of this name; without a namespace, the only one, or default's."""
+    for missing in (each for party in world.in_order() for each in party.missing):
+        if missing.claim in (name, f"default/{name}"):
+            return Explanation(missing.claim, None, False, stories([for_lack_of(missing)]), (), ())
     claim = find_claim(world, name)
     full = claim_name(claim)
     # Most of what is tried leaves most nodes as they are.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.allocation.remembering import Key
-    from dryrack.allocation.world import Party, World
+    from dryrack.allocation.world import Missing, Party, World
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
@@ -254,7 +254,8 @@ class _Round:
         """What parties have in common that every node treats alike; nothing for larger ones."""
         if len(party.claims) > 1:
             return ()
-        return (self._sight.ask(wanted), self._sight.ways(party.pod))
+        extended = self._memory.number(("extended", party.extended))
+        return (self._sight.ask(wanted), self._sight.ways(party.pod), extended)
 
     def _in_turn(self, party: Party, wanted: Sequence[ResourceClaim]) -> Iterator[_Asked]:
         ask = self._sight.ask(wanted)
@@ -265,7 +266,11 @@ class _Round:
         self, asked: _Asked, *, is_choosing: bool
     ) -> Allocated | Verdict | Refusal | _Refusing:
         """What the node says; that it fits is enough once another node is chosen."""
-        kept_off = _kept_off(asked.party.pod, asked.node) or self._tied_elsewhere(asked)
+        kept_off = (
+            _kept_off(asked.party.pod, asked.node)
+            or _of_its_own(asked.party.extended, asked.node)
+            or self._tied_elsewhere(asked)
+        )
         if kept_off is not None:
             return _refusal_of(asked.wanted, asked.node.metadata.name, Code.NODE, kept_off)
         known = self._memory.answer(asked.key)
@@ -340,23 +345,27 @@ class _Round:
 
     def _refuse_missing(self, party: Party) -> None:
         pod = f"pod {party.pod.metadata.namespace}/{party.pod.metadata.name}" if party.pod else ""
-        for name, what in party.missing:
-            reason = Reason(
-                claim=name,
-                request="",
-                device="",
-                code=Code.NOT_FOUND,
-                fact=f"{pod} refers to {what}, which is not there",
-                remedy="add it",
-            )
-            self._refused.append(Refused(name, (Refusal("", (reason,)),)))
+        self._refused += [Refused(each.claim, (for_lack_of(each),)) for each in party.missing]
         for claim in party.claims:
             name = claim_name(claim)
             if name not in self._there:
-                told = (f"{pod} waits for a claim that is not there", "add it")
+                told = (f"{pod} waits for what is not there", "see its other claims")
                 self._refused.append(
                     Refused(name, (_refusal_of((claim,), "", Code.OTHER_CLAIM, told),))
                 )
+
+
+def for_lack_of(missing: Missing) -> Refusal:
+    """The refusal of a claim that cannot even be made."""
+    reason = Reason(
+        claim=missing.claim,
+        request="",
+        device="",
+        code=Code.NOT_FOUND,
+        fact=missing.fact,
+        remedy=missing.remedy,
+    )
+    return Refusal("", (reason,))
 
 
 def _kept_off(pod: Pod | None, node: Node) -> tuple[str, str] | None:
@@ -377,6 +386,16 @@ def _kept_off(pod: Pod | None, node: Node) -> tuple[str, str] | None:
         return f"the node is tainted {taint.key}:{taint.effect}", "tolerate the taint"
     if node.spec.unschedulable and not any(t.key == _UNSCHEDULABLE for t in pod.spec.tolerations):
         return "the node is cordoned", "uncordon the node"
+    return None
+
+
+def _of_its_own(resources: Iterable[str], node: Node) -> tuple[str, str] | None:
+    """A node that has some of a resource gives that, and no devices of the class."""
+    for name in resources:
+        amount = node.status.allocatable.get(name)
+        if amount is not None and amount.nanos:
+            fact = f"the node has {amount} {name} of its own, which are not counted here"
+            return fact, "leave them out of the node to try the devices of the class"
     return None
 
 

@@ -3,8 +3,9 @@ A bag of objects, sorted for a what-if: who asks for what, in which order.
 
 A pod asks for its claims together, on one node. A claim that no pod uses asks for itself. They
 come in the order of the bag. A claim that a pod makes from a template is named after the two,
-without the random ending that it gets in a cluster. Objects without a namespace are in
-"default", as they are when somebody applies them.
+without the random ending that it gets in a cluster; so is the claim for extended resources that
+device classes stand for. Objects without a namespace are in "default", as they are when somebody
+applies them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from dryrack.allocation.identity import claim_name
+from dryrack.kinds import extended_resources
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.meta import KubernetesObject, ObjectMeta
 from dryrack.kinds.resource import (
@@ -24,9 +26,10 @@ from dryrack.kinds.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dryrack.kinds.usage.pods import CLASS_RESOURCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.core import PodResourceClaim
 
@@ -37,13 +40,24 @@ _GENERATED_NAME_MAX = 57
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that a claim needs and nobody has: by the name that the claim would have."""
+
+    claim: str
+    fact: str
+    remedy: str = "add it"
+
+
+@dataclass(frozen=True, slots=True)
 class Party:
     """Those who are served together: a pod with its claims, or a claim by itself."""
 
     pod: Pod | None
     claims: tuple[ResourceClaim, ...]
-    # What the pod refers to and nobody has, by the name it would have.
-    missing: tuple[tuple[str, str], ...] = ()
+    # What the pod needs and nobody has.
+    missing: tuple[Missing, ...] = ()
+    # The resources that one of the claims is for, where a node may have some of its own.
+    extended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,41 +102,87 @@ class World:
 
     def in_order(self) -> Iterator[Party]:
         """All who ask, one after the other."""
-        known = {claim_name(claim): claim for claim in self.claims}
-        templates = {_full_name(each): each for each in self.templates}
+        named = _Named.of(self)
         pods = _only(self.parties, Pod)
         used = {
-            f"{pod.metadata.namespace}/{_claim_of(pod, each)}"
+            f"{pod.metadata.namespace}/{name}"
             for pod in pods
-            for each in pod.spec.resource_claims
+            for name in (
+                extended_resources.claim_name_of(pod),
+                *(_claim_of(pod, each) for each in pod.spec.resource_claims),
+            )
         }
         for each in self.parties:
             if isinstance(each, Pod):
-                if each.spec.resource_claims:
-                    yield _party(each, known, templates)
+                party = named.party(each)
+                if party.claims or party.missing:
+                    yield party
             elif claim_name(each) not in used:
                 yield Party(None, (each,))
 
 
-def _party(
-    pod: Pod,
-    known: Mapping[str, ResourceClaim],
-    templates: Mapping[str, ResourceClaimTemplate],
-) -> Party:
-    claims: list[ResourceClaim] = []
-    missing: list[tuple[str, str]] = []
-    for each in pod.spec.resource_claims:
-        name = f"{pod.metadata.namespace}/{_claim_of(pod, each)}"
-        template = templates.get(f"{pod.metadata.namespace}/{each.resource_claim_template_name}")
-        if name in known:
-            claims.append(known[name])
-        elif template is not None:
-            claims.append(_generated(pod, each, template))
-        elif each.resource_claim_template_name is not None:
-            missing.append((name, f"ResourceClaimTemplate {each.resource_claim_template_name!r}"))
-        else:
-            missing.append((name, f"ResourceClaim {each.resource_claim_name!r}"))
-    return Party(pod, tuple(claims), tuple(missing))
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What pods refer to by name."""
+
+    claims: Mapping[str, ResourceClaim]
+    templates: Mapping[str, ResourceClaimTemplate]
+    classes: Mapping[str, DeviceClass]
+    # Extended resources that some node has of its own, by a device plugin.
+    of_nodes: frozenset[str]
+
+    @staticmethod
+    def of(world: World) -> _Named:
+        return _Named(
+            {claim_name(claim): claim for claim in world.claims},
+            {_full_name(each): each for each in world.templates},
+            extended_resources.classes_by_resource(world.classes),
+            frozenset(name for node in world.nodes for name in node.status.allocatable),
+        )
+
+    def party(self, pod: Pod) -> Party:
+        found = [self._claim(pod, each) for each in pod.spec.resource_claims]
+        resources = extended_resources.asked_for(pod)
+        found += self._extended(pod, resources)
+        return Party(
+            pod,
+            tuple(each for each in found if isinstance(each, ResourceClaim)),
+            tuple(each for each in found if isinstance(each, Missing)),
+            tuple(name for name in resources if name in self.classes),
+        )
+
+    def _claim(self, pod: Pod, wanted: PodResourceClaim) -> ResourceClaim | Missing:
+        name = f"{pod.metadata.namespace}/{_claim_of(pod, wanted)}"
+        if name in self.claims:
+            return self.claims[name]
+        template_name = wanted.resource_claim_template_name
+        template = self.templates.get(f"{pod.metadata.namespace}/{template_name}")
+        if template is not None:
+            return _generated(pod, wanted, template)
+        what = f"ResourceClaim {wanted.resource_claim_name!r}"
+        if template_name is not None:
+            what = f"ResourceClaimTemplate {template_name!r}"
+        return Missing(name, f"pod {_full_name(pod)} refers to {what}, which is not there")
+
+    def _extended(self, pod: Pod, resources: Sequence[str]) -> Iterator[ResourceClaim | Missing]:
+        """The claim for what classes give, unless there is something that nobody gives."""
+        name = f"{pod.metadata.namespace}/{extended_resources.claim_name_of(pod)}"
+        lacking = [e for e in resources if e not in self.classes and e not in self.of_nodes]
+        if lacking:
+            asks = f"pod {_full_name(pod)} asks for {' and '.join(lacking)}"
+            fact = f"{asks}, which no DeviceClass gives and no node has"
+            yield Missing(name, fact, " and ".join(map(_class_for, lacking)))
+            return
+        claim = extended_resources.claim_of(pod, self.classes) if resources else None
+        if claim is not None:
+            yield self.claims.get(name, claim)
+
+
+def _class_for(resource: str) -> str:
+    """Which class would give a resource."""
+    if resource.startswith(CLASS_RESOURCE):
+        return f"add the DeviceClass {resource.removeprefix(CLASS_RESOURCE)!r}"
+    return f"add a DeviceClass with spec.extendedResourceName: {resource}"
 
 
 def _claim_of(pod: Pod, wanted: PodResourceClaim) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dryrack.allocation.explain import NodeStory
     from dryrack.allocation.whatif import Given, WhatIf
     from dryrack.kinds.catalog import Typed
+    from dryrack.kinds.documents import Problem
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
@@ -67,8 +68,9 @@ class Settings:
 
 
 def run(names: Sequence[str], settings: Settings, form: Format) -> bool:
-    """Prints the answer; whether every claim is allocated."""
-    outcome = what_if(load_world(names, settings), settings.reckoning())
+    """Prints the answer; whether every claim is allocated, in a world that a cluster would take."""
+    loaded = load_world(names, settings)
+    outcome = what_if(loaded.world, settings.reckoning())
     for note in outcome.notes:
         say(shown(note))
     if form is Format.TABLE:
@@ -77,34 +79,50 @@ def run(names: Sequence[str], settings: Settings, form: Format) -> bool:
         print_json_lists(outcome.lists())
     else:
         print_data(outcome.document(), form)
-    return not outcome.refused
+    return loaded.is_valid and not outcome.refused
 
 
-def load_world(names: Sequence[str], settings: Settings) -> World:
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The world in the files, and whether a cluster would take all of it, as far as is known."""
+
+    world: World
+    is_valid: bool
+
+
+def load_world(names: Sequence[str], settings: Settings) -> Loaded:
     """The world in the files, which must have something to ask for."""
     with without_pauses():
         found = load(names)
-        tell_doubts(found, settings)
+        is_valid = tell_doubts(found, settings)
         world = World.of(each.object for each in found)
-    if not world.parties:
-        raise ContentError(f"{', '.join(names)}: no claim and no pod; add what asks for devices")
+    if next(world.in_order(), None) is None:
+        what = "no pod has a claim" if world.parties else "no claim and no pod"
+        raise ContentError(f"{', '.join(names)}: {what}; add what asks for devices")
     known = [node.metadata.name for node in nodes_of(world)[0]]
     if settings.node is not None and settings.node not in known:
         raise UsageError(f"--node {settings.node!r}: not in the files; they have {listed(known)}")
-    return world
+    return Loaded(world, is_valid)
 
 
-def tell_doubts(objects: Sequence[Typed], settings: Settings) -> None:
-    """Says, briefly, why the answer may be about another world than the reader's."""
-    found = list(unknown_fields(objects))
+def tell_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
+    """
+    Says, briefly, why the answer may be about another world than the reader's.
+
+    Answers whether a cluster would take all of it, as far as is known.
+    """
+    refused: list[Problem] = []
     # What is refused depends on release and gates; it is known for the reference alone.
     if settings.features == Features.defaults() and settings.release is Release.V1_36:
-        found += refusals(objects)
+        refused += refusals(objects)
+    # What makes the answer fail comes first. The pods of a workload say the same, in one place.
+    found = list(dict.fromkeys([*refused, *unknown_fields(objects)]))
     for problem in found[:_DOUBTS_TOLD_MAX]:
         say(shown(str(problem)))
     more = len(found) - _DOUBTS_TOLD_MAX
     if more > 0:
         say(f"and {more} more like these; see: dryrack lint")
+    return not refused
 
 
 def _gates(text: str) -> dict[str, bool]:
@@ -149,7 +167,8 @@ def _tell(claim: str, nodes: Sequence[NodeStory]) -> None:
     for story in nodes:
         say(f"  {place(story)}:")
         for obstacle in story.obstacles:
-            say(f"    {shown(obstacle.sentence)}")
+            # What is missing is no matter of nodes; there is nothing to explain but what to add.
+            say(f"    {shown(obstacle.sentence if story.node else obstacle.message)}")
     namespace, _, name = claim.rpartition("/")
     say(f"  more: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from dryrack.kinds import shape
 from dryrack.kinds.convert import misplaced
 from dryrack.kinds.core import Pod
-from dryrack.kinds.documents import latest
 from dryrack.kinds.migrations import misplaced_in, moved
 from dryrack.kinds.places import parse_path
 from dryrack.kinds.resource import (
@@ -26,7 +25,7 @@ from dryrack.kinds.resource import (
 from dryrack.kinds.validation import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
@@ -60,11 +59,3 @@ def refusals(objects: Iterable[Typed]) -> Iterator[Problem]:
                 f"a cluster would refuse this: {problem.field}: {first}",
                 misplaced_in(each.document.raw, parse_path(problem.field)),
             )
-
-
-def without_repeats(objects: Sequence[Typed]) -> tuple[tuple[Typed, ...], tuple[Problem, ...]]:
-    """One object of each name, the last, and a word about those that it replaces."""
-    kept, repeats = latest(each.document for each in objects)
-    by_document = {id(each.document): each for each in objects}
-    told = (each.document.problem("metadata.name", each.message) for each in repeats)
-    return tuple(by_document[id(document)] for document in kept), tuple(told)

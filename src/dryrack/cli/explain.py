@@ -11,6 +11,7 @@ from dryrack.base.words import hint
 from dryrack.cli.allocate import load_world, place, verdict
 from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.output import Format, paint, print_data, print_line, say, shown
+from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import to_builtins
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from dryrack.allocation.explain import Explanation, NodeStory, Obstacle
     from dryrack.allocation.world import World
     from dryrack.cli.allocate import Settings
-    from dryrack.kinds.core import Pod
 
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
 PODS = ("pod", "pods", "po")
@@ -48,7 +48,8 @@ class Subject:
 
 def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: Format) -> bool:
     """Prints the story; whether the claims are allocated."""
-    world = load_world(names, settings)
+    loaded = load_world(names, settings)
+    world = loaded.world
     stories = [
         explain_claim(world, claim, settings.reckoning()) for claim in _claims(world, subject)
     ]
@@ -61,17 +62,20 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: For
     else:
         documents = [_document(story) for story in stories]
         print_data({"claims": documents} if subject.is_pod else documents[0], form)
-    return all(story.given or story.settled for story in stories)
+    return loaded.is_valid and all(story.given or story.settled for story in stories)
 
 
 def _claims(world: World, subject: Subject) -> list[str]:
     if not subject.is_pod:
         return [subject.full_name]
     pods = {_name(party.pod): party for party in world.in_order() if party.pod is not None}
-    if subject.full_name not in pods:
-        name = subject.full_name
-        raise ContentError(f"pod {name!r}: not there; {hint(name, pods)}")
-    return [claim_name(claim) for claim in pods[subject.full_name].claims]
+    name = subject.full_name
+    if name in pods:
+        party = pods[name]
+        return [*map(claim_name, party.claims), *(each.claim for each in party.missing)]
+    if any(isinstance(each, Pod) and _name(each) == name for each in world.parties):
+        raise ContentError(f"pod {name!r}: has no claim; there is nothing to explain")
+    raise ContentError(f"pod {name!r}: not there; {hint(name, pods)}")
 
 
 def _name(pod: Pod) -> str:

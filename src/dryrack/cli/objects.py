@@ -1,53 +1,92 @@
 """
 From files to typed objects, for the commands that reckon with them.
 
-All problems of all files are told at once, each with its line. Kinds that allocation does not
-look at, Kubernetes' own and custom ones, are passed over with a word, because people keep whole
-applications in one file; a kind that does not exist is a mistake.
+All problems of all files are told at once, each with its line. Workloads stand for the pods that
+they will make. Kinds that allocation does not look at, Kubernetes' own and custom ones, are passed
+over with a word, because people keep whole applications in one file; a kind that does not exist is
+a mistake. Of documents about one object the last counts.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.cli.doubts import without_repeats
+from dryrack.allocation.whatif import nodes_of
+from dryrack.allocation.world import World
 from dryrack.cli.files import ContentError, read_sources
 from dryrack.cli.output import say, shown
 from dryrack.kinds.bystanders import Standing, standing
 from dryrack.kinds.catalog import Typed, typed
-from dryrack.kinds.documents import Document, Problem, read
+from dryrack.kinds.decode import to_builtins
+from dryrack.kinds.documents import latest, read
+from dryrack.kinds.workload_pods import Made, WorkloadPods, named
+from dryrack.kinds.workloads import TEMPLATES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-# Where workloads keep what their pods say.
-_POD_SPECS = (("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"))
+    from dryrack.kinds.documents import Document, Problem
 
 
 def load(names: Sequence[str]) -> tuple[Typed, ...]:
     """The objects in the files, in file order; `ContentError` with all that is wrong."""
-    objects: list[Typed] = []
+    documents: list[Document] = []
     problems: list[Problem] = []
     for source in read_sources(names):
         reading = read(source.content, source.name)
         problems += reading.problems
-        for document in reading.documents:
-            found = () if _is_bystander(document) else typed(document)
-            if isinstance(found, Typed):
-                objects.append(found)
-            else:
-                problems += found
-    if problems:
-        raise ContentError("\n".join(str(problem) for problem in problems))
-    kept, repeated = without_repeats(objects)
-    for problem in repeated:
-        say(shown(str(problem)))
-    return kept
+        documents += [each for each in reading.documents if not _is_bystander(each)]
+    kept, repeats = latest(documents)
+    for repeat in repeats:
+        say(shown(str(repeat.document.problem("metadata.name", repeat.message))))
+    objects = {id(each): _typed(each, problems) for each in kept if not _is_workload(each)}
+    world = World.of(found.object for found in objects.values() if found is not None)
+    nodes = [to_builtins(node) for node in nodes_of(world)[0]]
+    workloads = WorkloadPods(kept, nodes)
+    found: list[Typed | None] = []
+    for each in kept:
+        if _is_workload(each):
+            found += [_typed(pod, problems) for pod in _pods(each, workloads, problems)]
+        else:
+            found.append(objects[id(each)])
+    _check(problems)
+    return tuple(each for each in found if each is not None)
+
+
+def _check(problems: Iterable[Problem]) -> None:
+    # The pods of a workload have the same faults, in the same place.
+    told = dict.fromkeys(str(problem) for problem in problems)
+    if told:
+        raise ContentError("\n".join(told))
+
+
+def _typed(document: Document, problems: list[Problem]) -> Typed | None:
+    found = typed(named(document) if document.kind == "Pod" else document)
+    if isinstance(found, Typed):
+        return found
+    problems += found
+    return None
+
+
+def _pods(
+    workload: Document, workloads: WorkloadPods, problems: list[Problem]
+) -> tuple[Document, ...]:
+    made = workloads.of(workload)
+    if not isinstance(made, Made):
+        problems += made
+        return ()
+    name = f"{workload.kind} {workload.name}".strip()
+    say(shown(f"{workload.file}:{workload.line}: {name}: {made.note}"))
+    return made.pods
+
+
+def _is_workload(document: Document) -> bool:
+    """Whether it is one of Kubernetes' own kinds that make pods."""
+    return document.kind in TEMPLATES and standing(document) is Standing.BYSTANDER
 
 
 def _is_bystander(document: Document) -> bool:
-    found = standing(document)
-    if found not in (Standing.BYSTANDER, Standing.CUSTOM):
+    if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
     name = shown(f"{document.kind} {document.name}")
     hint = "; to try its pods, write one of them as a Pod" if _asks_for_devices(document) else ""
@@ -56,11 +95,8 @@ def _is_bystander(document: Document) -> bool:
 
 
 def _asks_for_devices(document: Document) -> bool:
-    """Whether the pods of a workload have claims."""
-    for path in _POD_SPECS:
-        spec: Any = document.raw
-        for step in path:
-            spec = spec.get(step) if isinstance(spec, dict) else None
-        if isinstance(spec, dict) and spec.get("resourceClaims"):
-            return True
-    return False
+    """Whether pods of a custom kind have claims, where most of these keep them."""
+    spec: Any = document.raw
+    for step in (*TEMPLATES["Deployment"], "spec"):
+        spec = spec.get(step) if isinstance(spec, dict) else None
+    return isinstance(spec, dict) and bool(spec.get("resourceClaims"))

@@ -33,6 +33,7 @@ from dryrack.controllers.writes import Create, Delete, Patch, Report, Update, Wr
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import matches_labels
+from dryrack.kinds.workloads import pod_of
 
 Raw = dict[str, Any]
 
@@ -162,16 +163,12 @@ def owner_key(obj: Raw, endpoint: Endpoint) -> Name | None:
 
 def pod_from(template: Raw, owner: Raw, endpoint: Endpoint) -> Raw:
     """A new pod, as its owner's template has it."""
-    given = template.get("metadata") or {}
     metadata: Raw = {
         "namespace": owner["metadata"]["namespace"],
         "generateName": f"{owner['metadata']['name']}-",
         "ownerReferences": [controller_reference(owner, endpoint)],
     }
-    for key in ("labels", "annotations", "finalizers"):
-        if given.get(key):
-            metadata[key] = given[key]
-    return {"metadata": metadata, "spec": template.get("spec") or {}}
+    return pod_of(template, metadata)
 
 
 def creation_of(pod: Raw, owner: Raw) -> Write:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from dryrack.allocation.identity import DeviceId
 from dryrack.client.timekeeping import seconds_of
-from dryrack.controllers.nodes.eviction import tolerates
 from dryrack.controllers.objects import spec_of, status_of
+from dryrack.kinds.workloads import tolerates
 
 Raw = dict[str, Any]
 

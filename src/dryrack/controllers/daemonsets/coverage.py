@@ -11,7 +11,6 @@ from typing import Any
 
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, DAEMON_SETS, NODES
 from dryrack.client.informer import name_of
-from dryrack.controllers.nodes.eviction import tolerates
 from dryrack.controllers.objects import (
     annotations_of,
     is_deleted,
@@ -42,25 +41,12 @@ from dryrack.controllers.writes import (
     Surroundings,
     Write,
 )
-from dryrack.kinds.core import Node, NodeSelector
-from dryrack.kinds.decode import decode
-from dryrack.kinds.selectors import parse_node_selector
+from dryrack.kinds.workloads import daemon_tolerations, is_daemon_node, pinned
 
 Raw = dict[str, Any]
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-# What every pod of a daemon set tolerates: it is there to serve nodes in trouble, too.
-_TOLERATED = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
-_TOLERATED_ON_HOST = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,29 +112,7 @@ def _by_node(pods: Sequence[Raw]) -> Mapping[str, list[Raw]]:
 def is_wanted(daemon_set: Raw, node: Raw) -> bool:
     """Whether a daemon set has a pod on a node."""
     template = (spec_of(daemon_set).get("template") or {}).get("spec") or {}
-    if template.get("nodeName") and template["nodeName"] != node["metadata"]["name"]:
-        return False
-    selector = template.get("nodeSelector") or {}
-    if not selector.items() <= labels_of(node).items():
-        return False
-    affinity = ((template.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
-    if affinity is not None:
-        matcher = parse_node_selector(decode(affinity, NodeSelector))
-        if not matcher.matches(decode(node, Node)):
-            return False
-    tolerations = _tolerations(template)
-    return all(
-        any(tolerates(each, taint) for each in tolerations)
-        for taint in spec_of(node).get("taints") or ()
-        if taint.get("effect") in ("NoSchedule", "NoExecute")
-    )
-
-
-def _tolerations(template: Raw) -> list[Raw]:
-    added = [*_TOLERATED, *((_TOLERATED_ON_HOST,) if template.get("hostNetwork") else ())]
-    every = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in added]
-    given = template.get("tolerations") or []
-    return [*given, *(each for each in every if each not in given)]
+    return is_daemon_node(template, node)
 
 
 def _placed(
@@ -191,16 +155,10 @@ def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
     if TEMPLATE_GENERATION in annotations_of(daemon_set):
         labels["pod-template-generation"] = annotations_of(daemon_set)[TEMPLATE_GENERATION]
     spec = pod["spec"] | {
-        "affinity": _pinned(pod["spec"].get("affinity") or {}, node),
-        "tolerations": _tolerations(pod["spec"]),
+        "affinity": pinned(pod["spec"].get("affinity") or {}, node),
+        "tolerations": daemon_tolerations(pod["spec"]),
     }
     return creation_of({"metadata": pod["metadata"] | {"labels": labels}, "spec": spec}, daemon_set)
-
-
-def _pinned(affinity: Raw, node: str) -> Raw:
-    field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    pinned = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    return affinity | {"nodeAffinity": (affinity.get("nodeAffinity") or {}) | {_REQUIRED: pinned}}
 
 
 def _surge(daemon_set: Raw, nodes: int) -> int:

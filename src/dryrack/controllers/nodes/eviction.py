@@ -30,6 +30,7 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
+from dryrack.kinds.workloads import tolerates
 
 Raw = dict[str, Any]
 
@@ -79,19 +80,6 @@ def leaves_at(tolerations: Sequence[Raw], taints: Sequence[Raw], now: float) -> 
         limits = [each.get("tolerationSeconds") for each in matching]
         ends += [since + max(0, limit) for limit in limits if limit is not None]
     return min(ends, default=None)
-
-
-def tolerates(toleration: Raw, taint: Raw) -> bool:
-    """Whether one toleration covers one taint, of a node or of a device."""
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("key")) and (toleration.get("value") or "") == (
-        taint.get("value") or ""
-    )
 
 
 class TaintEviction:

@@ -17,6 +17,7 @@ from dryrack.kinds.convert import misplaced, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import latest, read
+from dryrack.kinds.workloads import TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,18 +29,9 @@ if TYPE_CHECKING:
 # The kinds of which every field is known.
 _WHOLE = frozenset({*CURRENT, "Pod", "Node", "Namespace", "ConfigMap"})
 
-# Where workloads keep the spec of their pods.
-_TEMPLATE: Path = ("spec", "template", "spec")
 _POD_SPECS: Mapping[str, Path] = {
     "Pod": ("spec",),
-    "PodTemplate": ("template", "spec"),
-    "Deployment": _TEMPLATE,
-    "ReplicaSet": _TEMPLATE,
-    "ReplicationController": _TEMPLATE,
-    "StatefulSet": _TEMPLATE,
-    "DaemonSet": _TEMPLATE,
-    "Job": _TEMPLATE,
-    "CronJob": ("spec", "jobTemplate", *_TEMPLATE),
+    **{kind: (*path, "spec") for kind, path in TEMPLATES.items()},
 }
 
 

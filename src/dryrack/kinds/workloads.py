@@ -1,0 +1,99 @@
+"""
+Workloads: where a Deployment, Job or the like keeps its pod template, and how its pods look.
+
+Controllers make pods from templates in a cluster, and a what-if on files makes the same ones
+without a cluster (`workload_pods`). What both need is here, on raw objects.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dryrack.kinds.core import Node, NodeSelector
+from dryrack.kinds.decode import decode
+from dryrack.kinds.selectors import parse_node_selector
+from dryrack.kinds.shape import Path
+
+Raw = dict[str, Any]
+
+_TEMPLATE: Path = ("spec", "template")
+# Where each kind has the template of its pods.
+TEMPLATES: Mapping[str, Path] = {
+    "PodTemplate": ("template",),
+    "Deployment": _TEMPLATE,
+    "ReplicaSet": _TEMPLATE,
+    "ReplicationController": _TEMPLATE,
+    "StatefulSet": _TEMPLATE,
+    "DaemonSet": _TEMPLATE,
+    "Job": _TEMPLATE,
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+# What every pod of a daemon set tolerates: it is there to serve nodes in trouble, too.
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+_TOLERATED_ON_HOST = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+def pod_of(template: Raw, metadata: Raw) -> Raw:
+    """A pod with metadata of its own, and all else as the template has it."""
+    given = template.get("metadata") or {}
+    kept = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
+    return {"metadata": {**metadata, **kept}, "spec": template.get("spec") or {}}
+
+
+# The pods of daemon sets.
+
+
+def daemon_tolerations(spec: Raw) -> list[Raw]:
+    """What a pod of a daemon set tolerates: what its template says, and what all of them do."""
+    added = [*_TOLERATED, *((_TOLERATED_ON_HOST,) if spec.get("hostNetwork") else ())]
+    every = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in added]
+    given = spec.get("tolerations") or []
+    return [*given, *(each for each in every if each not in given)]
+
+
+def pinned(affinity: Raw, node: str) -> Raw:
+    """The affinity with one node left, which the template's own terms have admitted."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return affinity | {"nodeAffinity": (affinity.get("nodeAffinity") or {}) | {_REQUIRED: terms}}
+
+
+def is_daemon_node(spec: Raw, node: Raw) -> bool:
+    """Whether a daemon set with this pod spec has a pod on the node."""
+    if spec.get("nodeName") and spec["nodeName"] != node["metadata"]["name"]:
+        return False
+    labels = node["metadata"].get("labels") or {}
+    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
+        return False
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
+    if affinity is not None:
+        matcher = parse_node_selector(decode(affinity, NodeSelector))
+        if not matcher.matches(decode(node, Node)):
+            return False
+    tolerations = daemon_tolerations(spec)
+    return all(
+        any(tolerates(each, taint) for each in tolerations)
+        for taint in (node.get("spec") or {}).get("taints") or ()
+        if taint.get("effect") in ("NoSchedule", "NoExecute")
+    )
+
+
+def tolerates(toleration: Raw, taint: Raw) -> bool:
+    """Whether one toleration covers one taint, of a node or of a device."""
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    if toleration.get("key") and toleration["key"] != taint["key"]:
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (
+        taint.get("value") or ""
+    )
