@@ -47,6 +47,22 @@ def _references(value: Any) -> Iterator[str]:
             yield from _references(inner)
 
 
+def test_custom_kinds_say_what_their_metadata_is() -> None:
+    """`kubectl explain` has words for the fields that no definition describes, in both forms."""
+    pages = OpenApiPages(_registry())
+    newer = json_of(visited(pages, "/openapi/v3/apis/example.com/v1"))["components"]["schemas"]
+    older = json_of(visited(pages, "/openapi/v2"))["definitions"]
+    meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+    for schemas in (newer, older):
+        for kind in ("Gadget", "GadgetList"):
+            told = schemas[f"com.example.v1.{kind}"]["properties"]
+            assert told["apiVersion"]["description"].startswith("APIVersion defines")
+            assert told["metadata"]["description"].startswith("Standard object's metadata")
+        every = schemas[meta]["properties"]
+        assert all(each.get("description") for each in every.values())
+
+
 def test_the_index_leads_to_documents_that_hold_all_they_refer_to() -> None:
     """Every address of the index answers, and no reference in a document leads out of it."""
     pages = OpenApiPages(_registry())

@@ -46,6 +46,26 @@ def test_zeroes_of_go_are_left_out_as_in_json() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-62135596799, "0001-01-01T00:00:01"), (-30610224001, "0999-12-31T23:59:59")],
+)
+def test_early_years_have_four_digits(seconds: int, shown: str) -> None:
+    """A time before the year 1000 is written so that it can be read again."""
+    number, moment = seconds % 2**64, b"\x08"
+    while number > 127:
+        moment += bytes([number & 127 | 128])
+        number >>= 7
+    moment += bytes([number])
+    spec = field(3, moment + field(2, 64)) + field(4, moment)
+    made = to_object(envelope("Lease", "coordination.k8s.io/v1", field(2, spec)))["spec"]
+
+    assert made["acquireTime"] == f"{shown}.000000Z"
+    assert made["renewTime"] == f"{shown}.000000Z"
+    born = to_object(envelope("ConfigMap", "v1", field(1, field(8, moment))))
+    assert born["metadata"]["creationTimestamp"] == f"{shown}Z"
+
+
 def test_parts_that_stand_in_their_object_do() -> None:
     """A volume's source has a message of its own, and no field; empty pointers stay."""
     volume = field(1, b"scratch") + field(2, field(2, b""))

@@ -123,11 +123,14 @@ class Bodies:
         _check_type_meta(obj, resource, body)
         if resource.is_custom:
             _check_custom_kind(obj, resource, body)
+        text = b""
         if validation != "Ignore" and media_type == media.JSON:
             # Before its kind is completed: it is compared with the text.
             again = repeated_fields(body, obj)
+            # Of a custom kind the text is read without its schema, which is asked afterwards.
+            text = b"" if resource.is_custom else body
         self.check_kind(obj, resource)
-        return self.conformed(obj, resource, validation, again=again, warnings=warnings)
+        return self.conformed(obj, resource, validation, again=again, text=text, warnings=warnings)
 
     def _parsed(
         self, body: bytes, media_type: str, resource: Resource
@@ -194,15 +197,23 @@ class Bodies:
         validation: str,
         *,
         again: tuple[str, ...] = (),
+        text: bytes = b"",
         warnings: list[str],
         refusal: Callable[[str], StatusError] | None = None,
     ) -> Raw:
-        """The object with the fields of its kind; complaints become warnings or a refusal."""
+        """
+        The object with the fields of its kind; complaints become warnings or a refusal.
+
+        `again` are those about fields that are said twice; they come first, unless there is the
+        `text` in whose order all of them are told.
+        """
         found = self._shapes.conform(resource, obj)
         refused = refusal or (lambda detail: _mishandled_as(resource, detail))
         if found.mismatch:
             raise refused(found.mismatch)
         strict = (*again, *found.strict)
+        if text and again and found.strict:
+            strict = _in_order_of(text, found.strict)
         if strict and validation == "Strict":
             detail = f"strict decoding error: {', '.join(strict)}"
             raise refused(detail)
@@ -311,18 +322,28 @@ def repeated_fields(body: bytes, value: Any) -> tuple[str, ...]:
         pairs = json.loads(body, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return ()
-    return tuple(f"duplicate field {quoted(path)}" for path in _paths_of_repeated(pairs, ""))
+    return tuple(dict.fromkeys(_complaints(pairs, "", frozenset())))
 
 
-def _paths_of_repeated(value: Any, path: str) -> Iterator[str]:
+def _in_order_of(text: bytes, unknown: tuple[str, ...]) -> tuple[str, ...]:
+    """Complaints about fields that are unknown or said twice, as they come in a JSON text."""
+    pairs = json.loads(text, object_pairs_hook=_Pairs)
+    return tuple(dict.fromkeys((*_complaints(pairs, "", frozenset(unknown)), *unknown)))
+
+
+def _complaints(value: Any, path: str, unknown: frozenset[str]) -> Iterator[str]:
+    """Nothing is said of what is in an unknown field, nor that one is there twice."""
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, each in value:
             at = f"{path}.{key}" if path else key
+            if (complaint := f"unknown field {quoted(at)}") in unknown:
+                yield complaint
+                continue
             if key in seen:
-                yield at
+                yield f"duplicate field {quoted(at)}"
             seen.add(key)
-            yield from _paths_of_repeated(each, at)
+            yield from _complaints(each, at, unknown)
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _paths_of_repeated(each, f"{path}[{index}]")
+            yield from _complaints(each, f"{path}[{index}]", unknown)

@@ -57,10 +57,19 @@ PLAIN = Wanted()
 
 def wanted(headers: Mapping[str, str]) -> Wanted:
     """The best form that the client accepts and the server has."""
+    return _wanted(headers, frozenset(Shape))
+
+
+def wanted_without_tables(headers: Mapping[str, str]) -> Wanted:
+    """The same, of what is never told as a table."""
+    return _wanted(headers, frozenset(Shape) - {Shape.TABLE})
+
+
+def _wanted(headers: Mapping[str, str], shapes: frozenset[Shape]) -> Wanted:
     accept = headers.get("accept", "")
     if not accept or accept == JSON:
         return PLAIN
-    found = _negotiated(accept)
+    found = _negotiated(accept, shapes)
     if found is None:
         # The real server's router looks at the media type alone, what is behind it at the rest.
         is_served = any(_clause(each)[0] in _ENCODINGS for each in accept.split(","))
@@ -69,12 +78,13 @@ def wanted(headers: Mapping[str, str]) -> Wanted:
 
 
 @lru_cache(maxsize=256)
-def _negotiated(accept: str) -> Wanted | None:
+def _negotiated(accept: str, shapes: frozenset[Shape]) -> Wanted | None:
     clauses = [_clause(each) for each in accept.split(",")]
     # A stable sort: of equal weight, the first one wins.
     for media_type, parameters, _ in sorted(clauses, key=lambda each: -each[2]):
         encoding = _ENCODINGS.get(media_type)
-        if encoding and (found := _converted(encoding, parameters)):
+        found = _converted(encoding, parameters) if encoding else None
+        if found and found.shape in shapes:
             return found
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.openapi_words import of_custom_kinds
 from dryrack.apiserver.schemas import OBJECT_META, raw_definitions
 
 if TYPE_CHECKING:
@@ -45,11 +46,16 @@ def custom_definitions(resource: Resource) -> Raw:
     group, version = resource.group, resource.version
     name = custom_name(group, version, resource.kind)
     schema = dict(resource.schema or {"type": "object"})
+    words = of_custom_kinds()
+    own = {
+        "apiVersion": {"type": "string", "description": words["apiVersion"]},
+        "kind": {"type": "string", "description": words["kind"]},
+    }
+    metadata = {"description": words["metadata"]}
     properties = {
         **schema.get("properties", {}),
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"allOf": [{"$ref": f"{PREFIX}{OBJECT_META}"}]},
+        **own,
+        "metadata": {"allOf": [{"$ref": f"{PREFIX}{OBJECT_META}"}], **metadata},
     }
     kind = {"group": group, "version": version, "kind": resource.kind}
     listed = {"group": group, "version": version, "kind": resource.listed_as}
@@ -62,12 +68,16 @@ def custom_definitions(resource: Resource) -> Raw:
         },
         custom_name(group, version, resource.listed_as): {
             "type": "object",
+            "description": f"{resource.listed_as} is a list of {resource.kind}",
             "required": ["items"],
             "properties": {
-                "apiVersion": {"type": "string"},
-                "items": {"type": "array", "items": {"$ref": f"{PREFIX}{name}"}},
-                "kind": {"type": "string"},
-                "metadata": {"allOf": [{"$ref": f"{PREFIX}{LIST_META}"}]},
+                **own,
+                "items": {
+                    "type": "array",
+                    "description": words["items"],
+                    "items": {"$ref": f"{PREFIX}{name}"},
+                },
+                "metadata": {"allOf": [{"$ref": f"{PREFIX}{LIST_META}"}], **metadata},
             },
             "x-kubernetes-group-version-kind": [listed],
         },
@@ -110,7 +120,9 @@ def as_version_2(schema: Any) -> Any:
         return schema
     referred = _reference_of(schema)
     if referred is not None:
-        extensions = {k: v for k, v in schema.items() if k.startswith("x-kubernetes-")}
+        extensions = {
+            k: v for k, v in schema.items() if k == "description" or k.startswith("x-kubernetes-")
+        }
         return {"$ref": _V2_PREFIX + referred.removeprefix(PREFIX), **extensions}
     if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
         return {"type": "string", "format": "int-or-string"}

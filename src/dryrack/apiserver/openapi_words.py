@@ -10,7 +10,7 @@ import yaml
 
 Raw = dict[str, Any]
 
-_SPOKEN_OF = "io.k8s.api.resource."
+_SPOKEN_OF = ("io.k8s.api.resource.", "io.k8s.apimachinery.pkg.apis.meta.v1.")
 
 
 @cache
@@ -18,6 +18,11 @@ def _words() -> dict[str, dict[str, str]]:
     text = resources.files("dryrack.apiserver").joinpath("openapi_words.yaml").read_text()
     found: dict[str, dict[str, str]] = yaml.safe_load(text)
     return found
+
+
+def of_custom_kinds() -> dict[str, str]:
+    """What is said of the fields that every custom kind has."""
+    return _words()["CustomResource"]
 
 
 def described(name: str, schema: Raw) -> Raw:

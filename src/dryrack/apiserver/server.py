@@ -88,7 +88,10 @@ class ApiServer:
             handler = _handler(route.target, verb)
             if handler is None:
                 return self.verbs.answer(call)
-            return self._rendered(call, await handler(call))
+            # Reviews, bindings and the like are no tables for those who want nothing else.
+            negotiated = media.wanted_without_tables if verb == "create" else media.wanted
+            wanted = negotiated(request.headers)
+            return self._rendered(call, await handler(call), wanted)
         except StatusError as error:
             return status_response(error.status, _wanted_or_plain(request), call.warnings)
 
@@ -99,8 +102,7 @@ class ApiServer:
         if reason is not None:
             raise forbidden(call.target.resource.as_resource, call.target.name, reason)
 
-    def _rendered(self, call: Call, answer: Answer) -> Response:
-        wanted = media.wanted(call.request.headers)
+    def _rendered(self, call: Call, answer: Answer, wanted: media.Wanted) -> Response:
         match answer:
             case Response():
                 headers = answer.headers + warned(call.warnings)

@@ -40,6 +40,7 @@ class Bootstrap:
             priority = _priority(name, value, description)
             self.ensure("priorityclasses.scheduling.k8s.io", priority)
         self.ensure("services", _own_service())
+        self.ensure("servicecidrs.networking.k8s.io", _service_range(self._now))
 
     def authentication(self, authority: str) -> None:
         """By which an extension API server knows the clients of this one, and this one itself."""
@@ -91,6 +92,24 @@ def _own_service() -> Raw:
             "internalTrafficPolicy": "Cluster",
         },
         "status": {"loadBalancer": {}},
+    }
+
+
+def _service_range(now: str) -> Raw:
+    """Where services have their addresses."""
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "lastTransitionTime": now,
+        "reason": "",
+        "message": "Kubernetes default Service CIDR is ready",
+    }
+    return {
+        "kind": "ServiceCIDR",
+        "apiVersion": "networking.k8s.io/v1",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": ["10.200.0.0/16"]},
+        "status": {"conditions": [ready]},
     }
 
 

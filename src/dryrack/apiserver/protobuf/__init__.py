@@ -165,14 +165,19 @@ def _time(parts: Raw) -> str | None:
     """None for the time that Go calls zero."""
     if "seconds" not in parts:
         return None
-    return datetime.fromtimestamp(parts["seconds"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{_second(parts['seconds'])}Z"
 
 
 def _micro_time(parts: Raw) -> str | None:
     if "seconds" not in parts:
         return None
-    whole = datetime.fromtimestamp(parts["seconds"], UTC)
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{parts.get('nanos', 0) // 1000:06d}Z"
+    return f"{_second(parts['seconds'])}.{parts.get('nanos', 0) // 1000:06d}Z"
+
+
+def _second(number: int) -> str:
+    # A year has four digits, also an early one, which `strftime` writes as it comes.
+    moment = datetime.fromtimestamp(number, UTC)
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}"
 
 
 def _json(parts: Raw) -> Any:

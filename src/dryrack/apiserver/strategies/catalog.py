@@ -25,6 +25,7 @@ from dryrack.apiserver.strategies.leases import LeaseStrategy
 from dryrack.apiserver.strategies.limits.ranges import LimitRangeStrategy
 from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
+from dryrack.apiserver.strategies.pods.network import address
 from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
@@ -43,6 +44,7 @@ from dryrack.apiserver.strategies.workloads.replicated import (
 from dryrack.apiserver.strategies.workloads.sets import DaemonSetStrategy, StatefulSetStrategy
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.convert import GROUP
+from dryrack.kinds.validation.meta import Naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,6 +65,11 @@ def _policy_binding() -> PlainStrategy:
     from dryrack.apiserver.strategies.extension.policies import PolicyBindingStrategy
 
     return PolicyBindingStrategy()
+
+
+def _address_name(text: str) -> tuple[str, ...]:
+    """An IPAddress is called as the address is written."""
+    return tuple(each.detail for each in address("metadata.name", text))
 
 
 def _definition() -> PlainStrategy:
@@ -91,6 +98,9 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "horizontalpodautoscalers.autoscaling": AutoscalerStrategy,
     "ingressclasses.networking.k8s.io": lambda: CountedStrategy(namespaced=False),
     "ingresses.networking.k8s.io": lambda: CountedStrategy(namespaced=True, has_status=True),
+    "ipaddresses.networking.k8s.io": lambda: PlainStrategy(
+        namespaced=False, naming=Naming(_address_name, _address_name)
+    ),
     "jobs.batch": JobStrategy,
     "leases.coordination.k8s.io": LeaseStrategy,
     "limitranges": LimitRangeStrategy,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.edits import with_value
-from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
+from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_and_metadata
 from dryrack.kinds.validation.meta import Naming
 from dryrack.kinds.validation.names import checked, label, label_key
 from dryrack.kinds.validation.problems import Token, invalid
@@ -62,7 +62,7 @@ class NamespaceStrategy(PlainStrategy):
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
-            return status_only(obj, old)
+            return status_and_metadata(obj, old)
         kept = keep_status(obj, old)
         return kept if write.subresource == "finalize" else _spec_kept(kept, old)
 

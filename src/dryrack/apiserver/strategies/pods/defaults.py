@@ -30,8 +30,18 @@ _HOOKS = ("lifecycle.postStart.httpGet", "lifecycle.preStop.httpGet")
 
 
 def pod(obj: Raw) -> Raw:
-    """A pod with its spec completed."""
-    return within(obj, "spec", lambda inner: _only_of_pods(spec(inner)))
+    """A pod with its spec completed, and its addresses under both their names."""
+    made = within(obj, "spec", lambda inner: _only_of_pods(spec(inner)))
+    return within(made, "status", _addressed)
+
+
+def _addressed(status: Raw) -> Raw:
+    """The addresses have an old name for the first and a new one for all; the old one wins."""
+    first, every = status.get("podIP") or "", status.get("podIPs") or []
+    known = every[0].get("ip") or "" if every else ""
+    if first == known:
+        return status
+    return {**status, "podIPs": [{"ip": first}]} if first else {**status, "podIP": known}
 
 
 def spec(given: Raw) -> Raw:
