@@ -25,11 +25,14 @@ from dryrack.client.endpoints import LEASES
 from dryrack.client.https import connected
 from dryrack.client.informer import Name
 from dryrack.client.kubeconfig import load
+from dryrack.cluster.inhabitants import add_objects
+from dryrack.cluster.plane import PlaneOptions, build
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.rights import Publisher, definitions, publisher
 from dryrack.cluster.serving import Address
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
+from dryrack.kinds.documents import read
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.resource import ResourceSlice
 from dryrack.kinds.selectors import matches_node
@@ -102,7 +105,7 @@ def test_every_node_is_every_node() -> None:
     [
         (Wish(node_selector="a in"), "--node-selector 'a in'"),
         (Wish(node_selector="a", all_nodes=True), "one of the two"),
-        (Wish(catalogue_files=("x.yaml",)), "only with --catalogue"),
+        (Wish(catalogue_files=("x.yaml",)), "x.yaml: no such file"),
         (Wish(driver="Bad/Driver"), "--driver"),
         (Wish(driver="a" * 64), "--driver"),
         (Wish(namespace=""), "--namespace ''"),
@@ -140,6 +143,17 @@ def test_rights_are_printed_for_the_names_that_are_used() -> None:
     assert "karpenter\n" not in text
     subjects = [each["subjects"][0] for each in objects if "subjects" in each]
     assert {each["namespace"] for each in subjects} == {"ours"}
+
+
+def test_rights_can_be_given_on_an_empty_cluster() -> None:
+    """The namespaces that they are in come with them."""
+    text = publisher(Publisher(config_map=Name("ours", "map"), lease=Name("leases", "one")))
+    documents = read(text, "rights.yaml").documents
+
+    created = asyncio.run(add_objects(build(PlaneOptions()), documents))
+
+    assert created == len(documents)
+    assert [each.kind for each in documents[:2]] == ["Namespace", "Namespace"]
 
 
 def test_definitions_are_printed_together() -> None:

@@ -20,7 +20,6 @@ from dryrack.client.endpoints import (
     DEFINITIONS,
     DRA_CONFIGS,
     EVENTS,
-    NAMESPACES,
     NODE_OVERLAYS,
     NODES,
     SLICES,
@@ -145,8 +144,7 @@ Until = Callable[[str, Callable[[], Awaitable[bool]]], Awaitable[None]]
 
 
 async def set_up(admin: Client) -> None:
-    """The namespace, and the rights as they are shipped."""
-    await admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+    """The namespace, and the rights, as they are shipped."""
     for each in manifests():
         await admin.create(endpoint_of(each), each)
 

@@ -399,7 +399,9 @@ WithCatalogue = Annotated[
 CatalogueFiles = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="FILE", help="More instance types; see: hardware.", rich_help_panel=_DEVICES
+        metavar="FILE",
+        help="The same, with types of your own; repeatable.",
+        rich_help_panel=_DEVICES,
     ),
 ]
 NodeSelector = Annotated[

@@ -126,9 +126,7 @@ def options_of(wish: Wish) -> PublishOptions:
 
 
 def _catalogue(wish: Wish) -> Mapping[str, Assignment] | None:
-    if wish.catalogue_files and not wish.catalogue:
-        raise UsageError("--catalogue-file: only with --catalogue")
-    if not wish.catalogue:
+    if not wish.catalogue and not wish.catalogue_files:
         return None
     from dryrack.cluster.catalogue import load_catalogue
 

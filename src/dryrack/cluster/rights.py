@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MANIFESTS = Path(__file__).parent / "manifests"
 PUBLISHER = MANIFESTS / "publisher.yaml"
+_NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"
 DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
 
 
@@ -40,7 +41,9 @@ def publisher(where: Publisher) -> str:
     for usual, actual in lines.items():
         assert usual in text, f"{PUBLISHER.name} has lost the line {usual!r}"
         text = text.replace(usual, actual)
-    return text
+    # They come first: a cluster that is new has none of them.
+    names = sorted({where.config_map.namespace, where.lease.namespace})
+    return "".join(_NAMESPACE.format(name) for name in names) + text
 
 
 def definitions() -> str:
