@@ -10,6 +10,7 @@ from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import User
+from dryrack.cluster.modes import AuthorizationMode
 from dryrack.cluster.plane import PlaneOptions
 
 Raw = dict[str, Any]
@@ -315,6 +316,31 @@ def test_parameters_come_from_objects_by_name_or_by_label(plane: WholePlane) -> 
     assert plane.create(secrets, {"metadata": {"name": "other"}}).status == 422
 
 
+def test_a_policy_asks_the_authorizer() -> None:
+    """What the user may do elsewhere, or a service account, or with what is written."""
+    options = PlaneOptions(
+        clock=VirtualClock(), chance=CountingChance(), authorization=AuthorizationMode.RBAC
+    )
+    plane = WholePlane(options)
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}
+    plane.create(f"{rbac}/clusterroles", {"metadata": {"name": "maps"}, "rules": [rule]})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "maps"}
+    subject = {"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}
+    bound = {"metadata": {"name": "maps"}, "roleRef": reference, "subjects": [subject]}
+    plane.create(f"{rbac}/clusterrolebindings", bound)
+    questions = (
+        "authorizer.requestResource.check('create').allowed()",
+        "!authorizer.serviceAccount('default', 'x').path('/logs').check('get').allowed()",
+        "authorizer.group('').resource('secrets').namespace('default').check('get').allowed()",
+    )
+    bind(plane, policy(*({"expression": each} for each in questions)))
+
+    assert plane.create(MAPS, config_map("a")).status == 201
+    denied = plane.create(MAPS, config_map("b"), user=User("jane", ("system:authenticated",)))
+    assert denied.message.endswith(f"failed expression: {questions[2]}")
+
+
 def test_policies_do_not_guard_policies(plane: WholePlane) -> None:
     """Whoever has locked out everybody can still take the policy back."""
     everything = {
@@ -364,8 +390,8 @@ def test_a_changed_policy_holds_at_once(plane: WholePlane) -> None:
             "undeclared reference to 'params'",
         ),
         (
-            policy({"expression": "authorizer.path('/').check('get').allowed()"}),
-            "the variable authorizer is not supported by dryrack",
+            policy({"expression": "true", "messageExpression": "string(authorizer)"}),
+            "undeclared reference to 'authorizer'",
         ),
         (
             policy({"expression": "true"}, matchConstraints={"resourceRules": []}),

@@ -124,8 +124,8 @@ def coverage() -> str:
             "",
             "Answers in protobuf (it is read, and OpenAPI v2 is served in it); `exec`, `attach`,",
             "`port-forward`, proxies and the like, which are refused with the reason; admission",
-            "webhooks and mutating admission policies, which are kept; the variable `authorizer`",
-            "of admission policies; aggregated API servers, and kinds that are not in the table.",
+            "webhooks and mutating admission policies, which are kept; aggregated API servers, and",
+            "kinds that are not in the table.",
             "",
         ]
     )

@@ -13,6 +13,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.cel import authorization
 from dryrack.cel import types as t
 from dryrack.cel.functions import (
     amounts,
@@ -41,6 +42,7 @@ OVERLOADS: Mapping[str, Callable[..., Value]] = {
     **urls.OVERLOADS,
     **amounts.OVERLOADS,
     **formats.OVERLOADS,
+    **authorization.OVERLOADS,
 }
 
 FUNCTIONS: Mapping[str, Callable[..., Value]] = {
@@ -107,7 +109,7 @@ def _matches(overload: Overload, args: Sequence[Value]) -> bool:
 
 
 def _never(*_args: Value) -> Value:
-    raise AssertionError("no value is of a type that the authorizer's functions take")
+    raise AssertionError("the operator is planned, not called")
 
 
 def _guarded(function: str, overload: Overload) -> Callable[..., Value]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dryrack.cel import authorization
 from dryrack.cel.ast import Uint
 from dryrack.kinds.quantity import Quantity
 
@@ -347,6 +348,7 @@ _TYPE_NAMES: dict[type, str] = {
     EmptyMessage: "google.protobuf.Empty",
     Optional: "optional_type",
     Err: "error",
+    **authorization.TYPE_NAMES,
 }
 
 
@@ -383,6 +385,7 @@ _GO_NAMES: dict[type, str] = {
     EmptyMessage: "*types.protoObj",
     Optional: "*types.Optional",
     Err: "*types.Err",
+    **authorization.GO_NAMES,
 }
 
 

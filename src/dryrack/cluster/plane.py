@@ -176,7 +176,7 @@ def _seams(
         lambda: {resource: store.count(resource) for resource in store.resources()}, engines
     )
     plugs = _Plugs(registry)
-    policies = _Policies(registry, store)
+    policies = _Policies(registry, store, authorization)
     return Seams(
         shapes=late(_shapes),
         management=late(plugs.management),
@@ -246,12 +246,13 @@ class _Policies:
 
     registry: Registry
     store: Store
+    authorization: Authorization
 
     @cached_property
     def _admission(self) -> PolicyAdmission:
         from dryrack.apiserver.policies.policy_admission import PolicyAdmission
 
-        return PolicyAdmission(self.registry)
+        return PolicyAdmission(self.registry, self.authorization)
 
     def check(self, resource: Resource, new: Raw | None, *, old: Raw | None, write: Write) -> None:
         part = resource.subresources.get(write.subresource)

@@ -31,7 +31,6 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = RESERVED_WORDS | {"true", "false", "null", "in"}
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _UNSPECIFIED = "expression is not specified"
-_AUTHORIZER = "the variable authorizer is not supported by dryrack; leave it to RBAC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,13 @@ class PolicyCompiler:
 
     @property
     def _environment(self) -> Environment:
+        return self._with_variables(has_authorizer=True)
+
+    def _with_variables(self, *, has_authorizer: bool) -> Environment:
         variables = self._types if self.spec.get("variables") else None
-        return environment(has_params=self._has_params, variables=variables)
+        return environment(
+            has_params=self._has_params, variables=variables, has_authorizer=has_authorizer
+        )
 
     def _match_conditions(self) -> list[Named]:
         given = self.spec.get("matchConditions") or ()
@@ -128,9 +132,8 @@ class PolicyCompiler:
         found = []
         for index, each in enumerate(self.spec.get("validations") or ()):
             path, text = f"spec.validations[{index}]", each.get("expression") or ""
-            env = self._environment
-            condition = self._compiled(f"{path}.expression", text, env, (t.BOOL,))
-            spoken = self._message(f"{path}.messageExpression", each.get("messageExpression"), env)
+            condition = self._compiled(f"{path}.expression", text, self._environment, (t.BOOL,))
+            spoken = self._message(f"{path}.messageExpression", each.get("messageExpression"))
             message = each.get("message") or ""
             if message and not message.strip():
                 detail = "must be non-empty if specified"
@@ -145,12 +148,13 @@ class PolicyCompiler:
                 found.append(Validation(text, condition, message.strip(), spoken, reason))
         return found
 
-    def _message(self, path: str, text: str | None, env: Environment) -> Condition | None:
+    def _message(self, path: str, text: str | None) -> Condition | None:
         if not text:
             return None
         if not text.strip():
             self.problems.append(invalid(path, text, "must be non-empty if specified"))
             return None
+        env = self._with_variables(has_authorizer=False)
         return self._compiled(path, text, env, (t.STRING,))
 
     def _annotations(self) -> None:
@@ -175,8 +179,7 @@ class PolicyCompiler:
             return None
         found = compile_condition(text, env)
         if isinstance(found, str):
-            detail = _AUTHORIZER if "reference to 'authorizer'" in found else found
-            self.problems.append(invalid(path, text, detail))
+            self.problems.append(invalid(path, text, found))
             return None
         if kinds and found.checked.output_type not in kinds:
             shown = str(found.checked.output_type)

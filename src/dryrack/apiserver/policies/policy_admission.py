@@ -22,6 +22,7 @@ from dryrack.kinds.selectors import matches_labels
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.apiserver.authorization import Authorization
     from dryrack.apiserver.policies.compiled_policy import CompiledPolicy
     from dryrack.apiserver.policies.match_rules import Attempt
     from dryrack.apiserver.registry import Registry, Resource
@@ -41,8 +42,9 @@ class ConfigurationError(Exception):
 class PolicyAdmission:
     """Holds writes against what is bound."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, authorization: Authorization) -> None:
         self._registry = registry
+        self._authorization = authorization
         # By name: the uid and generation of a policy, and what it compiles to.
         self._compiled: dict[str, tuple[tuple[str, int], CompiledPolicy]] = {}
 
@@ -87,7 +89,7 @@ class PolicyAdmission:
                 ) from None
             return
         for params in found:
-            values = variables_of(attempt, matched, params)
+            values = variables_of(attempt, matched, params, self._authorization)
             yield from denials(self._program(policy), values, ignores_failures=ignores_failures)
 
     def _program(self, policy: Raw) -> CompiledPolicy:

@@ -3,7 +3,7 @@ What exists for the expressions of an admission policy.
 
 `object`, `oldObject` and `params` are of no known type, because a policy may be about several
 kinds; `request`, `namespaceObject` and the policy's own `variables` are, so that a misspelt field
-of theirs is found when the policy is written. `authorizer` does not exist here.
+of theirs is found when the policy is written. `authorizer` asks what its user may do.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ _RESOURCE = t.struct("kubernetes.GroupVersionResource")
 _REQUEST = t.struct("kubernetes.AdmissionRequest")
 _NAMESPACE = t.struct("kubernetes.Namespace")
 _VARIABLES = t.struct("kubernetes.variables")
+_AUTHORIZER = t.struct("kubernetes.authorization.Authorizer")
+_RESOURCE_CHECK = t.struct("kubernetes.authorization.ResourceCheck")
+AUTHORIZER, REQUEST_RESOURCE = "authorizer", "authorizer.requestResource"
 
 _MESSAGES: Mapping[str, Mapping[str, t.Type]] = MappingProxyType(
     {
@@ -91,7 +94,10 @@ _SCALARS = frozenset(
 
 
 def environment(
-    *, has_params: bool, variables: Mapping[str, t.Type] | None = None
+    *,
+    has_params: bool,
+    variables: Mapping[str, t.Type] | None = None,
+    has_authorizer: bool = True,
 ) -> RuleEnvironment:
     """For expressions that may name these variables; None if `variables` is no name there."""
     known = {
@@ -101,6 +107,8 @@ def environment(
         "namespaceObject": _NAMESPACE,
     }
     messages = dict(_MESSAGES)
+    if has_authorizer:
+        known |= {AUTHORIZER: _AUTHORIZER, REQUEST_RESOURCE: _RESOURCE_CHECK}
     if has_params:
         known["params"] = t.DYN
     if variables is not None:

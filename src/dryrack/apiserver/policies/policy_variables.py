@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.authorization.attributes import Attributes
+from dryrack.apiserver.policies.policy_environment import AUTHORIZER, REQUEST_RESOURCE
+from dryrack.cel.authorization import Authorizer, Decision, Question, ResourceCheck
+from dryrack.client.transport import User
+
 if TYPE_CHECKING:
+    from dryrack.apiserver.authorization import Authorization
     from dryrack.apiserver.policies.match_rules import Attempt
     from dryrack.apiserver.registry import Resource
-    from dryrack.client.transport import User
+    from dryrack.cel.authorization import Decide
 
 Raw = dict[str, Any]
 
@@ -19,15 +25,55 @@ _METADATA = (
 )
 
 
-def variables_of(attempt: Attempt, matched: Resource, params: Raw | None) -> Raw:
+def variables_of(
+    attempt: Attempt, matched: Resource, params: Raw | None, authorization: Authorization
+) -> Raw:
     """All but the policy's own variables, with the objects in the version that was matched."""
+    authorizer = Authorizer(_decider(attempt.write.user, authorization))
     return {
+        AUTHORIZER: authorizer,
+        REQUEST_RESOURCE: ResourceCheck(authorizer.decide, _asked(attempt)),
         "object": in_version(attempt.resource, matched, attempt.new),
         "oldObject": in_version(attempt.resource, matched, attempt.old),
         "request": _request(attempt, matched),
         "namespaceObject": _namespace(attempt.namespace_object()),
         "params": params,
     }
+
+
+def _decider(user: User, authorization: Authorization) -> Decide:
+    def decide(question: Question) -> Decision:
+        who = _account(question.account) if question.account else user
+        asked = Attributes(
+            who,
+            question.verb,
+            group=question.group,
+            resource=question.resource,
+            subresource=question.subresource,
+            namespace=question.namespace,
+            name=question.name,
+            path=question.path,
+        )
+        return Decision(authorization.allows(asked), authorization.reason(asked))
+
+    return decide
+
+
+def _account(name: str) -> User:
+    namespace = name.split(":")[2]
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return User(name, groups)
+
+
+def _asked(attempt: Attempt) -> Question:
+    """What the request itself is about."""
+    return Question(
+        group=attempt.resource.group,
+        resource=attempt.resource.plural,
+        subresource=attempt.write.subresource,
+        namespace=attempt.namespace,
+        name=attempt.name,
+    )
 
 
 def in_version(served: Resource, wanted: Resource, obj: Raw | None) -> Raw | None:

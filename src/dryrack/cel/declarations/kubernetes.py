@@ -1,8 +1,8 @@
 """
 What Kubernetes declares on top: its libraries, and what device selectors add.
 
-The authorizer has functions but, here, no variable to call them on. They are declared all the
-same, because an error about a call names what the function could have been.
+The authorizer has functions, but a device selector has no variable to call them on. They are
+declared all the same, because an error about a call names what the function could have been.
 """
 
 from __future__ import annotations
