@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from tests.apiserver.replay import compared
+from tests.parity.__main__ import OPTIONS
 from tests.parity.recording import diff
 from tests.parity.run import Run
 from tests.parity.script import load_all
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from tests.parity.script import Script
 
 _UP_SECONDS_MAX = 60
-# The recordings were made without one.
+# The recordings were made without one, and with more versions than the stable ones.
 _WITHOUT = "scheduler"
+_SERVED = ",".join(f"{version}=true" for version in OPTIONS.runtime_config)
 
 
 @contextmanager
@@ -40,7 +42,7 @@ def cluster(name: str) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="dryrack-") as scratch:
         home, kubeconfig = Path(scratch) / "home", Path(scratch) / "kubeconfig"
         up = ("up", "--detach", "--without", _WITHOUT, "--kubeconfig", str(kubeconfig))
-        _dryrack(home, *up, "--name", name)
+        _dryrack(home, *up, "--runtime-config", _SERVED, "--name", name)
         try:
             yield Server.of(_with_files(kubeconfig))
         finally:
