@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
 
 import pytest
+from tests.parity.server import Server
+from tests.realcluster.controlplane import Options
 
 from dryrack.client.transport import ADMIN, Request, User
 from dryrack.cluster.modes import AuthorizationMode
 from dryrack.cluster.plane import PlaneOptions, build
+
+if TYPE_CHECKING:
+    from tests.realcluster.fixtures import StartCluster
 
 Raw = dict[str, Any]
 
@@ -37,40 +43,81 @@ def driver(prefix: str, name: str = "gpu.example.com") -> Raw:
     return {"resources": ["resourceclaims/driver"], "verbs": verbs, "resourceNames": [name]}
 
 
-def statuses(user: User, rules: list[Raw], *, before: Raw, after: Raw) -> list[Raw]:
-    """What a user with these rules is answered to an update and to a patch of the status."""
-    plane = build(PlaneOptions(authorization=AuthorizationMode.RBAC))
+class Asked(Protocol):
+    """Some server, asked by somebody."""
 
-    async def ask(method: str, target: str, body: Raw, who: User = ADMIN) -> Raw:
+    async def ask(self, method: str, target: str, body: Raw, who: User = ADMIN) -> Raw: ...
+
+
+class Embedded:
+    """A server in this process that decides by roles."""
+
+    def __init__(self) -> None:
+        plane = build(PlaneOptions(authorization=AuthorizationMode.RBAC))
+        self._transport = plane.transport
+
+    async def ask(self, method: str, target: str, body: Raw, who: User = ADMIN) -> Raw:
         path, _, query = target.partition("?")
-        form = "merge-patch+json" if method == "PATCH" else "json"
-        headers = {"content-type": f"application/{form}"}
         content = json.dumps(body).encode()
-        answer = await plane.transport.send(
-            Request(method, path, query, headers=headers, body=content, user=who)
-        )
+        headers = {"content-type": media_type(method)}
+        request = Request(method, path, query, headers=headers, body=content, user=who)
+        answer = await self._transport.send(request)
         assert isinstance(answer.body, bytes)
         return {"code": answer.status, **json.loads(answer.body)}
 
+
+class Real:
+    """A real server, whose admin speaks for others."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def ask(self, method: str, target: str, body: Raw, who: User = ADMIN) -> Raw:
+        headers = {"Content-Type": media_type(method)}
+        if who is not ADMIN:
+            headers["Impersonate-User"] = who.name
+            for key, values in who.extra.items():
+                headers[f"Impersonate-Extra-{quote(key, safe='')}"] = values[0]
+        content = json.dumps(body).encode()
+        status, _, answer = self._server.send(method, target, headers=headers, content=content)
+        return {"code": status, **json.loads(answer)}
+
+
+def media_type(method: str) -> str:
+    return f"application/{'merge-patch+json' if method == 'PATCH' else 'json'}"
+
+
+def statuses(
+    user: User,
+    rules: list[Raw],
+    *,
+    before: Raw,
+    after: Raw,
+    asked: Asked | None = None,
+    name: str = "c",
+) -> list[Raw]:
+    """What a user with these rules is answered to an update and to a patch of the status."""
+    server = asked or Embedded()
+
     async def run() -> list[Raw]:
         whole = [{"apiGroups": ["resource.k8s.io"], **each} for each in rules]
-        role = {"metadata": {"name": "driver"}, "rules": whole}
-        await ask("POST", f"{RBAC}/clusterroles", role)
+        role = {"metadata": {"name": name}, "rules": whole}
+        await server.ask("POST", f"{RBAC}/clusterroles", role)
         group = "rbac.authorization.k8s.io"
         binding = {
-            "metadata": {"name": "driver"},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "driver"},
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
             "subjects": [{"apiGroup": group, "kind": "User", "name": user.name}],
         }
-        await ask("POST", f"{RBAC}/clusterrolebindings", binding)
+        await server.ask("POST", f"{RBAC}/clusterrolebindings", binding)
         request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
         spec = {"devices": {"requests": [request]}}
-        await ask("POST", CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
-        path = f"{CLAIMS}/c/status"
-        made = await ask("PATCH", path, {"status": before})
+        await server.ask("POST", CLAIMS, {"metadata": {"name": name}, "spec": spec})
+        path = f"{CLAIMS}/{name}/status"
+        made = await server.ask("PATCH", path, {"status": before})
         assert made.pop("code") == 200, made
-        updated = await ask("PUT", f"{path}?dryRun=All", {**made, "status": after}, user)
-        return [updated, await ask("PATCH", path, {"status": after}, user)]
+        updated = await server.ask("PUT", f"{path}?dryRun=All", {**made, "status": after}, user)
+        return [updated, await server.ask("PATCH", path, {"status": after}, user)]
 
     return asyncio.run(run())
 
@@ -136,3 +183,34 @@ def test_devices_are_told_of_by_their_driver_alone(user: User, rule: Raw, verbs:
             ),
         }
     ]
+
+
+CASES: list[tuple[User, list[Raw], Raw, Raw]] = [
+    (User("joe"), [STATUS], {}, ALLOCATED),
+    (User("joe"), [STATUS], {}, TOLD),
+    (User("jim"), [STATUS, BINDING], {}, ALLOCATED),
+    (User("jim"), [STATUS, BINDING], TOLD, {}),
+    (ON_N1, [STATUS], ALLOCATED, TOLD),
+    (ON_N2, [STATUS], TOLD, ALLOCATED),
+    (User("jo"), [STATUS, driver("associated-node")], ALLOCATED, TOLD),
+    (User("jill"), [STATUS, driver("arbitrary-node")], ALLOCATED, TOLD),
+    (User("jack"), [STATUS, driver("arbitrary-node", "other.example.com")], ALLOCATED, TOLD),
+]
+
+
+@pytest.mark.real
+def test_a_real_server_draws_the_same_lines(start_cluster: StartCluster) -> None:
+    """Codes, sentences and causes are the same for each of the cases."""
+    options = Options(with_scheduler=False, without_controllers=("resourceclaim-controller",))
+    real = Real(Server.of(start_cluster(options).plane.kubeconfig))
+
+    def told(asked: Asked) -> list[tuple[int, str, Any]]:
+        found = []
+        for number, (user, rules, before, after) in enumerate(CASES):
+            name = f"case-{number}"
+            for each in statuses(user, rules, before=before, after=after, asked=asked, name=name):
+                causes = (each.get("details") or {}).get("causes")
+                found.append((each["code"], each.get("message", ""), causes))
+        return found
+
+    assert told(Embedded()) == told(real)

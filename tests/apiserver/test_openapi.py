@@ -15,6 +15,7 @@ from dryrack.apiserver.pages import Check, HealthPages, IndexPage, NoSuchPage, v
 from dryrack.apiserver.protobuf import documents
 from dryrack.apiserver.protobuf.wire import fields
 from dryrack.apiserver.registry import Registry, Resource
+from dryrack.apiserver.status import StatusError
 from dryrack.apiserver.strategy import PlainStrategy
 
 if TYPE_CHECKING:
@@ -222,12 +223,15 @@ def test_the_version_is_that_of_the_reference_release() -> None:
 
 
 def test_paths_of_no_group_are_no_pages() -> None:
-    """Groups that are served answer for themselves; for all others there is no page."""
+    """Groups that are served say themselves what they lack; for all others there is no page."""
     page = NoSuchPage(_registry())
 
     assert text_of(visited(page, "/nowhere")) == "404 page not found\n"
     assert text_of(visited(page, "/apis/none.example.com/v1/things")) == "404 page not found\n"
-    assert found(page, "/apis/apps/v9") is None
+    assert found(page, "/apis/example.com/v9") is None
+    with pytest.raises(StatusError) as caught:
+        found(page, "/apis/apps/v9")
+    assert caught.value.status.message == "the server could not find the requested resource"
 
 
 def test_the_index_lists_custom_groups() -> None:

@@ -34,7 +34,8 @@ _TYPE_META = (
 )
 
 
-# What the real server no longer serves and still recognises: people's manifests live long.
+# What the real server recognises and nobody serves here, mostly because it is old: people's
+# manifests live long.
 _ROLES = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _SETS = ("ControllerRevision", "Deployment", "StatefulSet")
 _FORMER: Mapping[str, tuple[str, ...]] = {
@@ -53,6 +54,7 @@ _FORMER: Mapping[str, tuple[str, ...]] = {
     "policy/v1beta1": ("Eviction", "PodDisruptionBudget"),
     "rbac.authorization.k8s.io/v1alpha1": _ROLES,
     "rbac.authorization.k8s.io/v1beta1": _ROLES,
+    "resource.k8s.io/v1alpha3": ("DeviceTaintRule", "ResourcePoolStatusRequest"),
     "scheduling.k8s.io/v1alpha1": ("PriorityClass",),
     "scheduling.k8s.io/v1beta1": ("PriorityClass",),
 }

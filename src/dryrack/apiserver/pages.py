@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from dryrack.apiserver.status import page_not_found
 from dryrack.base import metrics
 from dryrack.client.transport import Response
 
@@ -149,8 +150,8 @@ class NoSuchPage:
     """
     Says that a path leads nowhere at all.
 
-    Below the groups that are served, the answer is a `Status` and comes from elsewhere; for paths
-    of no such group it is this text.
+    Below the groups that are served the answer is a `Status`; for paths of no such group it is
+    this text.
     """
 
     registry: Registry
@@ -160,6 +161,9 @@ class NoSuchPage:
         match parts:
             case ["api", *_] | ["apis"]:
                 return None
+            case ["apis", group, _] if self.registry.serves(group):
+                # A version that is not served, or not any more, of a group that is built in.
+                raise page_not_found()
             case ["apis", group, *_] if any(each.group == group for each in self.registry.all()):
                 return None
             case _:
