@@ -55,6 +55,20 @@ def test_yaml_says_the_same_as_json() -> None:
     assert by_json == by_yaml
 
 
+def test_names_are_printed_as_kubectl_prints_them() -> None:
+    """Those who get devices, for a pipe; the exit code tells of the others."""
+    done = dryrack("allocate", *FLEET, "-f", "training.yaml", "-f", "greedy.yaml", "-o", "name")
+    every = (*FLEET, "training.yaml", "greedy.yaml")
+    claim = dryrack("explain", "claim", "four-gpus", *every, "-o", "name")
+
+    assert done.stdout.splitlines()[:2] == [
+        "pod/trainer",
+        "resourceclaim.resource.k8s.io/trainer-gpus",
+    ]
+    assert "four-gpus" not in done.stdout
+    assert (claim.stdout, claim.returncode) == ("", 1)
+
+
 def test_one_node_alone_can_be_tried() -> None:
     """--node leaves the others out."""
     done = dryrack("allocate", *FLEET, "-f", "training.yaml", "--node", "rack-2", "-o", "json")

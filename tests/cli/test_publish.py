@@ -17,7 +17,7 @@ import yaml
 from tests.cli.command import EXAMPLES, dryrack
 
 from dryrack.cli.durations import seconds_of
-from dryrack.cli.files import UsageError
+from dryrack.cli.files import ContentError, UsageError
 from dryrack.cli.output import Format
 from dryrack.cli.publish import Wish, address_of, every_node, options_of, run, selected_nodes
 from dryrack.client.client import Client
@@ -197,6 +197,56 @@ def test_files_alone_are_enough_to_know_what_would_be_published(
     assert said.endswith(f"{len(slices)} to create\n")
 
 
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        ("metadata: {nam: x}", "4: Node: metadata.name: Required value: name or generateName"),
+        (
+            "metadata: {name: x, labels: [gpu]}",
+            "4: metadata.labels: expected an object, got a list",
+        ),
+        (
+            "metadata: {name: x}\nspec: {taints: {}}",
+            "5: spec.taints: expected a list, got an object",
+        ),
+        ("metadata: {name: X_y}", '4: Node X_y: metadata.name: Invalid value: "X_y"'),
+    ],
+)
+def test_a_node_that_makes_no_sense_is_told_with_its_line(
+    tmp_path: Path, node: str, told: str
+) -> None:
+    """It is not passed over as if it were a kind that publishing does not depend on."""
+    file = tmp_path / "n.yaml"
+    file.write_text(f"---\napiVersion: v1\nkind: Node\n{node}\n")
+
+    with pytest.raises(ContentError) as refusal:
+        run(Wish(dry_run=True, files=(str(file),)))
+    assert str(refusal.value).startswith(f"{file}:{told}")
+
+
+def test_a_kind_that_there_is_not_is_told(tmp_path: Path) -> None:
+    """One letter decides whether a node is one."""
+    file = tmp_path / "n.yaml"
+    file.write_text("apiVersion: v1\nkind: node\nmetadata: {name: x}\n")
+
+    with pytest.raises(ContentError, match=r"n\.yaml:2: unknown kind 'node'; did you mean 'Node'"):
+        run(Wish(dry_run=True, files=(str(file),)))
+
+
+def test_without_a_configuration_it_is_said_how_to_make_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was looked for, where, and the command; whoever has the catalogue needs none."""
+    is_well, printed, said = dry_run(capsys, "karpenter-gpu-nodes.yaml")
+    _, _, with_catalogue = dry_run(capsys, "karpenter-gpu-nodes.yaml", catalogue=True)
+    make = "kubectl create configmap dra-kwok-configmap -n karpenter --from-file=config.yaml=FILE"
+
+    assert (is_well, printed) == (True, "")
+    assert "ConfigMap karpenter/dra-kwok-configmap: not there" in said
+    assert make in said
+    assert make not in with_catalogue
+
+
 def key(each: ResourceSlice) -> tuple[str, str]:
     return each.spec.driver, each.spec.pool.name
 
@@ -284,7 +334,9 @@ def test_it_serves_until_it_is_told_to_stop(
 
     assert [each["message"] for each in lines][-1] == "stopped"
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
-    assert (rest.returncode, rest.stderr) == (0, "0 slices for 0 nodes: nothing to write\n")
+    assert rest.returncode == 0
+    assert rest.stderr.startswith("ConfigMap karpenter/dra-kwok-configmap: not there")
+    assert rest.stderr.endswith("0 slices for 0 nodes: nothing to write\n")
     assert lease["spec"]["holderIdentity"] == ""
 
 

@@ -164,6 +164,21 @@ def test_once_is_over_when_all_is_as_desired() -> None:
     assert writes == 0
 
 
+def test_once_knows_whether_anything_says_what_to_publish() -> None:
+    """Nodes alone are no configuration; who called is to be told what is missing."""
+
+    async def scenario() -> tuple[Outcome, Outcome]:
+        bare, full = site(), site()
+        await inhabit(bare.client, *GPU_NODES)
+        await inhabit(full.client, *GPU_NODES, config="karpenter-gpu.yaml")
+        return await once(bare), await once(full)
+
+    bare, full = asyncio.run(scenario())
+
+    assert (bare.sources, bare.slices, bare.is_as_desired) == (0, 0, True)
+    assert full.sources == 1
+
+
 def test_once_names_the_nodes_that_are_not_as_desired() -> None:
     """What the server said about each; the others are published."""
 

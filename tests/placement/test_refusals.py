@@ -141,7 +141,7 @@ def test_a_node_is_asked_only_to_say_why_if_nobody_else_was() -> None:
         (request("r", select='device.attributes["gpu.example.com"].a == "b"'), "not select it"),
         (request("r", 9, select='device.driver != "nic.example.com"'), "2 of 2 can be had"),
         (request("r", tolerations=[]), f"has no attribute {DRIVER}/root"),
-        (request("r", deviceClassName="fpga"), "class fpga selects none of 5 on node a"),
+        (request("r", deviceClassName="fpga"), "class fpga selects none of 5 devices on node a"),
     ],
 )
 def test_a_pod_is_told_in_the_words_of_explain(asks: Any, cause: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation.explain import stories
 from dryrack.allocation.features import Features, Release
+from dryrack.allocation.identity import claim_name
 from dryrack.allocation.whatif import Settings as Reckoning
 from dryrack.allocation.whatif import nodes_of, what_if
 from dryrack.allocation.world import World
@@ -18,11 +19,12 @@ from dryrack.cli.doubts import refusals, unknown_fields
 from dryrack.cli.files import ContentError, UsageError, without_pauses
 from dryrack.cli.objects import load
 from dryrack.cli.output import (
-    Format,
+    NamedFormat,
     many,
     paint,
     print_data,
     print_json_lists,
+    print_names,
     print_table,
     say,
     shown,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
+# As kubectl names it.
+CLAIM_RESOURCE = "resourceclaim.resource.k8s.io"
 _DOUBTS_TOLD_MAX = 5
 
 
@@ -67,15 +71,17 @@ class Settings:
         )
 
 
-def run(names: Sequence[str], settings: Settings, form: Format) -> bool:
+def run(names: Sequence[str], settings: Settings, form: NamedFormat) -> bool:
     """Prints the answer; whether every claim is allocated, in a world that a cluster would take."""
     loaded = load_world(names, settings)
     outcome = what_if(loaded.world, settings.reckoning())
     for note in outcome.notes:
         say(shown(note))
-    if form is Format.TABLE:
+    if form is NamedFormat.TABLE:
         _print(outcome)
-    elif form is Format.JSON:
+    elif form is NamedFormat.NAME:
+        _print_names(loaded.world, outcome)
+    elif form is NamedFormat.JSON:
         print_json_lists(outcome.lists())
     else:
         print_data(outcome.document(), form)
@@ -143,6 +149,18 @@ def _print(outcome: WhatIf) -> None:
         print_table(COLUMNS, rows)
     for claim, nodes in told:
         _tell(claim, nodes)
+
+
+def _print_names(world: World, outcome: WhatIf) -> None:
+    """Who gets or has all that it asks for: pods with their claims, and claims by themselves."""
+    there = {each.claim for each in outcome.given}
+    there |= {claim_name(each) for each in world.claims if each.status.allocation is not None}
+    for party in world.in_order():
+        claims = [claim_name(claim) for claim in party.claims]
+        if not party.missing and there.issuperset(claims):
+            pod = party.pod.metadata.name if party.pod is not None else ""
+            print_names("pod", [pod] if pod else [])
+            print_names(CLAIM_RESOURCE, claims)
 
 
 def _rows(given: Given) -> list[tuple[str, str, str, str]]:

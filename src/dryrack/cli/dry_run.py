@@ -12,23 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.cli.board import SLICE_COLUMNS, Sight, slice_rows
 from dryrack.cli.files import ContentError, read_sources
+from dryrack.cli.judging import Judge
 from dryrack.cli.output import Format, many, print_data, print_table, say
+from dryrack.cli.publish import config_hint
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
 from dryrack.controllers.slices.readers import reader_of
 from dryrack.controllers.slices.survey import SHARED, World, survey
 from dryrack.controllers.writes import Create, Delete
 from dryrack.hardware.dialects import read_config_map
 from dryrack.hardware.inventory import Source, SourceKind
+from dryrack.kinds.bystanders import Mistaken, standing
+from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.controllers.slices.options import PublishOptions
     from dryrack.controllers.slices.survey import Change, Survey
     from dryrack.controllers.writes import Write
     from dryrack.hardware.dialects import Reading
-    from dryrack.kinds.documents import Document
+    from dryrack.kinds.documents import Document, Problem
 
 Raw = dict[str, Any]
 
@@ -37,19 +41,32 @@ _SYSTEM = ("uid", "resourceVersion", "generation", "creationTimestamp", "managed
 
 def world_of(names: Sequence[str], options: PublishOptions) -> World:
     """What files say; kinds that publishing does not depend on are passed over with a word."""
+    contents = {source.name: source.content for source in read_sources(names)}
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    for name, content in contents.items():
+        reading = read(content, name)
+        documents += reading.documents
+        problems += reading.problems
+    judge = Judge()
+    problems += [problem for document in documents for problem in _faults(document, judge)]
+    if problems:
+        raise ContentError("\n".join(str(problem) for problem in problems))
+    return _world(documents, contents, options)
+
+
+def _world(
+    documents: Iterable[Document], contents: Mapping[str, bytes], options: PublishOptions
+) -> World:
     found: dict[str, list[Raw]] = {kind: [] for kind in _KINDS}
     readings: dict[Source, Reading] = {}
-    for source in read_sources(names):
-        reading = read(source.content, source.name)
-        if reading.problems:
-            raise ContentError("\n".join(str(problem) for problem in reading.problems))
-        for document in reading.documents:
-            if not _takes_part(document, options):
-                what = f"{document.kind} {document.name}".strip()
-                say(f"{document.file}:{document.line}: {what} takes no part; ignored")
-            else:
-                found[document.kind].append(_identified(document.raw))
-                readings.update(_read(document, source.content, options))
+    for document in documents:
+        if not _takes_part(document, options):
+            what = f"{document.kind} {document.name}".strip()
+            say(f"{document.file}:{document.line}: {what} takes no part; ignored")
+        else:
+            found[document.kind].append(_identified(document.raw))
+            readings.update(_read(document, contents[document.file], options))
     return World(
         nodes=found[NODES.kind],
         config_maps=found[CONFIG_MAPS.kind],
@@ -60,6 +77,22 @@ def world_of(names: Sequence[str], options: PublishOptions) -> World:
 
 
 _KINDS = {each.kind: each for each in (NODES, CONFIG_MAPS, NODE_OVERLAYS, DRA_CONFIGS)}
+
+
+def _faults(document: Document, judge: Judge) -> Iterator[Problem]:
+    """Why no cluster has such an object: its kind is none, or it is a Node that makes no sense."""
+    kind = standing(document)
+    if isinstance(kind, Mistaken):
+        yield document.problem(kind.path, kind.message, kind.fix)
+    elif (document.api_version, document.kind) == (NODES.api_version, NODES.kind):
+        object_ = typed(document)
+        if not isinstance(object_, Typed):
+            yield from object_
+            return
+        named = f"Node {document.name}".strip()
+        for each in judge.problems(document) or ():
+            message = f"{named}: {each.field}: {each.message}"
+            yield document.problem(each.field, message, each.fix or "")
 
 
 def _read(document: Document, content: bytes, options: PublishOptions) -> dict[Source, Reading]:
@@ -100,6 +133,8 @@ def show(world: World, options: PublishOptions, form: Format) -> bool:
         print_data({"apiVersion": "v1", "kind": "List", "items": slices}, form)
     else:
         _print_documents(slices)
+    if not (world.config_maps or world.overlays or world.configs or options.catalogue):
+        say(config_hint(options))
     _talk(found)
     return not found.problems
 

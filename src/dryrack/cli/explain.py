@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 from dryrack.allocation.explain import explain_claim
 from dryrack.allocation.identity import claim_name
 from dryrack.base.words import hint
-from dryrack.cli.allocate import load_world, place, verdict
+from dryrack.cli.allocate import CLAIM_RESOURCE, load_world, place, verdict
 from dryrack.cli.files import ContentError, UsageError
-from dryrack.cli.output import Format, paint, print_data, print_line, say, shown
+from dryrack.cli.output import (
+    NamedFormat,
+    paint,
+    print_data,
+    print_line,
+    print_names,
+    say,
+    shown,
+)
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import to_builtins
 
@@ -46,7 +54,7 @@ class Subject:
         return f"{self.namespace}/{self.name}"
 
 
-def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: Format) -> bool:
+def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: NamedFormat) -> bool:
     """Prints the story; whether the claims are allocated."""
     loaded = load_world(names, settings)
     world = loaded.world
@@ -55,14 +63,17 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: For
     ]
     for note in dict.fromkeys(note for story in stories for note in story.notes):
         say(shown(note))
-    if form is Format.TABLE:
+    fitting = [story.claim for story in stories if story.given or story.settled]
+    if form is NamedFormat.NAME:
+        print_names(CLAIM_RESOURCE, fitting)
+    elif form is NamedFormat.TABLE:
         where = "any node" if settings.node is None else f"node {settings.node}"
         for story in stories:
             _print(story, where)
     else:
         documents = [_document(story) for story in stories]
         print_data({"claims": documents} if subject.is_pod else documents[0], form)
-    return loaded.is_valid and all(story.given or story.settled for story in stories)
+    return loaded.is_valid and len(fitting) == len(stories)
 
 
 def _claims(world: World, subject: Subject) -> list[str]:

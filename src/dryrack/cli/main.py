@@ -19,7 +19,7 @@ from dryrack import __version__
 from dryrack.base.errors import DryrackError
 from dryrack.cli import hardware
 from dryrack.cli.files import UsageError
-from dryrack.cli.output import Format, open_streams, print_data, print_line, say, shown
+from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -63,6 +63,10 @@ MoreFiles = Annotated[
     list[str] | None, typer.Argument(metavar="[FILE]...", help="More files, as after -f.")
 ]
 Output = Annotated[Format, typer.Option("-o", "--output", help="How to print the answer.")]
+NamedOutput = Annotated[
+    NamedFormat,
+    typer.Option("-o", "--output", help="How to print the answer; name is who gets devices."),
+]
 Namespace = Annotated[
     str, typer.Option("-n", "--namespace", help="The namespace of NAME, where it names none.")
 ]
@@ -84,7 +88,7 @@ def allocate(
     more: MoreFiles = None,
     files: Files = None,
     node: Annotated[str | None, typer.Option("--node", help="Try this node alone.")] = None,
-    output: Output = Format.TABLE,
+    output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
     feature_gates: Gates = "",
 ) -> None:
@@ -110,7 +114,7 @@ def explain(
     files: Files = None,
     namespace: Namespace = "default",
     node: Annotated[str | None, typer.Option("--node", help="Try this node alone.")] = None,
-    output: Output = Format.TABLE,
+    output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
     feature_gates: Gates = "",
 ) -> None:

@@ -4,7 +4,7 @@ Words for people, data for programs.
 Data goes to standard output in the format that was asked for; talk goes to standard error. A
 table has colours and borders only on a terminal; in a pipe it is plain columns that `awk`
 understands. A name is never broken in two, because people copy names: a table that does not fit
-without that is as wide as it is. `NO_COLOR` is honoured by rich itself.
+without that is as wide as it is. With `NO_COLOR` nothing is coloured, bold or dim.
 """
 
 from __future__ import annotations
@@ -37,9 +37,24 @@ class Format(enum.StrEnum):
     YAML = "yaml"
 
 
-def print_data(value: Any, form: Format) -> None:
+class NamedFormat(enum.StrEnum):
+    """For answers that are about objects: also their names alone, as kubectl prints them."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+def print_names(resource: str, names: Iterable[str]) -> None:
+    """Prints `pod/web-0` for "pod" and "team/web-0"; a namespace is no part of kubectl's names."""
+    for name in names:
+        sys.stdout.write(shown(f"{resource}/{name.rpartition('/')[2]}") + "\n")
+
+
+def print_data(value: Any, form: Format | NamedFormat) -> None:
     """Prints plain data; `form` is JSON or YAML."""
-    if form is Format.JSON:
+    if form == Format.JSON:
         text = json.dumps(value, indent=2, ensure_ascii=False)
     else:
         import yaml
@@ -133,7 +148,8 @@ def stdout_console() -> Console:
 def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    return Console(file=stream)
+    # rich itself would leave what is bold.
+    return Console(file=stream, color_system=None if os.environ.get("NO_COLOR") else "auto")
 
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

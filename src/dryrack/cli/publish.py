@@ -249,6 +249,17 @@ def log_format_of(text: str) -> LogFormat:
         raise UsageError(f"--log-format {text!r}: text or json") from None
 
 
+def config_hint(options: PublishOptions) -> str:
+    """What to do where nothing says which nodes have which devices."""
+    name, namespace = options.config_map, options.namespace
+    make = f"kubectl create configmap {name} -n {namespace} --from-file={options.key}=FILE"
+    return (
+        f"ConfigMap {namespace}/{name}: not there, nor a NodeOverlay or DRAConfig, so no node has "
+        f"devices; make it ({make}), name another with -n and --config-map, or take the devices "
+        "of instance types with --catalogue"
+    )
+
+
 def _connection(wish: Wish) -> Connection:
     from dryrack.cluster.attached import connection_of
 
@@ -299,6 +310,8 @@ def _once(wish: Wish) -> bool:
         say(f"not in force: {document}")
     for node, why in sorted(outcome.failing.items()):
         say(f"{f'node {node}' if node else 'the whole cluster'}: not as desired: {why}")
+    if not outcome.sources and options.catalogue is None:
+        say(config_hint(options))
     say(f"{many(outcome.slices, 'slice')} for {many(outcome.nodes, 'node')}")
     return outcome.is_as_desired
 

@@ -45,6 +45,8 @@ class Outcome:
     """By node, "" for pools of the whole cluster: why it is not as desired."""
     unread: tuple[str, ...]
     """Documents that cannot be read, and are not in force."""
+    sources: int
+    """Documents that say which nodes have which devices, the catalogue left aside."""
 
     @property
     def is_as_desired(self) -> bool:
@@ -66,7 +68,8 @@ async def publish_once(
         for task in tasks:
             task.cancel()
     count = sum(publisher.ledger.slices_of(kind) for kind in SourceKind)
-    return Outcome(publisher.ledger.nodes, count, failing, _unread(publisher))
+    sources = len(publisher.sources.verdicts)
+    return Outcome(publisher.ledger.nodes, count, failing, _unread(publisher), sources)
 
 
 async def _settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:
