@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dryrack.base.limits import LARGE_OBJECT_BYTES
 from dryrack.store import Conflict, Event, EventType, Gone, Key, Record, Store, Stored
 
 PODS = "pods"
@@ -255,6 +256,25 @@ def test_only_what_was_written_last_is_kept_as_a_value(monkeypatch: pytest.Monke
     assert old.object is not old.object
     assert old.object == {**body(), "metadata": {"name": "x", "resourceVersion": "2"}}
     assert new.object is new.object
+
+
+def test_few_large_objects_are_kept_as_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have a bound of their own, so that they displace nothing that is small."""
+    monkeypatch.setattr("dryrack.store.store.READABLE_LARGE_OBJECTS_MAX", 1)
+    store = Store()
+    told: list[bytes] = []
+    store.subscribe(PODS, lambda event: told.append(event.stored.json))
+    small, *large = KEYS[:3]
+    store.put(small, body(), expected=0)
+    for key in large:
+        store.put(key, body() | {"data": "x" * LARGE_OBJECT_BYTES}, expected=0)
+    found = [store.get(key) for key in (small, *large)]
+
+    assert [each is not None and each.object is each.object for each in found] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_history_can_begin_late() -> None:

@@ -46,5 +46,8 @@ WATCH_BACKLOG_EVENTS_MAX = 10_000
 WATCH_BACKLOG_BYTES_MAX = 64 * 1024 * 1024
 
 # Objects that are kept as values beside their JSON, those written last. What was just written is
-# what is read and written next; all the others would cost ten times their JSON.
+# what is read and written next; all the others would cost ten times their JSON. Of objects that
+# have much JSON it is a few: to read one again is little beside what a write of it takes.
 READABLE_OBJECTS_MAX = 2048
+READABLE_LARGE_OBJECTS_MAX = 16
+LARGE_OBJECT_BYTES = 8 * 1024

@@ -17,6 +17,7 @@ import msgspec
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import TransportError, error_of
 from dryrack.client.lines import lines_of
+from dryrack.client.sharing import LARGE_BYTES_MIN, SharedDecoder
 from dryrack.client.transport import ADMIN, Request, Response, Stream, Transport, User
 
 Raw = dict[str, Any]
@@ -74,6 +75,7 @@ class Client:
         self._transport = transport
         self._user = user
         self._headers = {"accept": JSON, "user-agent": agent}
+        self._decoder = SharedDecoder()
 
     async def get(self, endpoint: Endpoint, name: str, namespace: str = "") -> Raw:
         """One object."""
@@ -213,7 +215,7 @@ class Client:
         request = self._request("GET", endpoint.path(selection.namespace), query)
         stream = await self._stream(request)
         try:
-            async with aclosing(_events(stream)) as events:
+            async with aclosing(_events(stream, self._decoder)) as events:
                 yield events
         finally:
             await stream.aclose()
@@ -309,19 +311,33 @@ class _Envelope(msgspec.Struct):
     object: Raw
 
 
+class _LargeEnvelope(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_large = msgspec.json.Decoder(_LargeEnvelope).decode
 
 
-async def _events(stream: Stream) -> AsyncGenerator[WatchEvent, None]:
+async def _events(stream: Stream, decoder: SharedDecoder) -> AsyncGenerator[WatchEvent, None]:
     async with aclosing(lines_of(stream)) as lines:
         async for line in lines:
             try:
-                envelope = _decode_envelope(line)
+                event = _event(line, decoder)
             except msgspec.DecodeError as error:
                 raise TransportError(f"a watch event is no JSON: {error}") from error
-            if envelope.type == "ERROR":
-                raise error_of(envelope.object)
-            yield WatchEvent(envelope.type, envelope.object)
+            if event.type == "ERROR":
+                raise error_of(event.object)
+            yield event
+
+
+def _event(line: bytes, decoder: SharedDecoder) -> WatchEvent:
+    if len(line) < LARGE_BYTES_MIN:
+        envelope = _decode_envelope(line)
+        return WatchEvent(envelope.type, envelope.object)
+    large = _decode_large(line)
+    return WatchEvent(large.type, decoder.decode(large.object))
 
 
 def ends_initial_events(event: WatchEvent) -> bool:

@@ -47,3 +47,5 @@ async def lines_of(stream: Stream) -> AsyncGenerator[bytes, None]:
     async for chunk in stream:
         for line in splitter.feed(chunk):
             yield line
+        # The next one may be long in coming, and this one may be megabytes.
+        del chunk

@@ -34,8 +34,8 @@ from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
-    ResourceSlice,
 )
+from dryrack.kinds.slice_decode import SliceDecoder
 from dryrack.placement import Cluster, Fleet
 from dryrack.placement.demand import Amounts, demand
 from dryrack.scheduler.demands import volume_claim_key
@@ -78,6 +78,7 @@ class View:
         self._sleepers = sleepers
         self._fleet = Fleet()
         self._allocator = allocator
+        self._slices = SliceDecoder()
         self._places: dict[Name, tuple[str, Amounts]] = {}
         self._promised: dict[str, AllocationResult] = {}
         # Claims as they were last read, until the caches are as far.
@@ -224,7 +225,7 @@ class View:
         if new is None:
             self._help(self._allocator.drop_slice(name_of(old or {}).name))
         else:
-            self._help(self._allocator.put_slice(decode(new, ResourceSlice)))
+            self._help(self._allocator.put_slice(self._slices.decode(new)))
 
     def _class(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:

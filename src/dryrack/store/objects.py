@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from dryrack.base.limits import LARGE_OBJECT_BYTES
+
 Raw = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
@@ -53,13 +55,18 @@ class Stored:
     @property
     def json(self) -> bytes:
         if self._json is None:
-            self._json = _encode(self.object)
+            # What the encoder returns has up to half its length unused behind it.
+            self._json = bytes(memoryview(_encode(self.object)))
         return self._json
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its JSON is long; not before somebody has asked for that."""
+        return self._json is not None and len(self._json) > LARGE_OBJECT_BYTES
 
     def compact(self) -> None:
         """Keeps the JSON alone."""
-        if self._json is None:
-            self._json = _encode(self._object)
+        assert self.json, "its object goes, so its JSON has to be there"
         self._object = None
 
     def __repr__(self) -> str:

@@ -13,7 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dryrack.base.limits import READABLE_OBJECTS_MAX, WATCH_LOG_EVENTS_MAX
+from dryrack.base.limits import (
+    READABLE_LARGE_OBJECTS_MAX,
+    READABLE_OBJECTS_MAX,
+    WATCH_LOG_EVENTS_MAX,
+)
 from dryrack.store.log import Event, EventType, Gone, Log
 from dryrack.store.objects import Conflict, Journal, Key, Record, Stored
 
@@ -69,6 +73,7 @@ class Store:
         self._shelves: dict[str, _Shelf] = {}
         self._subscriptions = 0
         self._readable: deque[Stored] = deque()
+        self._readable_large: deque[Stored] = deque()
 
     @classmethod
     def restore(
@@ -158,9 +163,9 @@ class Store:
         stored = _at(key, self._revision + 1, obj)
         self._keep(stored, stored.json if self._journal else None)
         shelf.set(stored)
-        self._note_readable(stored)
         kind = EventType.MODIFIED if previous else EventType.ADDED
         self._publish(shelf, Event(kind, stored, previous))
+        self._note_readable(stored)
         return stored
 
     def delete(self, key: Key, *, expected: int | None) -> Stored | Conflict:
@@ -172,8 +177,8 @@ class Store:
         stored = _at(key, self._revision + 1, previous.object)
         self._keep(stored, None)
         shelf.drop(key)
-        self._note_readable(stored)
         self._publish(shelf, Event(EventType.DELETED, stored, previous))
+        self._note_readable(stored)
         return stored
 
     def events(self, resource: str, *, after: int) -> Sequence[Event] | Gone:
@@ -213,9 +218,13 @@ class Store:
         self._revision = stored.revision
 
     def _note_readable(self, stored: Stored) -> None:
-        self._readable.append(stored)
-        if len(self._readable) > READABLE_OBJECTS_MAX:
-            self._readable.popleft().compact()
+        """After the event is told: then whoever watches has asked for the JSON."""
+        kept, count_max = self._readable, READABLE_OBJECTS_MAX
+        if stored.is_large:
+            kept, count_max = self._readable_large, READABLE_LARGE_OBJECTS_MAX
+        kept.append(stored)
+        if len(kept) > count_max:
+            kept.popleft().compact()
 
     def _publish(self, shelf: _Shelf, event: Event) -> None:
         shelf.log.append(event)
