@@ -247,6 +247,7 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--host", "example.com"), "an IP address"),
         (("--config", "nowhere.yaml"), "no such file"),
         (("--nodes", "1", "--instance-type", "p5.48xlrge"), "did you mean 'p5.48xlarge'"),
+        (("--nodes", "1", "--instance-type", "h100"), "a card, not a machine; p5.48xlarge has it"),
         (("--instance-type", "p5.48xlarge"), "add --nodes"),
         (("--catalogue-file", "nowhere.yaml"), "no such file"),
         (("--release", "1.20"), "--release '1.20': not known; write 1.36 or 1.37"),

@@ -98,3 +98,15 @@ def test_a_full_disk_leaves_a_kubeconfig_as_it_was(
 
     assert path.read_text() == "theirs"
     assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_an_order_that_is_taken_back_leaves_no_cluster(tmp_path: Path) -> None:
+    """Ctrl-C while a cluster comes up in the background ends it, and those who make its keys."""
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        launching.detach(Launch(state=state_of("one", tmp_path)), interrupt)
+
+    assert list(tmp_path.iterdir()) == []

@@ -252,6 +252,14 @@ def unknown(said: str, name: str, known: Iterable[str]) -> str:
     return f"{said}: not in the catalogue; {hint}see: dryrack hardware list"
 
 
+def unknown_type(said: str, name: str, known: Catalogue) -> str:
+    """The same of an instance type; who names a card is told a machine that has it."""
+    for each in _types(known):
+        if any(fitting.model.name.startswith(name.lower()) for fitting in each.fittings):
+            return f"{said}: a card, not a machine; {each.name} has it, see: dryrack hardware list"
+    return unknown(said, name, known.instance_types)
+
+
 def _near(name: str, known: Iterable[str]) -> list[str]:
     """Names that begin with what was typed, then those that are like it."""
     import difflib

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
 
-DEFAULT_NAME = "default"
 # The release that everything behaves as unless told otherwise.
 REFERENCE = "1.36"
 # More than this in one process is possible; by this option it is more likely a mistake.
@@ -136,12 +135,12 @@ def _catalogue(wish: Wish) -> Catalogue | None:
     """Who names a type or a file of types wants their devices."""
     if not (wish.catalogue or wish.catalogue_files or wish.instance_type):
         return None
-    from dryrack.cli.hardware import load, unknown
+    from dryrack.cli.hardware import load, unknown_type
 
     found = load(wish.catalogue_files)
     if wish.instance_type and wish.instance_type not in found.instance_types:
         said = f"--instance-type {wish.instance_type}"
-        raise UsageError(unknown(said, wish.instance_type, found.instance_types))
+        raise UsageError(unknown_type(said, wish.instance_type, found))
     if wish.instance_type and not wish.nodes:
         raise UsageError(f"--instance-type {wish.instance_type}: of how many? add --nodes 1")
     return found
@@ -233,8 +232,7 @@ def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
         first = f"kubectl config use-context {kubeconfig.entry_name(name)}"
     else:
         first = f"export KUBECONFIG={launch.kubeconfig or launch.state.kubeconfig}"
-    down = "dryrack down" if name == DEFAULT_NAME else f"dryrack down --name {name}"
-    end = down if stays else "Ctrl-C"
+    end = launch.state.down_command if stays else "Ctrl-C"
     lines = (
         f" ✓ ready after {seconds:.1f} s; end it with {end}",
         "",

@@ -80,7 +80,7 @@ def check(launch: Launch) -> None:
     if running is not None:
         raise LaunchError(
             f"cluster {launch.state.name} is up already (process {running.process.pid}); take it "
-            f"down with: dryrack down --name {launch.state.name}"
+            f"down with: {launch.state.down_command}"
         )
 
 
@@ -148,10 +148,17 @@ def detach(launch: Launch, tell: Callable[[str], None]) -> None:
             _relay(messages, tell)
     except KeyboardInterrupt:
         # Who takes back the order does not want the cluster either.
-        os.kill(child, signal.SIGTERM)
-        os.waitpid(child, 0)
+        _stop(child)
         launch.state.forget()
         raise
+
+
+def _stop(child: int) -> None:
+    """The process and those that it started, which are a session of their own by now."""
+    for send in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            send(child, signal.SIGTERM)
+    os.waitpid(child, 0)
 
 
 def _relay(messages: Iterable[str], tell: Callable[[str], None]) -> None:

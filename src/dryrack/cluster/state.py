@@ -24,6 +24,8 @@ from dryrack.cluster.certificates import write_private
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# The name of a cluster that was given none.
+DEFAULT = "default"
 # A cluster stops in a moment; one that is saving a large journal may take some more.
 STOP_SECONDS_MAX = 15.0
 _POLL_SECONDS = 0.02
@@ -79,6 +81,11 @@ class ClusterState:
 
     name: str
     directory: Path
+
+    @property
+    def down_command(self) -> str:
+        """What ends it."""
+        return "dryrack down" if self.name == DEFAULT else f"dryrack down --name {self.name}"
 
     @property
     def kubeconfig(self) -> Path:
