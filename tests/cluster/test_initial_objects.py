@@ -69,6 +69,13 @@ def refused(text: str) -> list[str]:
             "start.yaml:1: the cluster has no Deployment of 'apps/v7'; write apiVersion: apps/v1",
         ),
         (
+            "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: a}\n",
+            (
+                "start.yaml:1: the cluster has no DeviceTaintRule of 'resource.k8s.io/v1beta2'; "
+                "serve it: --runtime-config resource.k8s.io/v1beta2=true"
+            ),
+        ),
+        (
             "\nkind: Pod\nmetadata: {name: a}\n",
             "start.yaml:2: an object without apiVersion; say of which kind it is",
         ),

@@ -16,7 +16,7 @@ from dryrack.client.errors import AlreadyExistsError, ApiError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.registry import Registry, Resource
     from dryrack.client.client import Client
     from dryrack.cluster.plane import Plane
     from dryrack.kinds.documents import Document, Problem
@@ -100,9 +100,10 @@ async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
     created = 0
     wrong: list[Problem] = []
     for document in documents:
-        resource = plane.server.registry.by_kind(document.api_version, document.kind)
-        if resource is None:
-            wrong.append(kind_problem(document, plane.server.registry))
+        registry = plane.server.registry
+        resource = registry.by_kind(document.api_version, document.kind)
+        if resource is None or not _is_served(resource, registry):
+            wrong.append(kind_problem(document, registry))
             continue
         try:
             made = await _create(plane.client(), _endpoint(resource), _placed(resource, document))
@@ -112,6 +113,10 @@ async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
     if wrong:
         raise InhabitantError("\n".join(map(str, wrong)))
     return created
+
+
+def _is_served(resource: Resource, registry: Registry) -> bool:
+    return registry.find(resource.group, resource.version, resource.plural) is not None
 
 
 def _endpoint(resource: Resource) -> Endpoint:

@@ -37,9 +37,12 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
         missing = "apiVersion" if kind else "kind"
         return document.problem("", f"an object without {missing}", "say of which kind it is")
     versions = [each.api_version for each in registry.all() if each.kind == kind]
-    if versions:
-        fix = f"write apiVersion: {' or '.join(versions)}"
-        return document.problem("apiVersion", f"the cluster has no {kind} of {version!r}", fix)
+    fixes = [f"write apiVersion: {' or '.join(versions)}"] if versions else []
+    if registry.by_kind(version, kind) is not None:
+        fixes.append(f"serve it: --runtime-config {version}=true")
+    if fixes:
+        message = f"the cluster has no {kind} of {version!r}"
+        return document.problem("apiVersion", message, ", or ".join(fixes))
     meant = hint(kind, {each.kind for each in registry.all() if "create" in each.verbs})
     message = f"the cluster has no kind {kind!r}"
     fix = meant if meant.startswith("did you mean") else "put its definition before it"
