@@ -289,6 +289,17 @@ def test_a_policy_sees_the_request_and_the_namespace(plane: WholePlane) -> None:
     assert made.status == 201, made.message
 
 
+def test_a_name_that_the_server_makes_is_not_in_the_request(plane: WholePlane) -> None:
+    """It is in the object, and in the refusal."""
+    expression = "has(request.name) || !object.metadata.name.startsWith('made-')"
+    bind(plane, policy({"expression": expression, "message": "made up"}))
+
+    assert plane.create(MAPS, config_map("made-by-hand")).status == 201
+    made = plane.create(MAPS, {"metadata": {"generateName": "made-"}})
+    assert made.message.startswith('configmaps "made-')
+    assert made.message.endswith("denied request: made up")
+
+
 def test_parameters_come_from_objects_by_name_or_by_label(plane: WholePlane) -> None:
     """A policy is tried with each of them, and what is missing is denied if the binding says so."""
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}

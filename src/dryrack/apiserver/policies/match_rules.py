@@ -46,6 +46,12 @@ class Attempt:
         return str(found["metadata"].get("name") or "")
 
     @property
+    def requested_name(self) -> str:
+        """As the request has it: a name that the server makes is not there yet."""
+        is_made = self.old is None and self.new is not None
+        return "" if is_made and "generateName" in (self.new or {})["metadata"] else self.name
+
+    @property
     def is_namespace(self) -> bool:
         return self.resource.storage == _NAMESPACES
 
@@ -90,7 +96,7 @@ def _is_about(rule: Raw, resource: Resource, attempt: Attempt) -> bool:
         and _has(rule.get("apiVersions"), resource.version)
         and _in_scope(rule.get("scope") or "*", attempt)
         and any(_names(each, resource, attempt) for each in rule.get("resources") or ())
-        and (not names or attempt.name in names)
+        and (not names or attempt.requested_name in names)
     )
 
 

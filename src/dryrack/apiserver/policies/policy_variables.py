@@ -72,7 +72,7 @@ def _asked(attempt: Attempt) -> Question:
         resource=attempt.resource.plural,
         subresource=attempt.write.subresource,
         namespace=attempt.namespace,
-        name=attempt.name,
+        name=attempt.requested_name,
     )
 
 
@@ -93,7 +93,7 @@ def _request(attempt: Attempt, matched: Resource) -> Raw:
         "requestKind": _kind(asked),
         "requestResource": _resource(asked),
         "requestSubResource": write.subresource,
-        "name": attempt.name,
+        "name": attempt.requested_name,
         "namespace": attempt.namespace,
         "operation": attempt.operation,
         "userInfo": _user(write.user),
