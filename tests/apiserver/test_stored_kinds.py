@@ -133,10 +133,16 @@ def test_flow_control_is_kept_and_shown(plane: WholePlane) -> None:
     schema = {"priorityLevelConfiguration": reference, "matchingPrecedence": 9000}
     plane.create(f"{FLOW}/flowschemas", named("visibility", spec=schema))
 
+    plane.create(
+        f"{FLOW}/flowschemas", named("usual", spec={"priorityLevelConfiguration": reference})
+    )
     levels = plane.rows(f"{FLOW}/prioritylevelconfigurations")
     assert levels[0][:6] == ["visibility", "Limited", 1, 64, 4, 50]
     rows = plane.rows(f"{FLOW}/flowschemas")
-    assert rows[0][:4] == ["visibility", "visibility", 9000, "<none>"]
+    assert [row[:4] for row in rows] == [
+        ["usual", "visibility", 1000, "<none>"],
+        ["visibility", "visibility", 9000, "<none>"],
+    ]
     assert rows[0][5] == "?"
 
 
@@ -147,12 +153,16 @@ def test_ingresses_and_network_policies_are_kept_and_shown(plane: WholePlane) ->
     plane.create(f"{NETWORK}/namespaces/default/ingresses", named("web", spec=spec))
     plane.create(f"{NETWORK}/ingressclasses", named("nginx", spec={"controller": "a.example/b"}))
     selector = {"podSelector": {"matchLabels": {"app": "web"}}}
-    plane.create(f"{NETWORK}/namespaces/default/networkpolicies", named("deny", spec=selector))
+    rule = {"ports": [{"port": 53}]}
+    denied = named("deny", spec={**selector, "egress": [rule]})
+    policy = plane.create(f"{NETWORK}/namespaces/default/networkpolicies", denied).body
 
     shown = plane.rows(f"{NETWORK}/namespaces/default/ingresses")[0]
     hosts = "a.example.com,b.example.com,c.example.com + 1 more..."
     assert shown[:5] == ["web", "nginx", hosts, "", "80, 443"]
     assert plane.rows(f"{NETWORK}/ingressclasses")[0][:3] == ["nginx", "a.example/b", "<none>"]
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["spec"]["egress"][0]["ports"] == [{"port": 53, "protocol": "TCP"}]
     assert plane.rows(f"{NETWORK}/networkpolicies")[0][:2] == ["deny", "app=web"]
 
 
@@ -184,6 +194,16 @@ def test_an_autoscaler_is_one_object_in_both_versions(plane: WholePlane) -> None
         "cpu: <unknown>/60%, memory: <unknown>/1Gi",
         "1",
     ]
+
+
+def test_an_autoscaler_without_a_goal_has_the_usual_one(plane: WholePlane) -> None:
+    """80 % of CPU, in whichever version it is written."""
+    target = {"kind": "Deployment", "name": "web"}
+    for version in ("v1", "v2"):
+        spec = {"scaleTargetRef": target, "maxReplicas": 5}
+        plane.create(SCALERS.format(version), named(version, spec=spec))
+
+    assert [row[2] for row in plane.rows(SCALERS.format("v1"))] == ["cpu: <unknown>/80%"] * 2
 
 
 def test_extension_servers_find_what_they_trust() -> None:

@@ -48,8 +48,9 @@ class Attempt:
     @property
     def requested_name(self) -> str:
         """As the request has it: a name that the server makes is not there yet."""
-        is_made = self.old is None and self.new is not None
-        return "" if is_made and "generateName" in (self.new or {})["metadata"] else self.name
+        new = self.new
+        is_made = new is not None and self.old is None and "generateName" in new["metadata"]
+        return "" if is_made else self.name
 
     @property
     def is_namespace(self) -> bool:

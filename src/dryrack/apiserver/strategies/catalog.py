@@ -15,7 +15,9 @@ from dryrack.apiserver.strategies.accounts import (
 from dryrack.apiserver.strategies.budgets import BudgetStrategy
 from dryrack.apiserver.strategies.configuration import ConfigMapStrategy, SecretStrategy
 from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
+from dryrack.apiserver.strategies.extension import traffic
 from dryrack.apiserver.strategies.extension.api_services import ApiServiceStrategy
+from dryrack.apiserver.strategies.extension.traffic import TrafficStrategy
 from dryrack.apiserver.strategies.extension.webhooks import (
     UnappliedPolicyStrategy,
     WebhookStrategy,
@@ -31,7 +33,6 @@ from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
 from dryrack.apiserver.strategies.volumes import VolumeClaimStrategy
-from dryrack.apiserver.strategies.whole import WholeStrategy
 from dryrack.apiserver.strategies.workloads.autoscalers import (
     AutoscalerStrategy,
     OldAutoscalerStrategy,
@@ -78,12 +79,6 @@ def _definition() -> PlainStrategy:
     return DefinitionStrategy()
 
 
-class CountedStrategy(WholeStrategy):
-    """A kind of which nothing is known but that its changes are counted."""
-
-    counts_generations = True
-
-
 _ADMISSION = "admissionregistration.k8s.io"
 _FLOW = "flowcontrol.apiserver.k8s.io"
 _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
@@ -94,10 +89,14 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "deployments.apps": DeploymentStrategy,
     "events": EventStrategy,
     "events.events.k8s.io": NewEventStrategy,
-    f"flowschemas.{_FLOW}": lambda: CountedStrategy(namespaced=False, has_status=True),
+    f"flowschemas.{_FLOW}": lambda: TrafficStrategy(
+        traffic.flow_schema, namespaced=False, has_status=True
+    ),
     "horizontalpodautoscalers.autoscaling": AutoscalerStrategy,
-    "ingressclasses.networking.k8s.io": lambda: CountedStrategy(namespaced=False),
-    "ingresses.networking.k8s.io": lambda: CountedStrategy(namespaced=True, has_status=True),
+    "ingressclasses.networking.k8s.io": lambda: TrafficStrategy(
+        traffic.ingress_class, namespaced=False
+    ),
+    "ingresses.networking.k8s.io": lambda: TrafficStrategy(namespaced=True, has_status=True),
     "ipaddresses.networking.k8s.io": lambda: PlainStrategy(
         namespaced=False, naming=Naming(_address_name, _address_name)
     ),
@@ -108,15 +107,17 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     f"mutatingadmissionpolicybindings.{_ADMISSION}": UnappliedPolicyStrategy,
     f"mutatingwebhookconfigurations.{_ADMISSION}": lambda: WebhookStrategy(mutates=True),
     "namespaces": NamespaceStrategy,
-    "networkpolicies.networking.k8s.io": lambda: CountedStrategy(namespaced=True),
+    "networkpolicies.networking.k8s.io": lambda: TrafficStrategy(
+        traffic.network_policy, namespaced=True
+    ),
     "nodes": NodeStrategy,
     "persistentvolumeclaims": VolumeClaimStrategy,
     "poddisruptionbudgets.policy": BudgetStrategy,
     "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
-    f"prioritylevelconfigurations.{_FLOW}": (
-        lambda: CountedStrategy(namespaced=False, has_status=True)
+    f"prioritylevelconfigurations.{_FLOW}": lambda: TrafficStrategy(
+        traffic.priority_level, namespaced=False, has_status=True
     ),
     "replicasets.apps": ReplicaSetStrategy,
     "resourcequotas": QuotaStrategy,

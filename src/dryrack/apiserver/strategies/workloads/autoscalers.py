@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 NEWER = "dryrack.dev/autoscaling-v2"
+_GOAL_PERCENT = 80
 _GOAL, _USED = "targetCPUUtilizationPercentage", "currentCPUUtilizationPercentage"
 
 
@@ -31,11 +32,17 @@ class AutoscalerStrategy(PlainStrategy):
         super().__init__(namespaced=True, has_status=True)
 
     def default(self, obj: Raw, write: Write) -> Raw:
-        return at(obj, "spec", lambda spec: completed(spec, {"minReplicas": 1}))
+        defaults = {"minReplicas": 1, "metrics": _cpu("target", _GOAL_PERCENT)}
+        return at(obj, "spec", lambda spec: completed(spec, defaults))
 
 
 class OldAutoscalerStrategy(AutoscalerStrategy):
     """autoscaling/v1."""
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        has_others = bool(_newer(obj).get("metrics"))
+        goal = {} if has_others else {_GOAL: _GOAL_PERCENT}
+        return at(obj, "spec", lambda spec: completed(spec, {"minReplicas": 1, **goal}))
 
     def to_storage(self, obj: Raw) -> Raw:
         newer = _newer(obj)

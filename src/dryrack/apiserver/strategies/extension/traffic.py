@@ -1,0 +1,75 @@
+"""Kinds about traffic: completed and kept, with their changes counted; nothing acts on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.strategies.edits import at, completed, each
+from dryrack.apiserver.strategies.whole import WholeStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.apiserver.strategy import Write
+
+Raw = dict[str, Any]
+
+_QUEUING = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
+
+
+class TrafficStrategy(WholeStrategy):
+    """A spec of which only the defaults are known."""
+
+    counts_generations = True
+
+    def __init__(
+        self,
+        complete: Callable[[Raw], Raw] = lambda obj: obj,
+        *,
+        namespaced: bool,
+        has_status: bool = False,
+    ) -> None:
+        super().__init__(namespaced=namespaced, has_status=has_status)
+        self._complete = complete
+
+    def default(self, obj: Raw, write: Write) -> Raw:
+        return self._complete(obj)
+
+
+def ingress_class(obj: Raw) -> Raw:
+    return at(obj, "spec.parameters", lambda found: completed(found, {"scope": "Cluster"}))
+
+
+def network_policy(obj: Raw) -> Raw:
+    return at(obj, "spec", _network_policy)
+
+
+def _network_policy(spec: Raw) -> Raw:
+    for key in ("ingress", "egress"):
+        spec = each(spec, key, _with_protocols)
+    if spec.get("policyTypes"):
+        return spec
+    return {**spec, "policyTypes": ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]}
+
+
+def _with_protocols(rule: Raw) -> Raw:
+    return each(rule, "ports", lambda port: completed(port, {"protocol": "TCP"}))
+
+
+def flow_schema(obj: Raw) -> Raw:
+    return at(obj, "spec", lambda spec: _unless_zero(spec, {"matchingPrecedence": 1000}))
+
+
+def priority_level(obj: Raw) -> Raw:
+    shares = {"nominalConcurrencyShares": 30, "lendablePercent": 0}
+    made = at(obj, "spec.limited", lambda limited: completed(limited, shares))
+    exempt = {"nominalConcurrencyShares": 0, "lendablePercent": 0}
+    made = at(made, "spec.exempt", lambda found: completed(found, exempt))
+    return at(
+        made, "spec.limited.limitResponse.queuing", lambda found: _unless_zero(found, _QUEUING)
+    )
+
+
+def _unless_zero(holder: Raw, defaults: Raw) -> Raw:
+    """Zero is as good as nothing."""
+    return {**holder, **{key: holder.get(key) or value for key, value in defaults.items()}}
