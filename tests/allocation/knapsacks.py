@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.allocation.builders import claim, counters, drawing, pool, request
 
-from dryrack.allocation import allocator as allocator_module
+from dryrack.allocation import long_search
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pytest
 
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice
@@ -20,17 +18,22 @@ COUNTERS = ("memory", "cores", "links", "lanes")
 
 
 class Searches:
-    """Counts searches with proof; each is given up after one round."""
+    """Counts searches that came to an end; each is given up after a few turns."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, *, steps: int = 64) -> None:
         self.made = 0
-        self._turns = allocator_module._turns
-        patch.setattr(allocator_module, "_ROUNDS_MAX", 1)
-        patch.setattr(allocator_module, "_turns", self._counted)
+        self._keep = long_search.Search._keep
+        give_up_after(steps, patch)
+        patch.setattr(long_search.Search, "_keep", lambda *of: self._counted(*of))
 
-    def _counted(self, *given: Any) -> Iterator[Any]:
+    def _counted(self, *of: Any) -> None:
         self.made += 1
-        return self._turns(*given)
+        self._keep(*of)
+
+
+def give_up_after(steps: int, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(long_search, "_LOOKS_MAX", 0)
+    patch.setattr(long_search, "_STEPS_MIN", steps)
 
 
 def hard_node(name: str, *, seed: int = 4, spare: int = 0) -> list[ResourceSlice]:

@@ -18,7 +18,7 @@ from dryrack.allocation import (
     what_if,
 )
 from dryrack.allocation import endings as endings_module
-from dryrack.allocation.endings import Endings
+from dryrack.allocation.endings import Conclusion, Endings
 from dryrack.allocation.search import Ending
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
@@ -97,6 +97,6 @@ def test_the_oldest_endings_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
     memory = Endings()
     for facts in ("a", "b", "a", "c"):
         if memory.get(facts) is None:
-            memory.keep(facts, Ending.FAILED)
+            memory.keep(facts, Conclusion(Ending.FAILED))
 
     assert [facts for facts in "abc" if memory.get(facts) is not None] == ["a", "c"]

@@ -25,6 +25,8 @@ def test_generated_cases_are_decided_as_kubernetes_does(
     tally = compare(real_allocator, cases(SEED, CASES))
 
     assert "\n".join(report(real_allocator, found) for found in tally.differences) == ""
+    # Of the 20,000 it is nine; more would be a cut that was lost.
+    assert len(tally.undecided) <= max(1, CASES // 1000), tally.undecided
     # A generator that makes only hopeless cases would prove nothing.
     assert tally.compared > 0.95 * CASES, str(tally)
     assert tally.allocated > 0.2 * CASES, str(tally)

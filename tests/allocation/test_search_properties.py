@@ -28,11 +28,10 @@ from dryrack.allocation import (
     Release,
     Undecided,
     Unsatisfiable,
+    long_search,
 )
 from dryrack.allocation import allocator as allocator_module
-from dryrack.allocation import proof as proof_module
 from dryrack.allocation.bounds import Bounds
-from dryrack.allocation.contest import Contest
 from dryrack.allocation.likeness import Likeness
 from dryrack.allocation.proof import SearchProof
 
@@ -75,11 +74,10 @@ problems = st.tuples(
 # Walks without proof, with proof or a part of it alone, and both in turns of a few steps.
 PATIENCE = {
     "without proof": {"_DEAD_ENDS_MAX": 1 << 60},
-    "with proof": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
-    "with proof after a while": {"_DEAD_ENDS_MAX": 3, "_PROVING_STEPS": 1 << 60},
-    "with memory alone": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
-    "in cases alone": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1 << 60},
-    "in turns": {"_DEAD_ENDS_MAX": -1, "_PROVING_STEPS": 1, "_PLAIN_STEPS": 3},
+    "with proof": {"_DEAD_ENDS_MAX": -1, "_LOOKS_A_TURN": 1 << 60},
+    "with proof after a while": {"_DEAD_ENDS_MAX": 3, "_LOOKS_A_TURN": 1 << 60},
+    "with memory alone": {"_DEAD_ENDS_MAX": -1, "_LOOKS_A_TURN": 1 << 60},
+    "in turns": {"_DEAD_ENDS_MAX": -1, "_LOOKS_A_TURN": 1, "_PLAIN_STEPS": 3},
 }
 
 
@@ -89,12 +87,12 @@ def _patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def be_patient(patch: pytest.MonkeyPatch, how: str) -> None:
+    patch.setattr(long_search, "_LOOKS_MAX", 1 << 60)
     for name, value in PATIENCE[how].items():
-        patch.setattr(allocator_module, name, value)
-    if how == "in cases alone":
-        patch.setattr(proof_module, "_LONG", -1)
-    if how in ("with memory alone", "in cases alone"):
-        # Bounds would spare the search most of what it has to remember, or to look into.
+        where = allocator_module if hasattr(allocator_module, name) else long_search
+        patch.setattr(where, name, value)
+    if how == "with memory alone":
+        # Bounds would spare the search most of what it has to remember.
         patch.setattr(Bounds, "impossible", lambda self, walk, question: False)
 
 
@@ -268,7 +266,7 @@ def test_cuts_never_change_the_answer_where_all_is_entangled(release: Release, s
     """Groups that look alike, shares, lists and mines: with proof as without."""
     slices, claims = entangled(Random(seed))
     told = []
-    for how in ("with proof", "in cases alone", "without proof"):
+    for how in ("with proof", "without proof"):
         with pytest.MonkeyPatch.context() as patch:
             be_patient(patch, how)
             # Long enough for all but the hopeless, which a plain search would not end.
@@ -277,7 +275,7 @@ def test_cuts_never_change_the_answer_where_all_is_entangled(release: Release, s
             )
             told.append(_told(slices, claims, release))
 
-    assert told[0] == told[1] == told[2]
+    assert told[0] == told[1]
 
 
 def test_what_is_tried_in_vain_costs_no_counter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +317,7 @@ def test_cuts_never_change_the_answer_where_what_was_tried_decides(seed: int) ->
     slices, claims = slippery(Random(seed))
     lists = replace(Features.defaults(Release.V1_36), list_type_attributes=True)
     told = []
-    for how in ("with proof", "in cases alone", "without proof"):
+    for how in ("with proof", "without proof"):
         with pytest.MonkeyPatch.context() as patch:
             be_patient(patch, how)
             if how == "without proof":
@@ -327,7 +325,7 @@ def test_cuts_never_change_the_answer_where_what_was_tried_decides(seed: int) ->
                 patch.setattr(allocator_module, "_DEAD_ENDS_MAX", 5000)
             told.append(_told(slices, claims, features=lists))
 
-    assert told[0] == told[1] == told[2]
+    assert told[0] == told[1]
 
 
 CONTENDED: Any = (
@@ -338,10 +336,6 @@ CONTENDED: Any = (
 PLANTED: dict[str, list[tuple[object, str, Any]]] = {
     "supply counted one short": [(Bounds, "_most", lambda self, group: group.need - 1)],
     "everything is a twin": [(Likeness, "twin_key", lambda self, walk, frame, device: 0)],
-    "no case is possible": [
-        (proof_module, "_LONG", -1),
-        (Contest, "starves", lambda self: True),
-    ],
     # Bounds would spare the search the state that it then takes for another.
     "every state has been seen": [
         (Bounds, "impossible", lambda self, walk, question: False),

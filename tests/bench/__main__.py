@@ -5,7 +5,7 @@ Prints how we do beside Kubernetes' own code, on the same cases, in one run.
 
 First the times, as ratios; then N generated cases (a million unless said otherwise, 0 for
 none), half of them for the allocator and half of them selectors, decided by both sides. Ends
-with 1 if any case was decided differently, or one for the allocator by neither. `--from` goes on
+with 1 if any case was decided differently; cases on which we give up are named. `--from` goes on
 where a comparison was stopped, without the times; `--only` compares one half.
 """
 
@@ -117,9 +117,7 @@ def _compare(console: Console, kind: str, cases: range, jobs: int | None) -> int
     found = million(kind, KINDS[kind], cases, jobs=jobs)
     console.print(f"{kind}: {found.compared} cases compared, {len(found.differences)} differ")
     if found.undecided:
-        console.print(
-            f"{len(found.undecided)} that neither side decides: {', '.join(found.undecided)}"
-        )
+        console.print(f"{len(found.undecided)} not decided: {', '.join(found.undecided)}")
     for one in found.differences[:SHOWN_MAX]:
         console.print(one, markup=False, highlight=False, soft_wrap=True)
     return len(found.differences)

@@ -106,34 +106,18 @@ def test_what_kubernetes_did_not_decide_is_left_out_and_counted(field: str) -> N
     assert (tally.compared, tally.timeouts + tally.panics, tally.differences) == (0, 1, [])
 
 
-@pytest.mark.parametrize("field", ["timeout", "panic"])
-def test_what_nobody_decides_is_reported(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
-    """Where Kubernetes does not end we must; a search of ours that is given up is shown, whole."""
-    gave_up = Verdict(error=GAVE_UP)
-    monkeypatch.setattr("tests.oracle.differential.our_verdict", lambda case: gave_up)
-    oracle = Scripted(lambda _: not_decided(field))
-    [found] = compare(oracle, [{**QUESTION, "name": "7:15"}]).differences
-    monkeypatch.setattr("tests.oracle.differential.shrink", None)
-    text = report(oracle, found)
-    shown = yaml.safe_load(text)
-
-    assert text.startswith("# python -m tests.oracle.differential 7:15\n")
-    assert shown["kubernetes"] == "did not decide"
-    assert shown["dryrack"]["error"] == GAVE_UP
-    assert shown["claims"] == QUESTION["claims"]
-
-
-def test_what_kubernetes_decides_at_times_is_ours_to_decide(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("answer", [agreeing, lambda _: not_decided("timeout")])
+def test_what_we_gave_up_is_named(
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], AllocatorAnswer]
 ) -> None:
-    """A case that Kubernetes ends on now and then is reported if we do not."""
-    monkeypatch.setattr(
-        "tests.oracle.differential.our_verdict", lambda case: Verdict(error=GAVE_UP)
-    )
-    flapping = Scripted(lambda n: agreeing(n) if n % 2 else not_decided("timeout"))
-    [found] = compare(flapping, [QUESTION]).differences
+    """It is no difference, whether Kubernetes decides or not, and does not pass for agreement."""
+    gave_up = Verdict(error=GAVE_UP)
+    oracle = Scripted(answer)
+    monkeypatch.setattr("tests.oracle.differential.our_verdict", lambda case: gave_up)
+    tally = compare(oracle, [{**QUESTION, "name": "7:15"}])
 
-    assert (found.real, found.ours.error) == (None, GAVE_UP)
+    assert (tally.differences, tally.undecided) == ([], ["7:15"])
+    assert "gave up on 1" in str(tally)
 
 
 @pytest.mark.parametrize(

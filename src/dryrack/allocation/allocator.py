@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 from dryrack.allocation.assemble import assemble
 from dryrack.allocation.candidates import CelCompiler, SelectorCompiler, SelectorTable
 from dryrack.allocation.diagnosis import diagnose
-from dryrack.allocation.endings import Endings, facts_of
+from dryrack.allocation.endings import Endings
+from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import claim_name
+from dryrack.allocation.long_search import Search, look_further
 from dryrack.allocation.pools import Inventory
 from dryrack.allocation.problem import Problem, Surroundings
-from dryrack.allocation.proof import SearchProof
 from dryrack.allocation.reasons import Code, Reason
 from dryrack.allocation.search import Ending, Walk
 from dryrack.allocation.state import AllocatedState
-from dryrack.allocation.survey import Survey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from dryrack.allocation.pools import Pool
     from dryrack.base.ports import Chance
@@ -88,17 +88,6 @@ INVALID_POOLS = "invalid resource pools were encountered"
 # A proof costs a look at every device for every request. So many dead ends cost about as much.
 _DEAD_ENDS_MAX = 24
 
-# How long a turn is with proof, and how long without. A step with proof takes as long as
-# some ten to thirty without; most proofs need a single turn.
-_PROVING_STEPS = 512
-_PLAIN_STEPS = 16 * _PROVING_STEPS
-
-# What takes longer may be proved by looking at cases, before it is walked through.
-_FIRST_STEPS = 64
-
-# After so many turns of each the search is given up. Kubernetes gives up after ten seconds.
-_ROUNDS_MAX = 100
-
 
 class Allocator:
     """Answers for one state of the cluster."""
@@ -157,59 +146,38 @@ def attempt(
     claims: Sequence[ResourceClaim],
     chance: Chance,
 ) -> Outcome:
-    """What comes of trying claims on a node that sees these pools."""
+    """What comes of trying claims on a node that sees these pools, however long that takes."""
+    begun = begin(surroundings, pools, node=node, claims=claims, chance=chance)
+    while isinstance(begun, Search):
+        begun.finish()
+        begun = begin(surroundings, pools, node=node, claims=claims, chance=chance)
+    return begun
+
+
+def begin(
+    surroundings: Surroundings,
+    pools: Sequence[Pool],
+    *,
+    node: Node,
+    claims: Sequence[ResourceClaim],
+    chance: Chance,
+) -> Outcome | Search:
+    """The same if that is known soon, or the search that has to end before it is."""
     problem = Problem(surroundings, node, pools, claims)
-    walk, ending = _search(problem)
+    walk = Walk(problem)
+    ending = walk.run(_DEAD_ENDS_MAX)
     if ending is Ending.FOUND:
         return Allocated(assemble(problem, walk.chosen(), walk.chosen_ways, chance))
+    if ending is Ending.UNDECIDED:
+        known = look_further(problem)
+        if isinstance(known, Search):
+            return known
+        if known.error:
+            raise AllocationError(known.error)
+        ending = known.ending
+        if ending is Ending.FOUND:
+            return Allocated(assemble(problem, known.choices(problem), dict(known.ways), chance))
     error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
     if ending is Ending.UNDECIDED:
         return Undecided(node.metadata.name, error, tuple(map(claim_name, claims)))
     return Unsatisfiable(node.metadata.name, error, walk)
-
-
-def _search(problem: Problem) -> tuple[Walk, Ending]:
-    """Most attempts need no proof; those that do begin again with one, unless that was done."""
-    first = Walk(problem)
-    ending = first.run(_DEAD_ENDS_MAX)
-    if ending is not Ending.UNDECIDED:
-        return first, ending
-    survey, endings = Survey(problem), problem.surroundings.endings
-    facts = facts_of(problem)
-    known = endings.get(facts)
-    if known is not None:
-        return first, known
-    proof = SearchProof(survey)
-    if proof.refuted():
-        return first, Ending.FAILED
-    found, ending = _search_with_proof(problem, proof)
-    if found is None:
-        endings.keep(facts, ending)
-    return found or first, ending
-
-
-def _search_with_proof(problem: Problem, proof: SearchProof) -> tuple[Walk | None, Ending]:
-    """
-    The walk that found something, if one did, and how the search ended.
-
-    Both walks, with proof and without, give the same answer; nobody knows beforehand which of
-    them ends first. So they take turns, which costs at most twice what the better of them would.
-    """
-    for turn, (walk, steps) in enumerate(_turns(problem, proof)):
-        ending = walk.run(steps_max=steps)
-        if ending is not Ending.UNDECIDED:
-            return (walk if ending is Ending.FOUND else None), ending
-        if turn == 0 and proof.refuted_in_cases():
-            return None, Ending.FAILED
-    return None, Ending.UNDECIDED
-
-
-def _turns(problem: Problem, proof: SearchProof) -> Iterator[tuple[Walk, int]]:
-    """Which walk goes on, and for how many steps; the first turn is short."""
-    plain, proving = Walk(problem), Walk(problem, proof)
-    if proof.cuts:
-        yield proving, _FIRST_STEPS
-    for _ in range(_ROUNDS_MAX):
-        if proof.cuts:
-            yield proving, _PROVING_STEPS
-        yield plain, _PLAIN_STEPS

@@ -28,7 +28,6 @@ from dryrack.allocation.constraints import (
     MISSING,
     ConstraintKind,
     DistinctState,
-    KeptDistinctState,
     LastDistinctState,
     MatchState,
 )
@@ -362,11 +361,8 @@ class Bounds:
                     masks[column[self._sample[sort]]] |= 1 << index
             needs = [group.need for group in covered]
             # Up to 1.36 only the last device of a request is compared with other requests'.
-            if isinstance(state, LastDistinctState | KeptDistinctState):
+            if isinstance(state, LastDistinctState):
                 needs = _last_needs(constraint, covered)
-                for index, group in enumerate(covered):
-                    for value in state.own(group.demand.ways[0].name_of):
-                        masks[value] |= 1 << index
             if _hall_violated(needs, Counter(masks.values())):
                 return True
         return False

@@ -218,81 +218,18 @@ class LastDistinctState:
         # The request's own can be forgotten, the others stand; whose they are is no matter.
         return self.last.get(request), tuple(sorted(self.others(request)))
 
-    def own(self, request: int) -> frozenset[int]:
-        """None: what is compared is the last device, and that is still to come."""
-        return frozenset()
-
     def others(self, *requests: int) -> list[int]:
         return [value for other, value in self.last.items() if other not in requests]
 
 
-class KeptDistinctState:
-    """
-    Less than 1.36 asks, and nothing of it depends on the order of devices or of trying.
-
-    There the last device of a request differs from all of the requests after it. So each
-    request has some value that none of the later ones has; which one is left open here.
-    """
-
-    __slots__ = ("_column", "_path", "values")
-
-    def __init__(self, column: Column) -> None:
-        self._column = column
-        # By request: the values of which one must stay its own.
-        self.values: dict[int, frozenset[int]] = {}
-        self._path: list[dict[int, frozenset[int]]] = []
-
-    def add(self, request: int, value: int) -> bool:
-        if value < 0 and self._path and (self._column.lists or self.others(request)):
-            return False
-        now = {request: self.values.get(request, frozenset()) | {value}}
-        for other, values in self.values.items():
-            if other != request:
-                now[other] = frozenset(v for v in values if differs(self._column, value, (v,)))
-                if not now[other]:
-                    return False
-        self._path.append(self.values)
-        self.values = now
-        return True
-
-    def remove(self, request: int) -> None:
-        self.values = self._path.pop()
-
-    def key(self, request: int) -> object:
-        others = (tuple(sorted(v)) for other, v in self.values.items() if other != request)
-        return self.values.get(request), tuple(sorted(others))
-
-    def own(self, request: int) -> frozenset[int]:
-        """The values that the request has already, of which one may stay its own."""
-        return self.values.get(request, frozenset())
-
-    def others(self, *requests: int) -> list[int]:
-        """The values that a further device must differ from, whatever these requests add."""
-        return [
-            value
-            for other, values in self.values.items()
-            if other not in requests and len(values) == 1
-            for value in values
-        ]
+ConstraintState = MatchState | DistinctState | LastDistinctState
 
 
-ConstraintState = MatchState | DistinctState | LastDistinctState | KeptDistinctState
-
-
-def initial_state(
-    constraint: Constraint, column: Column, release: Release, *, relaxed: bool = False
-) -> ConstraintState:
-    """
-    The state before any device was chosen.
-
-    Relaxed, it admits at least the devices that the release would admit, and depends on
-    what is chosen alone.
-    """
+def initial_state(constraint: Constraint, column: Column, release: Release) -> ConstraintState:
+    """The state before any device was chosen."""
     if constraint.kind is ConstraintKind.MATCH:
-        return MatchState(column, Release.V1_37 if relaxed else release)
-    if release is not Release.V1_36:
-        return DistinctState(column)
-    return KeptDistinctState(column) if relaxed else LastDistinctState(column)
+        return MatchState(column, release)
+    return LastDistinctState(column) if release is Release.V1_36 else DistinctState(column)
 
 
 def differs(column: Column, value: int, others: Collection[int]) -> bool:

@@ -9,16 +9,20 @@ A search depends on no more than is in `facts_of`, and none of it is the name of
 device or a claim, nor an attribute that nobody looks at. So on nodes that are alike as far as the
 claims can tell it ends alike, and so it does on a node to which nothing happened that matters.
 
-What was found is not remembered: the devices have names.
+What was found is remembered by the numbers of the devices, which have names elsewhere. Only an
+error has names in it, and is remembered together with all of them.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dryrack.allocation.identity import claim_name
 from dryrack.allocation.problem import FOLD
+from dryrack.allocation.search import Ending
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -26,28 +30,52 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.constraints import Column
     from dryrack.allocation.problem import Problem, Slate
-    from dryrack.allocation.search import Ending
+    from dryrack.allocation.search import Walk
 
 # Facts about a node with a hundred devices are some kilobytes.
 ENDINGS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a search came to."""
+
+    ending: Ending
+    # What was found, in the order of the results: the request, which way it went, the device.
+    chosen: tuple[tuple[int, int, int], ...] = ()
+    ways: tuple[tuple[int, int], ...] = ()
+    # What the walk met that ends the attempt altogether.
+    error: str = ""
+
+    @staticmethod
+    def of(walk: Walk, ending: Ending) -> Conclusion:
+        """What a walk came to that has ended by itself."""
+        if ending is not Ending.FOUND:
+            return Conclusion(ending)
+        chosen = tuple((slate.request, slate.sub, device) for slate, device in walk.chosen())
+        return Conclusion(ending, chosen, tuple(walk.chosen_ways.items()))
+
+    def choices(self, problem: Problem) -> list[tuple[Slate, int]]:
+        """What was found, in a problem of the same facts."""
+        return [(problem.requests[request][sub], device) for request, sub, device in self.chosen]
 
 
 class Endings:
     """The searches that were made last, of one release and one set of features."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Ending] = {}
+        self._known: dict[Hashable, Conclusion] = {}
 
-    def get(self, facts: Hashable) -> Ending | None:
+    def get(self, facts: Hashable) -> Conclusion | None:
         """How the search ended, if it was made."""
-        ending = self._known.pop(facts, None)
-        if ending is not None:
-            self._known[facts] = ending
-        return ending
+        conclusion = self._known.pop(facts, None)
+        if conclusion is not None:
+            self._known[facts] = conclusion
+        return conclusion
 
-    def keep(self, facts: Hashable, ending: Ending) -> None:
-        """The search ended so, and found nothing."""
-        self._known[facts] = ending
+    def keep(self, facts: Hashable, conclusion: Conclusion) -> None:
+        """The search came to that."""
+        self._known[facts] = conclusion
         if len(self._known) > ENDINGS_MAX:
             del self._known[next(iter(self._known))]
 
@@ -64,6 +92,17 @@ def facts_of(problem: Problem) -> Hashable:
         tuple(ledger.left),
         tuple(name.counter for name in ledger.names),
         tuple(_capacities(problem, slates)),
+    )
+
+
+def names_of(problem: Problem, facts: Hashable) -> Hashable:
+    """The facts, and all that an error can say beyond them."""
+    failures = [way.failures.items() for ways in problem.requests for way in ways]
+    return (
+        facts,
+        tuple(map(claim_name, problem.claims)),
+        tuple(pooled.id for pooled in problem.devices),
+        tuple(map(tuple, failures)),
     )
 
 

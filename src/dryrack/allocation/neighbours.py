@@ -7,9 +7,6 @@ In the row are the devices that the constraint gets to see and allows: the last 
 earlier requests rule out a value each, and a matchAttribute that is asked before lets those of
 one value pass. Devices that are gone make no more runs of those that are left, so it is enough
 to look at those that are there now, for the best choice of values.
-
-A relaxed walk exchanges devices wherever they stand. It must not be told what depends on their
-order, only what holds for all orders of choice: what a request that has not begun can have.
 """
 
 from __future__ import annotations
@@ -20,23 +17,16 @@ from itertools import combinations, groupby
 from math import comb
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.constraints import (
-    MISSING,
-    ConstraintKind,
-    KeptDistinctState,
-    LastDistinctState,
-)
+from dryrack.allocation.constraints import MISSING, ConstraintKind, LastDistinctState
 from dryrack.allocation.demands import Demand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.allocation.constraints import Column, Constraint
     from dryrack.allocation.demands import Group
     from dryrack.allocation.problem import Problem, Slate
     from dryrack.allocation.search import Walk
-
-_LAST_ONLY = (LastDistinctState, KeptDistinctState)
 
 # More ways to rule out values than these are not looked at.
 _CHOICES_MAX = 40
@@ -89,7 +79,7 @@ class Neighbours:
         demand = Demand(way.request, (way,), way.count)
         for constraint in self._constraints:
             state = walk.states[constraint.number]
-            if constraint in way.constraints and isinstance(state, _LAST_ONLY):
+            if constraint in way.constraints and isinstance(state, LastDistinctState):
                 taken = frozenset(state.others(way.name_of, walk.ongoing))
                 view = _View(walk, constraint, demand, supply, taken, 0, frozenset())
                 if self._short_of_way(view, way):
@@ -101,7 +91,7 @@ class Neighbours:
     ) -> Iterator[_View]:
         """The demands for several devices that the constraint covers, in order."""
         state = walk.states[constraint.number]
-        if not isinstance(state, _LAST_ONLY):
+        if not isinstance(state, LastDistinctState):
             return
         column = self._problem.columns[constraint.number]
         pairs = ((demand, group) for group in groups for demand in group.demands)
@@ -110,14 +100,12 @@ class Neighbours:
             if not all(constraint in way.constraints for way in demand.ways):
                 continue
             taken = frozenset(state.others(demand.ways[0].name_of, walk.ongoing))
-            in_order = isinstance(state, LastDistinctState) or demand.cursor is None
             # "All" does not pass over what it cannot have.
             passes_over = not any(way.ask.takes_all for way in demand.ways)
-            if demand.need > 1 and in_order and passes_over:
+            if demand.need > 1 and passes_over:
                 yield _View(walk, constraint, demand, group.supply, taken, earlier, among)
             earlier += 1
             among |= {column[self._sample[sort]] for sort in group.supply}
-            among |= state.own(demand.ways[0].name_of)
 
     def _short_of_way(self, view: _View, way: Slate) -> bool:
         places = self._places(view, way)
@@ -129,10 +117,14 @@ class Neighbours:
     def _places(self, view: _View, way: Slate) -> Sequence[int]:
         """The devices that may be looked at, in order."""
         column, demand = self._problem.columns[view.constraint.number], view.demand
-        places: Iterable[int] = way.order[demand.cursor : demand.end]
-        if isinstance(view.walk.states[view.constraint.number], LastDistinctState):
-            places = (d for d in places if way.ask.admin or not view.walk.holds[d])
-        return [d for d in places if column[d] != MISSING and column[d] not in view.taken]
+        holds = view.walk.holds
+        return [
+            device
+            for device in way.order[demand.cursor : demand.end]
+            if (way.ask.admin or not holds[device])
+            and column[device] != MISSING
+            and column[device] not in view.taken
+        ]
 
     def _asked_before(self, constraint: Constraint, way: Slate) -> Iterator[Column]:
         for other in way.constraints:

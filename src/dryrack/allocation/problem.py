@@ -10,7 +10,7 @@ any other effect; what is an error stops the attempt when, and only when, the se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.candidates import SelectorFailure, SelectorTable, Verdict, shape_of
@@ -169,6 +169,11 @@ class Problem:
         self._shared_columns: dict[str, Column] = {}
         for index, claim in enumerate(claims):
             self._add_claim(index, claim)
+
+    def freeze(self) -> None:
+        """What is in use was looked at for the last time; what happens from now on is no matter."""
+        allocated = self.surroundings.allocated.snapshot(each.id for each in self.devices)
+        self.surroundings = replace(self.surroundings, allocated=allocated)
 
     def _lay_out(self) -> None:
         for pool in self.pools:

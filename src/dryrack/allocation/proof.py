@@ -40,8 +40,7 @@ Two constraints of 1.36 depend on more than what is chosen. Where the order of d
 in vain, as a set of members that only gets smaller until nothing is chosen under the constraint.
 So a dead end is remembered together with what it left behind, a twin is one only if the sets
 were the same, and bounds are asked where no device could make them smaller: elsewhere the walk
-has to go on, though in vain, for what it leaves behind. That little can be exchanged there is
-made up for by a relaxed walk: see `relaxation`.
+has to go on, though in vain, for what it leaves behind.
 """
 
 from __future__ import annotations
@@ -49,11 +48,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.bounds import Bounds
-from dryrack.allocation.casework import Casework
 from dryrack.allocation.constraints import MatchState
 from dryrack.allocation.demands import Demand, Question
 from dryrack.allocation.likeness import Likeness
-from dryrack.allocation.relaxation import Relaxation, RelaxedWalk
 from dryrack.allocation.requests import RESULTS_MAX
 from dryrack.allocation.search import Ending, Walk
 from dryrack.allocation.survey import Survey, claims_after_the_first, compares_neighbours
@@ -69,24 +66,22 @@ if TYPE_CHECKING:
 # Dead ends are strings of some hundred bytes; this bounds them to about a hundred megabytes.
 _DEAD_ENDS_MAX = 300_000
 
-# What is not proved in so many cases mostly is not in more either.
-_CASES_MAX = 200
 
-# After so many steps below one choice, cases are worth their while for the next.
-_LONG = 50
+class SearchProof:
+    """Knows, for one problem that was surveyed, what need not be searched."""
 
-# A claim that is hopeless by itself mostly is so at once.
-_ALONE_DEAD_ENDS_MAX = 100
-
-
-class RelaxedProof:
-    """Knows what need not be searched where only choices count, not their order."""
-
-    def __init__(self, survey: Survey, likeness: Likeness, bounds: Bounds) -> None:
+    def __init__(self, survey: Survey) -> None:
+        problem = survey.problem
+        self._problem = problem
         self._survey = survey
-        self._requests = survey.problem.requests
-        self._likeness = likeness
-        self._bounds = bounds
+        self._requests = problem.requests
+        self._likeness = Likeness(problem, survey.slates)
+        self._ordered = self._likeness
+        if survey.last_ordered >= 0:
+            self._ordered = Likeness(problem, survey.slates, self._devices_in_order())
+        self._bounds = Bounds(problem, self._likeness)
+        # Whether the walk may be cut below its root.
+        self.cuts = not (survey.odd_amounts() or survey.repeats_names())
         self._plans: dict[tuple[int, frozenset[int]], Sequence[Group] | None] = {}
         # What has to be free for the mine of an ask for "all" devices to go off.
         self._traps = {
@@ -95,6 +90,29 @@ class RelaxedProof:
             if way.ask.takes_all and not way.ask.admin and survey.has_mine(way)
         }
         self._dead: dict[Hashable, tuple[Ending, tuple[Values | None, ...]]] = {}
+        self._settled: dict[tuple[int, Values], bool] = {}
+
+    def refuted(self) -> bool:
+        """Whether the bounds alone show that there is nothing to find, and no error either."""
+        if not self._requests:
+            return False
+        # Nothing is held yet, so nothing is shut.
+        root = Question(None, self.plan(0) or ())
+        return self._bounds.impossible(Walk(self._problem), root)
+
+    def claims_alone(self) -> Iterator[Walk]:
+        """
+        For each claim after the first a walk in which nothing is chosen before it.
+
+        If one of them fails, what is chosen before need not be varied: there is nothing to find,
+        and no error before it either. Only where lists remember what was tried in vain, a device
+        that is out of the way may help.
+        """
+        if not self.cuts or self._survey.traced:
+            return
+        for requests in claims_after_the_first(self._requests):
+            if not any(self._survey.mined[: requests.stop]):
+                yield Walk(self._problem, self, within=requests)
 
     # What the walk asks.
 
@@ -116,7 +134,8 @@ class RelaxedProof:
             self._dead[frame.key] = ending, self._traces(walk, frame)
 
     def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
-        return self._like(frame.slate.request).twin_key(walk, frame, device)
+        twin = self._like(frame.slate.request).twin_key(walk, frame, device)
+        return (twin, self._traces(walk, frame)) if self._survey.traced else twin
 
     def _begins_nothing(self, frame: Frame) -> bool:
         """Whether nothing changed since the request was entered."""
@@ -125,7 +144,7 @@ class RelaxedProof:
     def _exceeds(self, walk: Walk, frame: Frame) -> bool:
         """Whether a claim will come to more results than allowed, however devices are chosen."""
         slate, survey = frame.slate, self._survey
-        if slate.claim in survey.mined_claims:
+        if slate.claim in survey.mined_claims or survey.delicate[slate.claim]:
             return False
         least = survey.least_after[slate.request]
         if frame.slot >= 0:
@@ -145,31 +164,33 @@ class RelaxedProof:
         return request, slate.sub, frame.slot, frame.cursor, results, states, choices
 
     def _like(self, request: int) -> Likeness:
-        return self._likeness
+        return self._ordered if request <= self._survey.last_ordered else self._likeness
+
+    def _devices_in_order(self) -> set[int]:
+        slates = self._survey.slates
+        if not self._survey.traced:
+            slates = [slate for slate in slates if compares_neighbours(self._problem, slate)]
+        return {device for slate in slates for device in slate.order}
 
     # What follows from the rules alone.
 
-    def _traces(self, walk: Walk, frame: Frame) -> tuple[Values | None, ...]:
-        """What constraints remember of devices that were tried in vain."""
-        return ()
-
-    def _repeated(
-        self, walk: Walk, frame: Frame, ending: Ending, traces: tuple[Values | None, ...]
-    ) -> Ending:
-        """Leave the walk as it was left when the same was walked through before."""
-        return ending
-
     def _may_cut(self, walk: Walk, frame: Frame) -> bool:
-        return True
+        """Whether it is known how the frame ends, and what it leaves behind, if it is in vain."""
+        slate, survey = frame.slate, self._survey
+        if survey.delicate[slate.claim]:
+            most = survey.most_after[slate.request]
+            if frame.slot >= 0:
+                ways = self._requests[slate.request]
+                most += slate.count - frame.slot - max(way.count for way in ways)
+            if walk.counts[slate.claim] + most > RESULTS_MAX:
+                return False
+        return all(self._is_settled(walk, number) for number in self._traced_by(slate.request))
 
     def _barren(self, walk: Walk, frame: Frame) -> bool:
         if frame.slot >= 0 and self._survey.has_mine(frame.slate):
             return False
         question = self._question(walk, frame)
-        return question is None or self._is_impossible(walk, question)
-
-    def _is_impossible(self, walk: Walk, question: Question) -> bool:
-        return self._bounds.impossible(walk, question)
+        return question is None or self._bounds.impossible(walk, question)
 
     def _question(self, walk: Walk, frame: Frame) -> Question | None:
         """
@@ -227,105 +248,6 @@ class RelaxedProof:
         if len(ways) == 1 and safe:
             yield Demand(number, ways, safe, 0, safe)
 
-
-class SearchProof(RelaxedProof):
-    """Knows, for one problem that was surveyed, what need not be searched."""
-
-    def __init__(self, survey: Survey) -> None:
-        problem = survey.problem
-        plain = Likeness(problem, survey.slates)
-        super().__init__(survey, plain, Bounds(problem, plain))
-        self._problem = problem
-        # Whether the walk may be cut below its root.
-        self.cuts = not (survey.odd_amounts() or survey.repeats_names())
-        self._ordered = plain
-        self._relaxed: RelaxedProof = self
-        self._relaxation: Relaxation | None = None
-        self._settled: dict[tuple[int, Values], bool] = {}
-        if survey.last_ordered >= 0:
-            self._ordered = Likeness(problem, survey.slates, self._devices_in_order())
-            self._relaxed = RelaxedProof(survey, plain, self._bounds)
-            self._relaxation = Relaxation(survey, self._relaxed)
-
-    def refuted(self) -> bool:
-        """Whether the bounds alone show that there is nothing to find, and no error either."""
-        if not self._problem.requests:
-            return False
-        return self._bounds.impossible(Walk(self._problem), self._at_root()) or (
-            self.cuts and any(map(self._refuted_alone, self._claims_before_mines()))
-        )
-
-    def _claims_before_mines(self) -> Iterator[range]:
-        """The requests of each claim after the first, as long as none so far has a mine."""
-        for requests in claims_after_the_first(self._requests):
-            if not any(self._survey.mined[: requests.stop]):
-                yield requests
-
-    def _refuted_alone(self, requests: range) -> bool:
-        """
-        Whether these requests have no solution even if nothing is chosen before them.
-
-        Then what is chosen before them need not be varied.
-        """
-        walk = RelaxedWalk(self._survey, self._relaxed, within=requests)
-        return walk.run(_ALONE_DEAD_ENDS_MAX) is Ending.FAILED
-
-    def refuted_in_cases(self) -> bool:
-        """Whether a look at all cases shows that there is nothing to find, and no error either."""
-        if not self.cuts:
-            return False
-        walk = Walk(self._problem)
-        return Casework(walk, self._at_root(), cases_max=_CASES_MAX).impossible()
-
-    def _at_root(self) -> Question:
-        # Nothing is held yet, so nothing is shut.
-        return Question(None, self.plan(0) or ())
-
-    # Where order decides.
-
-    def _devices_in_order(self) -> set[int]:
-        slates = self._survey.slates
-        if not self._survey.traced:
-            slates = [slate for slate in slates if compares_neighbours(self._problem, slate)]
-        return {device for slate in slates for device in slate.order}
-
-    def _like(self, request: int) -> Likeness:
-        return self._ordered if request <= self._survey.last_ordered else self._likeness
-
-    def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
-        twin = super().twin_key(walk, frame, device)
-        return (twin, self._traces(walk, frame)) if self._survey.traced else twin
-
-    def _exceeds(self, walk: Walk, frame: Frame) -> bool:
-        return not self._survey.delicate[frame.slate.claim] and super()._exceeds(walk, frame)
-
-    def _may_cut(self, walk: Walk, frame: Frame) -> bool:
-        """Whether it is known how the frame ends, and what it leaves behind, if it is in vain."""
-        slate, survey = frame.slate, self._survey
-        if survey.delicate[slate.claim]:
-            most = survey.most_after[slate.request]
-            if frame.slot >= 0:
-                most += slate.count - frame.slot - max(w.count for w in self._ways(slate))
-            if walk.counts[slate.claim] + most > RESULTS_MAX:
-                return False
-        return all(self._is_settled(walk, number) for number in self._traced_by(slate.request))
-
-    def _ways(self, slate: Slate) -> Sequence[Slate]:
-        return self._requests[slate.request]
-
-    def _barren(self, walk: Walk, frame: Frame) -> bool:
-        return super()._barren(walk, frame) or self._barren_if_relaxed(walk, frame)
-
-    def _is_impossible(self, walk: Walk, question: Question) -> bool:
-        return super()._is_impossible(walk, question) or (
-            _takes_long(walk) and Casework(walk, question, cases_max=_CASES_MAX).impossible()
-        )
-
-    def _barren_if_relaxed(self, walk: Walk, frame: Frame) -> bool:
-        if self._relaxation is None or frame.slate.request > self._survey.last_ordered:
-            return False
-        return self._relaxation.barren(walk, frame, self._relaxed.key)
-
     # Lists that remember.
 
     def _traced_by(self, request: int) -> Iterator[int]:
@@ -357,11 +279,6 @@ class SearchProof(RelaxedProof):
             known = all(each >= shared or each.isdisjoint(shared) for each in members)
             self._settled[number, shared] = known
         return known
-
-
-def _takes_long(walk: Walk) -> bool:
-    """Whether what was chosen last has cost so much that what follows deserves a closer look."""
-    return bool(walk.stack) and walk.steps - walk.stack[-1].opened > _LONG
 
 
 def _remembered(walk: Walk, number: int) -> Values | None:

@@ -56,7 +56,6 @@ class Frame:
         "cursor",
         "exceeded",
         "key",
-        "opened",
         "slate",
         "slot",
         "touched",
@@ -70,8 +69,6 @@ class Frame:
         self.cursor = 0
         self.chosen = -1
         self.exceeded = True
-        # After how many steps of the walk.
-        self.opened = 0
         # For the proof: what has been tried here, and how to remember that it failed.
         self.tried: set[Hashable] = set()
         self.key: Hashable = None
@@ -103,13 +100,8 @@ class Walk:
         proof: Proof | None = None,
         *,
         within: range | None = None,
-        relaxed: bool = False,
     ) -> None:
-        """
-        `within` limits the walk to some requests that follow each other.
-
-        A relaxed walk comes wherever another does, and further: see `initial_state`.
-        """
+        """`within` limits the walk to some requests that follow each other."""
         self.problem = problem
         self.stack: list[Frame] = []
         self.counts = [0] * len(problem.claims)
@@ -122,11 +114,10 @@ class Walk:
         self.shares: dict[int, int] = {}
         release = problem.surroundings.release
         self.states: list[ConstraintState] = [
-            initial_state(constraint, problem.columns[constraint.number], release, relaxed=relaxed)
+            initial_state(constraint, problem.columns[constraint.number], release)
             for constraint in problem.constraints
         ]
         self.chosen_ways: dict[int, int] = {}
-        # With what a proof walked on the walk's behalf.
         self.steps = 0
         self.dead_ends = 0
         self.deepest: tuple[tuple[Slate, int], ...] = ()
@@ -136,8 +127,6 @@ class Walk:
         self._proof = proof
         self._within = within if within is not None else range(len(problem.requests))
         self._picks = 0
-        # How much of the stack is given and stays.
-        self._bottom = 0
         # What the frame on top of the stack has to be told when the walk goes on.
         self._news: Ending | None = Ending.UNDECIDED
 
@@ -151,20 +140,14 @@ class Walk:
         ending = self._news
         if ending is Ending.UNDECIDED:
             ending = self._enter(self._within.start)
-        stack, bottom, end = self.stack, self._bottom, self.steps + steps_max
-        while len(stack) > bottom and ending is not Ending.FOUND:
+        stack, end = self.stack, self.steps + steps_max
+        while stack and ending is not Ending.FOUND:
             if self.steps >= end or self.dead_ends > dead_ends_max:
                 self._news = ending
                 return Ending.UNDECIDED
             self.steps += 1
             ending = self._resume(stack[-1], ending)
         return Ending.FOUND if ending is Ending.FOUND else Ending.FAILED
-
-    def explore(self, frame: Frame, steps_max: int) -> Ending:
-        """Walk through the part of the tree below a frame, from where the walk is now."""
-        self._bottom = len(self.stack)
-        self._news = self._open(frame)
-        return self.run(steps_max=steps_max)
 
     @property
     def ongoing(self) -> int:
@@ -222,18 +205,14 @@ class Walk:
         if self.counts[slate.claim] + slate.count > RESULTS_MAX:
             self.limited = slate
             self.dead_ends += 1
-            return self._over_the_limit(slate)
+            return Ending.EXCEEDED
         return self._open(Frame(slate, 0))
-
-    def _over_the_limit(self, slate: Slate) -> Ending:
-        return Ending.EXCEEDED
 
     def _open(self, frame: Frame) -> Ending | None:
         if self._proof is not None:
             ending = self._proof.foreseen(self, frame)
             if ending is not None:
                 return ending
-        frame.opened = self.steps
         self.stack.append(frame)
         return None
 
@@ -385,29 +364,6 @@ class Walk:
             self._constrain(slate, device)
             self._take(frame, device)
             self.stack.append(frame)
-
-    def follow(self, other: Walk) -> None:
-        """Choose what another walk through the same problem has chosen; nothing else."""
-        chosen = [frame for frame in other.stack if frame.chosen >= 0]
-        same = 0
-        for mine, theirs in zip(self.stack, chosen, strict=False):
-            if mine.slate is not theirs.slate or mine.chosen != theirs.chosen:
-                break
-            same += 1
-        self.back_to(same)
-        for each in chosen[same:]:
-            frame = Frame(each.slate, each.slot)
-            admitted = self._constrain(each.slate, each.chosen)
-            assert admitted, "a walk by looser rules was refused a device"
-            self._take(frame, each.chosen)
-            self.stack.append(frame)
-
-    def back_to(self, depth: int) -> None:
-        """Take back what was chosen last."""
-        while len(self.stack) > depth:
-            frame = self.stack.pop()
-            if frame.chosen >= 0:
-                self._release(frame)
 
     def broken(self, slate: Slate, device: int) -> Constraint | None:
         """The first constraint that the device would break now."""

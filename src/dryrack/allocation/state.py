@@ -47,6 +47,10 @@ class Taken(Protocol):
         """The names of all devices of a pool that any claim has, whole or in part."""
         ...
 
+    def snapshot(self, devices: Iterable[DeviceId]) -> "Taken":
+        """What is taken of these devices now, as a value."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class AllocatedState:
@@ -76,6 +80,9 @@ class AllocatedState:
             for driver, name, device, *_ in (*self.devices, *self.shared, *self.capacity):
                 self._by_pool.setdefault(PoolId(driver, name), set()).add(device)
         return self._by_pool.get(pool, _NOBODY)
+
+    def snapshot(self, devices: Iterable[DeviceId]) -> "AllocatedState":
+        return self
 
     @staticmethod
     def from_claims(claims: Iterable[ResourceClaim], features: Features) -> "AllocatedState":
@@ -147,6 +154,16 @@ class Books:
 
     def in_use(self, pool: PoolId) -> _Names:
         return self._by_pool.get(pool, _NOBODY)
+
+    def snapshot(self, devices: Iterable[DeviceId]) -> AllocatedState:
+        these = tuple(devices)
+        shares = ((device, self._shares.get(device, ())) for device in these)
+        return AllocatedState(
+            frozenset(self.devices.intersection(these)),
+            frozenset(SharedDeviceId(*device, each) for device, ids in shares for each in ids),
+            {device: self.capacity[device] for device in these if device in self.capacity},
+            {device: self.holders[device] for device in these if device in self.holders},
+        )
 
     def allocate(self, allocation: AllocationResult, claim: str = "") -> None:
         """The allocation is in force from now on."""
