@@ -85,8 +85,9 @@ async def run_on_machines(instance_type: str, file: str) -> tuple[list[str], lis
     """The pods that run, and the devices that are given, on nodes that `up` starts with."""
     clock, engines = VirtualClock(), families(with_catalogue)
     async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
-        await add_device_classes(cluster.client, load_catalogue().device_classes.values())
-        await add_nodes(cluster.client, 2, instance_type)
+        catalogue = load_catalogue()
+        await add_device_classes(cluster.client, catalogue.device_classes.values())
+        await add_nodes(cluster.client, 2, catalogue.instance_types[instance_type])
         await add_objects(cluster.plane, read((EXAMPLES / file).read_bytes(), file).documents)
         for _ in range(20):
             await settle()

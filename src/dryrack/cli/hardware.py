@@ -214,6 +214,7 @@ def _type_data(machine: InstanceType) -> dict[str, Any]:
         "name": machine.name,
         "provider": machine.provider,
         "devices": devices,
+        "size": dict(machine.size),
         "mig": len(machine.cards) > 1,
         "note": machine.note,
         "sources": list(machine.sources),
@@ -309,6 +310,8 @@ def _print_entry(entry: InstanceType | Model, slices: Sequence[ResourceSlice]) -
 
     if isinstance(entry, InstanceType):
         print_line(f"{entry.name} ({entry.provider}): {_devices_text(entry)}")
+        if entry.size:
+            print_line(", ".join(f"{key}: {value}" for key, value in entry.size.items()))
     else:
         print_line(f"{entry.name} ({entry.vendor}): {entry.title}")
     if entry.note:

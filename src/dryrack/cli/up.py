@@ -98,6 +98,7 @@ def _launch(wish: Wish) -> Launch:
             wanted(without, families())
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
+    catalogue = _catalogue(wish)
     return Launch(
         state=state,
         address=_address(wish),
@@ -105,8 +106,8 @@ def _launch(wish: Wish) -> Launch:
         objects=_objects(wish.config),
         data_directory=data_directory_of(wish.data_directory) if wish.data_directory else None,
         without=without,
-        catalogue=_catalogue(wish),
-        instance_type=wish.instance_type,
+        catalogue=catalogue,
+        machine=catalogue.instance_types.get(wish.instance_type) if catalogue else None,
         allocator=_allocator(wish),
         runtime_config=_runtime_config(wish.runtime_config),
         authorization=_authorization(wish.authorization),
@@ -244,6 +245,6 @@ def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
 
 
 def _worth_a_look(launch: Launch) -> str:
-    if launch.instance_type:
+    if launch.machine:
         return "nodes,resourceslices"
     return "nodes" if launch.nodes else "namespaces"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Registry, Resource
     from dryrack.client.client import Client
     from dryrack.cluster.plane import Plane
+    from dryrack.hardware.catalogue import InstanceType
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.resource import DeviceClass
     from dryrack.store import Stored
@@ -30,7 +31,8 @@ KWOK_NODE = "kwok.x-k8s.io/node"
 # What clouds say of a node, and the catalogue goes by.
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
-# A machine of ordinary size, so that no pod that people try fails for lack of it.
+# A machine of ordinary size, so that no pod that people try fails for lack of it; that of a type
+# that says how large it is has its size.
 _CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
 
 
@@ -38,9 +40,10 @@ class InhabitantError(DryrackError):
     """An object that the cluster would not take."""
 
 
-def virtual_node(name: str, instance_type: str = "") -> Raw:
+def virtual_node(name: str, machine: InstanceType | None = None) -> Raw:
     """A node that exists in the API alone."""
-    own = {INSTANCE_TYPE: instance_type} if instance_type else {}
+    own = {INSTANCE_TYPE: machine.name} if machine else {}
+    capacity = {**_CAPACITY, **(machine.size if machine else {})}
     return {
         "kind": "Node",
         "apiVersion": "v1",
@@ -56,7 +59,7 @@ def virtual_node(name: str, instance_type: str = "") -> Raw:
                 "type": "kwok",
             },
         },
-        "status": {"capacity": dict(_CAPACITY), "allocatable": dict(_CAPACITY)},
+        "status": {"capacity": capacity, "allocatable": dict(capacity)},
     }
 
 
@@ -78,10 +81,10 @@ async def add_device_classes(client: Client, classes: Iterable[DeviceClass]) -> 
         await _create(client, CLASSES, to_builtins(each))
 
 
-async def add_nodes(client: Client, count: int, instance_type: str = "") -> None:
+async def add_nodes(client: Client, count: int, machine: InstanceType | None = None) -> None:
     """Nodes node-1 to node-`count`, those that are there left as they are."""
     for name in node_names(count):
-        node = virtual_node(name, instance_type)
+        node = virtual_node(name, machine)
         made = await _create(client, NODES, node)
         if made is not None and not (made.get("status") or {}).get("capacity"):
             status = {**made, "status": node["status"]}

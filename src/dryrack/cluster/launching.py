@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from dryrack.cluster.engines import MakeAllocator
     from dryrack.cluster.state import ClusterState
-    from dryrack.hardware.catalogue import Catalogue
+    from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.documents import Document
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Launch:
     without: Sequence[str] = ()
     catalogue: Catalogue | None = None
     """By which nodes have the devices of their instance types; None: they have none."""
-    instance_type: str = ""
+    machine: InstanceType | None = None
     """What the nodes are that it starts with."""
     allocator: MakeAllocator | None = None
     """How the scheduler hands devices out; None: as the reference release."""

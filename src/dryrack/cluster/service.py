@@ -105,8 +105,8 @@ async def _nodes_are_up(launch: Launch, plane: Plane, stopping: asyncio.Event) -
     latest = loop.time() + _NODES_SECONDS_MAX
     waiting = [] if "kubelet" in launch.without else node_names(launch.nodes)
     slices = 0
-    if launch.catalogue is not None and launch.instance_type and "slices" not in launch.without:
-        slices = launch.nodes * len(launch.catalogue.instance_types[launch.instance_type].drivers)
+    if launch.machine is not None and "slices" not in launch.without:
+        slices = launch.nodes * len(launch.machine.drivers)
     while not stopping.is_set() and loop.time() < latest:
         while waiting and is_ready(plane.store.get(Key("nodes", "", waiting[-1]))):
             waiting.pop()
@@ -186,8 +186,8 @@ async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) ->
         await add_device_classes(plane.client(), classes)
         tell(f"{len(classes)} device classes of the catalogue's drivers")
     if launch.nodes:
-        await add_nodes(plane.client(), launch.nodes, launch.instance_type)
-        which = f" of the type {launch.instance_type}" if launch.instance_type else ""
+        await add_nodes(plane.client(), launch.nodes, launch.machine)
+        which = f" of the type {launch.machine.name}" if launch.machine else ""
         tell(f"{launch.nodes} virtual node{'s' if launch.nodes > 1 else ''}{which}")
     if launch.objects:
         created = await add_objects(plane, launch.objects)

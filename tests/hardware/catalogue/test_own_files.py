@@ -74,6 +74,16 @@ def test_a_machine_of_ones_own_may_have_packaged_models() -> None:
     assert added.instance_types["rack"].fittings[0].model is catalogue().models["t4"]
 
 
+def test_sizes_are_of_types_that_there_are() -> None:
+    """One's own, and packaged ones; any other is told with its line."""
+    text = HEADER + MODEL + MACHINE + "sizes:\n  mine.large: {cpu: 8}\n  t: {memory: 4Gi}\n"
+    sized = parse({"mine.yaml": text.replace("  t:", "  g6.xlarge:").encode()}, catalogue())
+
+    assert sized.instance_types["mine.large"].size == {"cpu": "8"}
+    assert sized.instance_types["g6.xlarge"].size == {"memory": "4Gi"}
+    assert problems(text)[0].startswith("mine.yaml:21: size of 't': no such instance type")
+
+
 def test_a_class_of_ones_own_is_added_and_judged() -> None:
     """It is there beside the packaged ones; one that the API would refuse is told with its line."""
     text = "deviceClasses:\n- name: mine\n  expression: device.driver == 'gpu.example.com'\n"

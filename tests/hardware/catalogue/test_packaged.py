@@ -43,6 +43,14 @@ def test_every_model_is_there() -> None:
     assert set(EXPECTED_MODELS) <= set(catalogue().models)
 
 
+def test_every_machine_tells_its_size() -> None:
+    """Nodes that `up` starts with have the CPU and the memory of the machine."""
+    sizes = {name: each.size.keys() for name, each in catalogue().instance_types.items()}
+
+    assert {name for name, known in sizes.items() if known != {"cpu", "memory"}} == set()
+    assert catalogue().instance_types["p5.48xlarge"].size == {"cpu": "192", "memory": "2Ti"}
+
+
 def test_every_entry_names_its_sources() -> None:
     """A number that nobody can check is of no use."""
     sources = {name: each.sources for name, each in catalogue().models.items()}

@@ -68,6 +68,13 @@ class InstanceTypeEntry(Model, frozen=True, kw_only=True):
     devices: tuple[FittingEntry, ...] = ()
 
 
+class SizeEntry(Model, frozen=True, kw_only=True):
+    """What a machine has beside its devices."""
+
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+
+
 class DeviceClassEntry(Model, frozen=True, kw_only=True):
     """A class that comes with a driver, by the expression that its devices meet."""
 
@@ -83,4 +90,5 @@ class FileEntry(Model, frozen=True, kw_only=True):
     families: tuple[ModelEntry, ...] = ()
     models: tuple[ModelEntry, ...] = ()
     instance_types: tuple[InstanceTypeEntry, ...] = ()
+    sizes: Mapping[str, SizeEntry] = {}
     device_classes: tuple[DeviceClassEntry, ...] = ()

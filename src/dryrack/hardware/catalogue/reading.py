@@ -35,6 +35,7 @@ from dryrack.hardware.catalogue.entries import (
     InstanceTypeEntry,
     ModelEntry,
     ProfileEntry,
+    SizeEntry,
 )
 from dryrack.hardware.catalogue.mig import Mig, Profile
 from dryrack.hardware.catalogue.templates import completed
@@ -115,6 +116,7 @@ class _Reader:
     families: dict[str, ModelEntry] = field(default_factory=dict)
     entries: list[tuple[_Entry, ModelEntry]] = field(default_factory=list)
     machines: list[tuple[_Entry, InstanceTypeEntry]] = field(default_factory=list)
+    sizes: list[tuple[_Entry, str, SizeEntry]] = field(default_factory=list)
     models: dict[str, Model] = field(default_factory=dict)
     instance_types: dict[str, InstanceType] = field(default_factory=dict)
     refitted: dict[str, InstanceType] = field(default_factory=dict)
@@ -141,6 +143,8 @@ class _Reader:
         for index, machine in enumerate(file.instance_types):
             at = _Entry(document, ("instanceTypes", index), file.sources)
             self.machines.append((at, machine))
+        for name, size in file.sizes.items():
+            self.sizes.append((_Entry(document, ("sizes", name), file.sources), name, size))
         for index, each in enumerate(file.device_classes):
             self._add_class(_Entry(document, ("deviceClasses", index), file.sources), each)
 
@@ -159,6 +163,21 @@ class _Reader:
             self._add_model(entry, model)
         for entry, machine in self.machines:
             self._add_machine(entry, machine)
+        for entry, name, size in self.sizes:
+            self._add_size(entry, name, size)
+
+    def _add_size(self, entry: _Entry, name: str, size: SizeEntry) -> None:
+        stated = {"cpu": size.cpu, "memory": size.memory}
+        known = {key: str(value) for key, value in stated.items() if value is not None}
+        below = {**self.base.instance_types, **self.refitted}
+        if name in self.instance_types:
+            self.instance_types[name] = replace(self.instance_types[name], size=known)
+        elif name in below:
+            self.refitted[name] = replace(below[name], size=known)
+        else:
+            message = f"size of {name!r}: no such instance type"
+            fix = suggestion(name, {**below, **self.instance_types}) or "add the instance type"
+            self.problems.append(entry.problem((), message, fix))
 
     def _add_model(self, entry: _Entry, written: ModelEntry) -> None:
         families = {**self.base.families, **self.families}
@@ -274,7 +293,7 @@ def _field_meant(path: Path) -> str:
         field.encode_name
         for entry in (
             *(FileEntry, ModelEntry, InstanceTypeEntry, FittingEntry, ProfileEntry),
-            DeviceClassEntry,
+            *(DeviceClassEntry, SizeEntry),
         )
         for field in msgspec.structs.fields(entry)
     )

@@ -93,6 +93,8 @@ class InstanceType:
     fittings: tuple[Fitting, ...]
     note: str = ""
     sources: tuple[str, ...] = ()
+    size: Mapping[str, str] = field(default_factory=dict)
+    """What of CPU and memory is known, as nodes state it."""
 
     @property
     def cards(self) -> tuple[Cards, ...]:
