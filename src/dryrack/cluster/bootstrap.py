@@ -102,7 +102,7 @@ def _service_range(now: str) -> Raw:
         "status": "True",
         "lastTransitionTime": now,
         "reason": "",
-        "message": "Kubernetes default Service CIDR is ready",
+        "message": "Kubernetes Service CIDR is ready",
     }
     return {
         "kind": "ServiceCIDR",
