@@ -89,7 +89,7 @@ def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iter
         return
     for party in world.in_order():
         names = [claim_name(each) for each in party.claims]
-        if claim_name(claim) not in names:
+        if names and claim_name(claim) not in names:
             gone = party.claims if party.pod is None else (*party.claims, party.pod)
             rest = tuple(each for each in world.parties if each not in gone)
             told = f"free what {', '.join(f'claim {name}' for name in names)} has"

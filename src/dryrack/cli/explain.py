@@ -45,7 +45,8 @@ class Subject:
     def of(cls, kind: str, name: str, namespace: str) -> Subject:
         """From the words of the command line: `claim NAME`, `pod NAMESPACE/NAME`."""
         if kind.lower() not in (*CLAIMS, *PODS):
-            raise UsageError(f"{kind!r}: not something to explain; write claim or pod")
+            what = "write claim or pod; of a workload, one of its pods"
+            raise UsageError(f"{kind!r}: not something to explain; {what}")
         inside, slash, bare = name.rpartition("/")
         return cls(kind.lower() in PODS, inside if slash else namespace, bare)
 

@@ -23,7 +23,7 @@ from dryrack.kinds.workload_pods import Made, WorkloadPods, named
 from dryrack.kinds.workloads import TEMPLATES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.kinds.documents import Document, Problem
 
@@ -40,24 +40,30 @@ def load(names: Sequence[str]) -> tuple[Typed, ...]:
     for repeat in repeats:
         say(shown(str(repeat.document.problem("metadata.name", repeat.message))))
     objects = {id(each): _typed(each, problems) for each in kept if not _is_workload(each)}
-    world = World.of(found.object for found in objects.values() if found is not None)
-    nodes = [to_builtins(node) for node in nodes_of(world)[0]]
-    workloads = WorkloadPods(kept, nodes)
-    found: list[Typed | None] = []
-    for each in kept:
-        if _is_workload(each):
-            found += [_typed(pod, problems) for pod in _pods(each, workloads, problems)]
-        else:
-            found.append(objects[id(each)])
-    _check(problems)
-    return tuple(each for each in found if each is not None)
-
-
-def _check(problems: Iterable[Problem]) -> None:
+    found = list(objects.values())
+    if len(found) < len(kept):
+        found = _with_pods(kept, objects, problems)
     # The pods of a workload have the same faults, in the same place.
     told = dict.fromkeys(str(problem) for problem in problems)
     if told:
         raise ContentError("\n".join(told))
+    return tuple(each for each in found if each is not None)
+
+
+def _with_pods(
+    documents: Sequence[Document], objects: Mapping[int, Typed | None], problems: list[Problem]
+) -> list[Typed | None]:
+    """The objects with the pods of workloads, in file order."""
+    world = World.of(each.object for each in objects.values() if each is not None)
+    nodes = [to_builtins(node) for node in nodes_of(world)[0]]
+    workloads = WorkloadPods(documents, nodes)
+    found: list[Typed | None] = []
+    for each in documents:
+        if id(each) in objects:
+            found.append(objects[id(each)])
+        else:
+            found += [_typed(pod, problems) for pod in _pods(each, workloads, problems)]
+    return found
 
 
 def _typed(document: Document, problems: list[Problem]) -> Typed | None:
