@@ -12,7 +12,7 @@ from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Client
-from dryrack.client.endpoints import CLAIMS, NODES, PODS, TAINT_RULES
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.plane import PlaneOptions
 from dryrack.cluster.ports import SystemClock
@@ -144,6 +144,37 @@ def test_pods_that_share_a_claim_go_to_one_node() -> None:
         await eventually(cluster, lambda: all_bound(client))
         claim = await client.get(CLAIMS, "p0", "default")
         assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == ["p0", "second"]
+
+    with_scheduler(story)
+
+
+def test_condition_and_event_say_which_selector_is_not_met() -> None:
+    """The event of a long one is cut as kube-scheduler cuts it; the condition has it all."""
+    selector = f'device.driver == "{"x" * 1000}"'
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 1)
+        exactly = {"deviceClassName": "c", "selectors": [{"cel": {"expression": selector}}]}
+        claim = {
+            "metadata": {"name": "far", "namespace": "default"},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+        }
+        await client.create(CLAIMS, claim)
+        await client.create(PODS, user_of("far", "far"))
+
+        async def events() -> list[str]:
+            found = (await client.list(EVENTS)).items
+            return [each["message"] for each in found if each["involvedObject"]["name"] == "far"]
+
+        async def told() -> bool:
+            return bool(await events())
+
+        await eventually(cluster, told)
+        [condition] = (await client.get(PODS, "far", "default"))["status"]["conditions"]
+        [event] = await events()
+        assert f"the request does not select it: {selector}; relax" in condition["message"]
+        assert event == f"{condition['message'][:1020]} ..."
 
     with_scheduler(story)
 

@@ -26,5 +26,6 @@ MEANINGS: dict[Code, str] = {
     Code.ERROR: "The claim itself is wrong; no node can help.",
     Code.UNDECIDED: "The search was given up: there are too many combinations to tell whether one "
     "of them would do.",
-    Code.NOT_FOUND: "The pod names a claim or template that is not there.",
+    Code.NOT_FOUND: "The pod names a claim or template that is not there, or asks for an extended "
+    "resource that neither a class nor a node gives.",
 }

@@ -24,11 +24,14 @@ KINDS_GONE = {
 }
 _ONE_UP = "write what is in it one level up"
 _BESIDE_NAME = f"{_ONE_UP}, beside `name`"
+_BY_PLACE = "name the devices by driver, pool and device"
 # By the list that holds the object, and the field.
 _MOVED = {
     **{("requests", name): "move it under `exactly`" for name in EXACT_FIELDS},
     ("resourceClaims", "source"): _BESIDE_NAME,
     ("devices", "basic"): _BESIDE_NAME,
+    ("deviceSelector", "deviceClassName"): _BY_PLACE,
+    ("deviceSelector", "selectors"): _BY_PLACE,
 }
 # Of objects of v1beta1, by the same.
 _MOVED_LATER = {

@@ -44,6 +44,8 @@ NAMES = ("default-scheduler", "dryrack")
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
 _ASK_AGAIN_SECONDS = 1.0
+# What kube-scheduler writes at most, as the newer form of events allows no more.
+_EVENT_MAX = 1024
 
 
 class Scheduler:
@@ -219,7 +221,7 @@ class Scheduler:
             "involvedObject": {"apiVersion": "v1", "kind": "Pod", **regarding},
             "type": kind,
             "reason": reason,
-            "message": message,
+            "message": _shortened(message),
             "source": {"component": NAMES[0]},
             "reportingComponent": NAMES[0],
             "firstTimestamp": when,
@@ -262,6 +264,11 @@ class Scheduler:
         if claim:
             self._wants[name] = claim
             self._wanting.setdefault(claim, {})[name] = None
+
+
+def _shortened(message: str) -> str:
+    """An event has room for so much; the condition of the pod has it all."""
+    return message if len(message) <= _EVENT_MAX else f"{message[: _EVENT_MAX - 4]} ..."
 
 
 def _is_ours(pod: Raw) -> bool:
