@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.base.exposition import value
+from tests.client.planes import config_map, site
+from tests.controllers.test_embedded import DEFINITIONS, definition
 
-from dryrack.client.endpoints import PODS, REPLICA_SETS
-from dryrack.client.informer import Name
-from dryrack.controllers.dependents.collection import Fate, plan
+from dryrack.base.metrics import Registry
+from dryrack.client.client import Client, Selection
+from dryrack.client.endpoints import CONFIG_MAPS, PODS, REPLICA_SETS
+from dryrack.client.informer import Informers, Name
+from dryrack.controllers.dependents.collection import Collection, Fate, plan
 from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item
-from dryrack.controllers.writes import Delete, Patch
+from dryrack.controllers.writes import Delete, Patch, Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Raw = dict[str, Any]
 
@@ -127,3 +136,42 @@ def test_kinds_are_kept_apart() -> None:
 
     assert found is not None
     assert found.endpoint is REPLICA_SETS
+
+
+def test_an_owner_of_no_kind_is_not_asked_for_again() -> None:
+    """Nothing is decided for an hour; when the kind is served, the owner turns out to be gone."""
+
+    async def play() -> None:
+        at, metrics = site(), Registry()
+        informers = Informers(at.client, clock=at.clock, chance=at.chance)
+        around = Surroundings(at.client, informers, at.clock, at.chance, metrics=metrics)
+        owner = {"apiVersion": "example.com/v1", "kind": "Rack", "name": "r", "uid": "gone"}
+        owned = config_map("owned")
+        owned["metadata"]["ownerReferences"] = [owner]
+        await at.client.create(CONFIG_MAPS, owned)
+
+        def decisions() -> float:
+            names = {"controller": "garbage-collector-controller"}
+            total = "controller_runtime_reconcile_total"
+            results = ("success", "error", "requeue_after")
+            return sum(value(metrics.render(), total, result=each, **names) for each in results)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = (
+                group.create_task(informers.run(), name="informers"),
+                group.create_task(Collection(around).run(), name="collection"),
+            )
+            await at.clock.advance(5)
+            before = decisions()
+            await at.clock.advance(3600)
+            assert decisions() == before > 0
+            await at.client.create(DEFINITIONS, definition())
+            await at.clock.advance(5)
+            assert [each["metadata"]["name"] for each in (await maps(at.client))] == []
+            for task in tasks:
+                task.cancel()
+
+    async def maps(client: Client) -> Sequence[Raw]:
+        return (await client.list(CONFIG_MAPS, Selection(namespace="default"))).items
+
+    asyncio.run(play())

@@ -126,6 +126,8 @@ class Collection:
         self._watched: dict[Endpoint, Informer] = {}
         self._kinds: dict[tuple[str, str], Endpoint] = {}
         self._absent: dict[str, None] = {}
+        # What has an owner of a kind that is not served: looked at again when other kinds are.
+        self._unresolved: dict[str, None] = {}
         self._kinds_changed = asyncio.Event()
         self._loop: Loop[str] = Loop(
             around, "garbage-collector-controller", self._decide, reads=(), workers=8
@@ -156,7 +158,12 @@ class Collection:
             for each in served
             if each.allows("delete", "list", "watch") and each.endpoint.resource not in IGNORED
         }
-        self._kinds = {(each.endpoint.group, each.endpoint.kind): each.endpoint for each in served}
+        kinds = {(each.endpoint.group, each.endpoint.kind): each.endpoint for each in served}
+        if kinds != self._kinds:
+            self._kinds = kinds
+            for uid in self._unresolved:
+                self._loop.queue.add(uid)
+            self._unresolved.clear()
         for endpoint in sorted(self._watched.keys() - wanted, key=lambda each: each.resource):
             for obj in self._watched.pop(endpoint).all():
                 self._graph.remove(uid_of(obj))
@@ -191,6 +198,7 @@ class Collection:
     def _on_removal(self, uid: str) -> None:
         item = self._graph.get(uid)
         self._graph.remove(uid)
+        self._unresolved.pop(uid, None)
         self._remember_absent(uid)
         for each in self._graph.dependents(uid):
             self._loop.queue.add(each.uid)
@@ -211,8 +219,7 @@ class Collection:
         fates = {each["uid"]: await self._fate(item, each) for each in item.owners}
         answer = plan(item, fates, self._graph.dependents(uid))
         if Fate.UNKNOWN in fates.values():
-            # Its kind may be one that is not served yet, or not any more for a while.
-            answer = Plan(answer.writes, DISCOVERY_SECONDS)
+            self._unresolved[uid] = None
         if item.waits_for_dependents:
             for each in self._graph.dependents(uid):
                 if not each.is_deleted:
