@@ -305,6 +305,17 @@ def test_a_resource_that_no_class_gives_is_no_empty_answer(tmp_path: Path) -> No
     assert (done.returncode, told.returncode) == (1, 1)
 
 
+def test_a_node_without_a_name_is_told(tmp_path: Path) -> None:
+    """It is no node that anything could be on."""
+    (tmp_path / "a.yaml").write_text(
+        f"{CLAIM}---\napiVersion: v1\nkind: Node\nmetadata: {{nam: x}}\n"
+    )
+    done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)
+
+    assert done.stderr == "dryrack: a.yaml:8: a Node without a name; write metadata.name\n"
+    assert done.returncode == 1
+
+
 def test_pods_without_claims_are_nothing_to_decide(tmp_path: Path) -> None:
     """That is said, and is no success."""
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n"

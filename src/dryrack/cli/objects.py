@@ -17,6 +17,7 @@ from dryrack.cli.files import ContentError, read_sources
 from dryrack.cli.output import say, shown
 from dryrack.kinds.bystanders import Standing, standing
 from dryrack.kinds.catalog import Typed, typed
+from dryrack.kinds.core import Node
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.documents import latest, read
 from dryrack.kinds.workload_pods import Made, WorkloadPods, named
@@ -68,6 +69,9 @@ def _with_pods(
 
 def _typed(document: Document, problems: list[Problem]) -> Typed | None:
     found = typed(named(document) if document.kind == "Pod" else document)
+    if isinstance(found, Typed) and isinstance(found.object, Node) and not document.name:
+        # Devices are for nodes by their names, and a server gives a node none.
+        found = (document.problem("metadata", "a Node without a name", "write metadata.name"),)
     if isinstance(found, Typed):
         return found
     problems += found

@@ -90,7 +90,7 @@ def tolerates(toleration: Raw, taint: Raw) -> bool:
     """Whether one toleration covers one taint, of a node or of a device."""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
         return False
     if toleration.get("operator") == "Exists":
         return True
