@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from tests.base.exposition import value
+
+from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, PODS
-from dryrack.controllers.namespaces.deletion import plan
-from dryrack.controllers.writes import DeleteAll, Update
+from dryrack.client.informer import Informers
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.controllers.namespaces.deletion import LOOK_SECONDS_MAX, Deletion, plan
+from dryrack.controllers.writes import DeleteAll, Surroundings, Update
 
 Raw = dict[str, Any]
 
@@ -36,7 +43,6 @@ def test_pods_go_before_what_they_rely_on() -> None:
     assert DeleteAll(PODS, "play") in first
     assert DeleteAll(CONFIG_MAPS, "play") not in first
     assert not any(isinstance(each, DeleteAll) for each in then.writes)
-    assert then.again_seconds
     assert remaining(then.writes) == "ContentRemoved"
     assert [each for each in last if isinstance(each, DeleteAll)] == [
         DeleteAll(CONFIG_MAPS, "play")
@@ -51,3 +57,43 @@ def test_an_empty_namespace_is_released() -> None:
     assert isinstance(freed, Update)
     assert (freed.endpoint, freed.subresource) == (NAMESPACES, "finalize")
     assert freed.object["spec"]["finalizers"] == []
+
+
+def test_a_namespace_that_is_held_is_looked_at_less_and_less() -> None:
+    """It ends soon after its last object is let go, and costs little while it is not."""
+
+    async def play() -> None:
+        clock = VirtualClock()
+        metrics = Registry()
+        plane = build(PlaneOptions(clock=clock))
+        client, chance = plane.client(), plane.options.chance
+        informers = Informers(client, clock=clock, chance=chance)
+        around = Surroundings(client, informers, clock, chance, metrics=metrics)
+        await client.create(NAMESPACES, {"metadata": {"name": "play"}})
+        held = {"name": "x", "namespace": "play", "finalizers": ["example.com/hold"]}
+        await client.create(CONFIG_MAPS, {"metadata": held})
+        await client.delete(NAMESPACES, "play")
+
+        def decisions() -> float:
+            names = {"controller": "namespace-controller", "result": "requeue_after"}
+            return value(metrics.render(), "controller_runtime_reconcile_total", **names)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = (
+                group.create_task(informers.run(), name="informers"),
+                group.create_task(Deletion(around).run(), name="deletion"),
+            )
+            await clock.advance(600)
+            before = decisions()
+            await clock.advance(600)
+            assert decisions() - before <= 600 / LOOK_SECONDS_MAX + 1
+            await client.patch(
+                CONFIG_MAPS, "x", {"metadata": {"finalizers": None}}, namespace="play"
+            )
+            await clock.advance(LOOK_SECONDS_MAX + 1)
+            names = [each["metadata"]["name"] for each in (await client.list(NAMESPACES)).items]
+            assert "play" not in names
+            for task in tasks:
+                task.cancel()
+
+    asyncio.run(play())

@@ -7,6 +7,7 @@ namespace is released only when each of them has answered that nothing is left.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dryrack.client.client import Selection
@@ -38,8 +39,10 @@ _NO_FINALIZERS = (
     "ContentHasNoFinalizers",
     "All content-preserving finalizers finished",
 )
-# What is left goes with a grace of seconds; looking more often would only add load.
+# What is left goes with a grace of seconds; looking more often would only add load. What somebody's
+# finalizers hold may stay for ever: in the end it is looked at as often as a real controller does.
 LOOK_SECONDS = 0.25
+LOOK_SECONDS_MAX = 8.0
 
 
 def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) -> Plan:
@@ -67,7 +70,7 @@ def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) 
     status = status_of(namespace) | {"conditions": conditions}
     if status != status_of(namespace):
         writes.append(Update(NAMESPACES, namespace | {"status": status}, "status"))
-    return Plan(tuple(writes), LOOK_SECONDS)
+    return Plan(tuple(writes))
 
 
 def _conditions(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) -> list[Raw]:
@@ -130,6 +133,8 @@ class Deletion:
             around, "namespace-controller", self._decide, reads=(self._namespaces,)
         )
         self._namespaces.listen(self._on_namespace)
+        # By namespace: what was left in it, and how long ago it was looked at.
+        self._left: dict[str, tuple[int, float]] = {}
 
     async def run(self) -> None:
         await self._loop.run()
@@ -137,17 +142,34 @@ class Deletion:
     def _on_namespace(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and is_deleted(new):
             self._loop.queue.add(new["metadata"]["name"])
+        elif old is not None:
+            self._left.pop(old["metadata"]["name"], None)
 
     async def _decide(self, name: str) -> Plan:
         namespace = self._namespaces.get("", name)
         if namespace is None or not is_deleted(namespace):
             return NOTHING
-        pods = await self._objects(PODS, name)
+        content = await self._content(name)
+        answer = plan(namespace, content, self._around.clock.now())
+        return replace(answer, again_seconds=self._pause(name, content))
+
+    async def _content(self, namespace: str) -> Mapping[Endpoint, Sequence[Raw]]:
+        """The pods, or all else if there are none."""
+        pods = await self._objects(PODS, namespace)
         if pods:
-            return plan(namespace, {PODS: pods}, self._around.clock.now())
+            return {PODS: pods}
         served = [each for each in await discover(self._around.client) if _is_content(each)]
-        content = {each.endpoint: await self._objects(each.endpoint, name) for each in served}
-        return plan(namespace, content, self._around.clock.now())
+        return {each.endpoint: await self._objects(each.endpoint, namespace) for each in served}
+
+    def _pause(self, namespace: str, content: Mapping[Endpoint, Sequence[Raw]]) -> float | None:
+        """Until what is left is looked at again: longer each time that nothing has gone."""
+        count = sum(len(objects) for objects in content.values())
+        if not count:
+            return None
+        before, pause = self._left.get(namespace, (0, 0.0))
+        pause = min(pause * 2, LOOK_SECONDS_MAX) if count == before else LOOK_SECONDS
+        self._left[namespace] = (count, pause)
+        return pause
 
     async def _objects(self, endpoint: Endpoint, namespace: str) -> Sequence[Raw]:
         listing = await self._around.client.list(endpoint, Selection(namespace=namespace))
