@@ -9,12 +9,15 @@ built on one seam, `call_at`, so that a simulation can hold a whole cluster's ti
 import asyncio
 import heapq
 import itertools
-from collections.abc import AsyncIterator, Callable
+import selectors
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from dryrack.base.ports import Chance, Clock
+
+Result = TypeVar("Result")
 
 
 class Timer(Protocol):
@@ -130,5 +133,52 @@ class VirtualClock:
 
 async def settle(steps: int = SETTLING_STEPS) -> None:
     """Lets everybody who can act without time passing do so."""
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, VirtualTimeLoop):
+        await loop.idle()
+        return
     for _ in range(steps):
         await asyncio.sleep(0)
+
+
+class _IdleSelector(selectors.DefaultSelector):
+    """Notices when a loop would wait: it asks for events, and has nothing else to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if not self.waiting or (timeout is not None and timeout <= 0):
+            return super().select(timeout)
+        events = super().select(0)
+        if not events:
+            waiting, self.waiting = self.waiting, []
+            for each in waiting:
+                if not each.done():
+                    each.set_result(None)
+        return events
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """
+    An event loop that knows when all tasks wait, for simulations in one process.
+
+    With it, time moves on as soon as nobody can act, and not a step earlier.
+    """
+
+    def __init__(self) -> None:
+        self._idle_selector = _IdleSelector()
+        super().__init__(self._idle_selector)
+
+    async def idle(self) -> None:
+        """Waits until nobody can act without time passing."""
+        future: asyncio.Future[None] = self.create_future()
+        self._idle_selector.waiting.append(future)
+        await future
+
+
+def run_virtual(main: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a simulation; threads and sockets that somebody waits for are not part of it."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(main)

@@ -10,6 +10,7 @@ for at the server, and only a clear "not found" or another uid counts as gone.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -184,6 +185,9 @@ class Collection:
         item = item_of(endpoint, new)
         before = self._graph.get(item.uid)
         self._graph.put(item)
+        if before is not None and replace(before, revision=item.revision) == item:
+            # Nothing that counts here has changed; most writes are such.
+            return
         for owner in before.owners if before else ():
             # An owner that lets go of its dependents waits for the last of them.
             if owner not in item.owners:
