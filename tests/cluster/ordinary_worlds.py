@@ -2,7 +2,8 @@
 Worlds of ordinary workloads, and what people do to them, drawn by chance.
 
 Every kind that a controller looks after is here, with deadlines, finalizers, budgets, quotas,
-claims and faults. What never comes to rest by itself is not: a container that crashes for ever.
+claims and faults. What has no rest on a real cluster either is not: a container that crashes for
+ever, and pods that a quota refuses, which are asked for again every quarter of an hour.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _budgets(draw: st.DrawFn, number: int) -> Workload:
 
 @st.composite
 def _quotas(draw: st.DrawFn, number: int) -> Workload:
-    hard = {"pods": str(draw(st.integers(2, 12)))}
+    hard = {"pods": str(draw(st.integers(100, 200)))}
     return Workload(QUOTAS, {"metadata": _metadata(number, "quota"), "spec": {"hard": hard}})
 
 
