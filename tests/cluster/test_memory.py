@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from tests.bench.soak import soaking
 
 from dryrack.client import endpoints
 from dryrack.client.endpoints import CLAIMS, CLASSES, DEPLOYMENTS, NODES, PODS, SLICES, TEMPLATES
@@ -17,6 +21,8 @@ from dryrack.cluster.plane import PlaneOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator
+
+    import pytest
 
     from dryrack.client.informer import Informers
 
@@ -145,3 +151,32 @@ def test_what_nodes_have_in_common_is_kept_once() -> None:
     added, whole = asyncio.run(scenario())
     assert whole > 5_000
     assert added < whole / 10
+
+
+def objects_by_type() -> Counter[str]:
+    """Ours, and what objects of the API are made of; the event loop has some of its own."""
+    gc.collect()
+    kinds = (type(each) for each in gc.get_objects())
+    return Counter(
+        kind.__name__
+        for kind in kinds
+        if kind in (dict, list, set) or str(kind.__module__).startswith("dryrack")
+    )
+
+
+def test_pods_that_are_gone_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bounds of what is kept for a while, no engine keeps a thing of them."""
+    monkeypatch.setattr("dryrack.store.store.READABLE_OBJECTS_MAX", 10)
+
+    async def scenario() -> Counter[str]:
+        async with soaking(event_seconds=90.0, watch_log_events_max=50) as soak:
+            for _ in range(4):
+                await soak.batch(10)
+            before = objects_by_type()
+            for _ in range(3):
+                await soak.batch(10)
+            return objects_by_type() - before
+
+    grown = asyncio.run(scenario())
+    # A dict of an event that is a minute older, a timer that is not due: less than one a pod.
+    assert grown.total() < 15, grown

@@ -18,7 +18,7 @@ import msgspec
 _ABSENT = object()
 
 # Small objects are read faster as a whole, and are shared with what they replace.
-LARGE_BYTES_MIN = 4096
+LARGE_BYTES_MIN = 8192
 # The attributes, the capacity or the counters of a device, and everything smaller.
 _PART_BYTES_MAX = 1024
 # What a few dozen types of machines have in common, and the last nodes have to themselves; 10 MB.

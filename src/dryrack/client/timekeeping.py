@@ -94,6 +94,12 @@ class _Pending:
 
     def cancel(self) -> None:
         self.is_cancelled = True
+        # It stays in line, but keeps nobody.
+        self.callback = _nothing
+
+
+def _nothing() -> None:
+    """What a call that was called off does."""
 
 
 # A reconciliation in process is a chain of some dozens of steps of the loop: a request, its

@@ -51,5 +51,8 @@ async def embedded(
     """
     chosen = wanted(without, families() if engines is None else engines)
     plane = build(options or PlaneOptions())
-    async with running(chosen, plane.around):
-        yield EmbeddedCluster(plane, plane.client())
+    try:
+        async with running(chosen, plane.around):
+            yield EmbeddedCluster(plane, plane.client())
+    finally:
+        plane.expiry.stop()

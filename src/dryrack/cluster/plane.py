@@ -24,6 +24,7 @@ from dryrack.apiserver.authorization import reviews as access_reviews
 from dryrack.apiserver.authorization.paths import PathGuard
 from dryrack.apiserver.custom.kinds import CustomKinds
 from dryrack.apiserver.discovery import DiscoveryPages
+from dryrack.apiserver.event_expiry import EVENT_SECONDS, EventExpiry
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.resource_metrics import served as resource_metrics
 from dryrack.apiserver.runtime_config import RuntimeConfig
@@ -34,6 +35,7 @@ from dryrack.apiserver.strategies.pods import parts as pod_parts
 from dryrack.apiserver.strategies.workloads import parts as workload_parts
 from dryrack.apiserver.tables import PrintedTables
 from dryrack.base.late import late
+from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
 from dryrack.base.metrics import Registry as Metrics
 from dryrack.client.client import Client
 from dryrack.cluster.bootstrap import Bootstrap
@@ -76,6 +78,10 @@ class PlaneOptions:
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
     journal: SqliteJournal | None = None
+    event_seconds: float = EVENT_SECONDS
+    """How long an Event is kept after it was last written."""
+    watch_log_events_max: int = WATCH_LOG_EVENTS_MAX
+    """How many writes of each resource a watch can go back."""
     authority: str = ""
     """The certificates by which clients know the server, in PEM: for pods, in every namespace."""
 
@@ -91,6 +97,7 @@ class Plane:
     authorization: Authorization
     metrics: Metrics
     """What the engines of this cluster count; `/metrics` shows it."""
+    expiry: EventExpiry
 
     @property
     def transport(self) -> Transport:
@@ -119,7 +126,7 @@ class Plane:
 
 def build(options: PlaneOptions) -> Plane:
     """A plane with what every cluster has from the start."""
-    store = _store(options.journal)
+    store = _store(options)
     tokens = Tokens(
         options.signing_key, _Objects(store), clock=options.clock, chance=options.chance
     )
@@ -143,13 +150,14 @@ def build(options: PlaneOptions) -> Plane:
         seams=_seams(registry, store, authorization, custom, metrics),
     )
     custom.attach(server)
+    expiry = EventExpiry(store, options.clock, options.event_seconds)
     bootstrap = Bootstrap(store, options.clock, options.chance)
     bootstrap.essentials()
     if options.authority:
         bootstrap.authentication(options.authority)
     if options.authorization is AuthorizationMode.RBAC:
         bootstrap.roles()
-    return Plane(options, store, server, tokens, authorization, metrics)
+    return Plane(options, store, server, tokens, authorization, metrics, expiry)
 
 
 def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
@@ -159,10 +167,12 @@ def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
     return Registry((*served, *resource_metrics.resources()), unserved=unserved)
 
 
-def _store(journal: SqliteJournal | None) -> Store:
+def _store(options: PlaneOptions) -> Store:
+    journal, events_max = options.journal, options.watch_log_events_max
     if journal is None:
-        return Store()
-    return Store.restore(journal.records(), journal, revision=journal.revision())
+        return Store(events_max=events_max)
+    revision = journal.revision()
+    return Store.restore(journal.records(), journal, revision=revision, events_max=events_max)
 
 
 def _seams(
