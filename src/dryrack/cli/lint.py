@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.cli.files import read_sources, without_pauses
 from dryrack.cli.judging import Judge
 from dryrack.cli.output import Format, paint, print_data, say, shown
-from dryrack.hardware.lint import Finding, Severity, lint
+from dryrack.lint import Finding, Severity, lint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
