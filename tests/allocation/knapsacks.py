@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.allocation.builders import claim, counters, drawing, pool, request
 
@@ -12,23 +12,30 @@ from dryrack.allocation import long_search
 if TYPE_CHECKING:
     import pytest
 
+    from dryrack.allocation.endings import Conclusion
+    from dryrack.allocation.search import Ending
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 
 COUNTERS = ("memory", "cores", "links", "lanes")
 
 
 class Searches:
-    """Counts searches that came to an end; each is given up after a few turns."""
+    """What searches came to; each is given up after a few turns."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *, steps: int = 64) -> None:
-        self.made = 0
+        self.endings: list[Ending] = []
         self._keep = long_search.Search._keep
         give_up_after(steps, patch)
         patch.setattr(long_search.Search, "_keep", lambda *of: self._counted(*of))
 
-    def _counted(self, *of: Any) -> None:
-        self.made += 1
-        self._keep(*of)
+    def _counted(self, search: long_search.Search, conclusion: Conclusion) -> None:
+        self.endings.append(conclusion.ending)
+        self._keep(search, conclusion)
+
+    @property
+    def made(self) -> int:
+        """How many have ended."""
+        return len(self.endings)
 
 
 def give_up_after(steps: int, patch: pytest.MonkeyPatch) -> None:

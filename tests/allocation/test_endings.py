@@ -5,20 +5,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.allocation.builders import Counting, device_class
+from tests.allocation.builders import (
+    Counting,
+    claim,
+    device,
+    device_class,
+    node,
+    pool,
+    request,
+)
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
 
 from dryrack.allocation import (
+    Allocated,
     AllocatedState,
     Allocator,
     Features,
+    LiveAllocator,
+    Search,
     Settings,
     Undecided,
+    Unsatisfiable,
     World,
     what_if,
 )
+from dryrack.allocation import allocator as allocator_module
 from dryrack.allocation import endings as endings_module
 from dryrack.allocation.endings import Conclusion, Endings
+from dryrack.allocation.proof import SearchProof
 from dryrack.allocation.search import Ending
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
@@ -77,6 +91,49 @@ def test_what_matters_is_searched_anew(searches: Searches) -> None:
     # Then it is like another.
     asked.with_allocated(AllocatedState()).allocate(a_node("d"), [hard_claim()])
     assert searches.made == 5
+
+
+def test_a_search_sees_the_use_that_it_began_with() -> None:
+    """What is given out while it goes on changes nothing of what it comes to."""
+    taken = decode(
+        {
+            "devices": {
+                "results": [
+                    {
+                        "request": "r",
+                        "driver": "gpu.example.com",
+                        "pool": "pool",
+                        "device": "gpu-0",
+                        "shareID": "0b0e1f3a-5a49-4d53-9b1c-2a7d6b0a0001",
+                        "consumedCapacity": {"memory": "7"},
+                    }
+                ]
+            }
+        },
+        AllocationResult,
+    )
+    more = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "10"}}}
+    slices = pool([device(f"gpu-{n}", more=more, n=n) for n in range(10)])
+    asked = {"requests": {"memory": "4"}}
+    wanted = claim(*(request(f"r{n}", capacity=asked) for n in range(20)))
+    live = LiveAllocator(chance=Counting())
+    live.put_class(device_class())
+    for each in slices:
+        live.put_slice(each)
+    with pytest.MonkeyPatch.context() as patch:
+        # However soon it would be known.
+        patch.setattr(allocator_module, "_DEAD_ENDS_MAX", -1)
+        patch.setattr(SearchProof, "refuted", lambda proof: False)
+        search = live.begin(node(), [wanted])
+        assert isinstance(search, Search)
+        live.hold("other", taken)
+        search.finish()
+        in_between = live.allocate(node(), [wanted])
+        live.hold("other", None)
+        after = live.begin(node(), [wanted])
+
+    assert isinstance(in_between, Unsatisfiable)
+    assert isinstance(after, Allocated)
 
 
 def test_a_what_if_searches_once_for_a_fleet(searches: Searches) -> None:

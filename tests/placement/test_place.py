@@ -179,7 +179,7 @@ def test_a_pod_of_a_daemon_set_asks_its_node_alone() -> None:
     asked: list[str] = []
 
     class Asking:
-        def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
+        def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
             asked.append(node.metadata.name)
             return Allocated(())
 

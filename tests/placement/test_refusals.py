@@ -21,12 +21,13 @@ from tests.placement.test_place import pod, room
 from dryrack.allocation import Allocated, LiveAllocator, Settings, World, explain_claim
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
-from dryrack.placement import Cluster, Fleet, Placed, Unplaced, place
+from dryrack.placement import Cluster, Fleet, Placed, Unfinished, Unplaced, decide, place
+from dryrack.placement.place import SEARCHES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.allocation import Outcome
+    from dryrack.allocation import Outcome, Search
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import ResourceSlice
 
@@ -43,9 +44,9 @@ class Asked:
             self.inner.put_slice(each)
         self.nodes: list[str] = []
 
-    def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
+    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
         self.nodes.append(node.metadata.name)
-        return self.inner.allocate(node, claims)
+        return self.inner.begin(node, claims)
 
 
 def cluster(nodes: str, *slices: ResourceSlice) -> tuple[Cluster, Asked]:
@@ -210,6 +211,45 @@ def test_a_search_is_given_up_once_for_a_fleet(searches: Searches) -> None:
     assert said.startswith(f"{counted} Node a, claim one: {GIVEN_UP}; ")
     assert again == said.replace("claim one", "claim two")
     assert after == said.replace("claim one", "claim three")
+
+
+def test_a_pod_is_not_searched_for_on_any_number_of_nodes(searches: Searches) -> None:
+    """Of many nodes that are all hard and all different, some count as undecided unsearched."""
+    names = "abcdefghijkl"
+    slices = [each for spare, name in enumerate(names) for each in hard_node(name, spare=spare)]
+    where, _ = cluster(names, *slices)
+    said = message(place(pod(), (hard_claim(),), (), where))
+
+    assert searches.made == SEARCHES_MAX < len(names)
+    assert said.startswith("0/12 nodes are available: 12 timed out trying to allocate devices.")
+
+
+def test_a_decision_goes_on_where_it_stopped() -> None:
+    """A few nodes are asked in a turn, none twice; the answer is that of asking them all."""
+    names = "abcdefghijklmnopqrstuvwxyz"
+    slices = [*some_devices(names[:-1], 1), *some_devices("z", 4)]
+    (where, asked), (alike, _) = cluster(names, *slices), cluster(names, *slices)
+    turns = [decide(pod(), (wish(4, "one"),), (), where)]
+    while isinstance(turns[-1], Unfinished):
+        turns.append(decide(pod(), (wish(4, "one"),), (), where))
+
+    assert len(turns) == 4
+    assert asked.nodes == list(names)
+    assert turns[-1] == place(pod(), (wish(4, "one"),), (), alike)
+
+
+def test_a_decision_stops_before_a_long_search(searches: Searches) -> None:
+    """Nothing is searched in it; once the search was made, the decision goes on behind it."""
+    where, _ = cluster("ab", *hard_node("a"), *some_devices("b", 25))
+    first = decide(pod(), (hard_claim(),), (), where)
+    assert isinstance(first, Unfinished)
+    assert first.search is not None
+    assert searches.made == 0
+
+    first.search.finish()
+    second = decide(pod(), (hard_claim(),), (), where)
+    assert isinstance(second, Placed)
+    assert (second.node, searches.made) == ("b", 1)
 
 
 def test_what_is_not_decided_here_may_be_had_elsewhere(searches: Searches) -> None:

@@ -6,6 +6,7 @@ from dryrack.allocation.explain import Explanation, NodeStory, Obstacle, brief, 
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import DeviceId, PoolId, SharedDeviceId, claim_name
 from dryrack.allocation.live import LiveAllocator
+from dryrack.allocation.long_search import Search
 from dryrack.allocation.reasons import Code, Reason
 from dryrack.allocation.state import AllocatedState
 from dryrack.allocation.whatif import Given, Refusal, Refused, Settings, WhatIf, what_if
@@ -30,6 +31,7 @@ __all__ = [
     "Refusal",
     "Refused",
     "Release",
+    "Search",
     "Settings",
     "SharedDeviceId",
     "Undecided",

@@ -129,6 +129,11 @@ class Allocator:
         pools = self._inventory.pools(node)
         return attempt(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
 
+    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
+        """The same, or a long search: when it has ended, whoever begins again is answered."""
+        pools = self._inventory.pools(node)
+        return begin(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
+
     def with_allocated(self, allocated: AllocatedState) -> Allocator:
         """The same cluster with other devices in use; cheap."""
         other = object.__new__(Allocator)

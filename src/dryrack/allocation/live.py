@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.allocator import attempt
+from dryrack.allocation.allocator import attempt, begin
 from dryrack.allocation.candidates import CelCompiler, SelectorTable
 from dryrack.allocation.endings import Endings
 from dryrack.allocation.features import Features, Release
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.allocation.allocator import Outcome
+    from dryrack.allocation.long_search import Search
     from dryrack.allocation.pools import Entry
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Node
@@ -75,6 +76,11 @@ class LiveAllocator:
         """As `Allocator.allocate`."""
         pools = self._inventory.pools(node)
         return attempt(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
+
+    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
+        """As `Allocator.begin`."""
+        pools = self._inventory.pools(node)
+        return begin(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
 
     def put_slice(self, each: ResourceSlice) -> Helped:
         """The slice is there, and is so from now on, whatever it was before."""

@@ -48,20 +48,15 @@ class Search:
         # Equal for searches that will come to the same.
         self.facts = facts
         self._problem = problem
-        self._turns = self._all_turns(proof)
-
-    def step(self) -> bool:
-        """Go on for a turn; whether the search has ended."""
-        for _ in self._turns:
-            return False
-        return True
+        # Each goes on with the search; after the last it has ended.
+        self.turns = self._turns(proof)
 
     def finish(self) -> None:
         """Go on to the end."""
-        while not self.step():
-            pass
+        for _ in self.turns:
+            continue
 
-    def _all_turns(self, proof: SearchProof) -> Iterator[None]:
+    def _turns(self, proof: SearchProof) -> Iterator[None]:
         """A turn of one walk, then of the other, until one has ended or none may go on."""
         looks = sum(len(way.order) for ways in self._problem.requests for way in ways) or 1
         steps = max(1, _LOOKS_A_TURN // looks)

@@ -7,7 +7,9 @@ which it is known that they refuse are passed over (see `prospects`). As in Kube
 a claim on any node that is looked at ends the attempt, because trying other nodes cannot put it
 right. Where a search is given up, other nodes are tried: theirs may be easier.
 
-No node is asked twice in one attempt: what is said of a refusal comes from the refusal itself.
+`decide` does not take long: it asks a few nodes and stops where a long search would be made. Who
+calls it again, after other work, or after the search, goes on with the cluster as it is by then,
+because nodes that refused are remembered. `place` is the same without pauses.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from dryrack.allocation import Allocated, AllocationError, Undecided, claim_name
+from dryrack.allocation import Allocated, AllocationError, Search, Undecided, claim_name
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.selectors import NAME_FIELD, SelectorError, parse_node_selector
 from dryrack.placement.prospects import Unmet
@@ -41,11 +43,17 @@ NO_DEVICES = "cannot allocate all claims"
 NOT_DECIDED = "timed out trying to allocate devices"
 ELSEWHERE = "resourceclaim not available on the node"
 
+# Each takes half a second. It is one for all nodes that are alike, and one more for a node that
+# changes meanwhile; further nodes count as undecided.
+SEARCHES_MAX = 8
+# To ask a node for devices takes up to two milliseconds.
+_NODES_A_TURN = 8
+
 
 class Allocates(Protocol):
     """Gives devices out; raises `AllocationError`."""
 
-    def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome: ...
+    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,13 @@ class Unplaced:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Not all nodes have been asked; a search has to end before one of them can say."""
+
+    search: Search | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Refused:
     """A node that does not take the pod."""
 
@@ -85,8 +100,28 @@ def place(
     pod: Pod, wanted: Sequence[ResourceClaim], allocated: Sequence[ResourceClaim], cluster: Cluster
 ) -> Placed | Unplaced:
     """Where the pod goes with the claims that it wants and those that it has already."""
+    searches_left = SEARCHES_MAX
+    while True:
+        outcome = decide(pod, wanted, allocated, cluster, searches_left=searches_left)
+        if not isinstance(outcome, Unfinished):
+            return outcome
+        if outcome.search is not None:
+            outcome.search.finish()
+            searches_left -= 1
+
+
+def decide(
+    pod: Pod,
+    wanted: Sequence[ResourceClaim],
+    allocated: Sequence[ResourceClaim],
+    cluster: Cluster,
+    *,
+    searches_left: int = SEARCHES_MAX,
+) -> Placed | Unplaced | Unfinished:
+    """The same as far as it is known soon."""
+    attempt = _Attempt(Wishes.of(pod), wanted, _reaches(allocated), cluster, searches_left)
     try:
-        return _Attempt(Wishes.of(pod), wanted, _reaches(allocated), cluster).run()
+        return attempt.run()
     except AllocationError as error:
         return Unplaced(str(error))
 
@@ -97,11 +132,12 @@ class _Attempt:
     wanted: Sequence[ResourceClaim]
     reaches: Sequence[tuple[NodeSelector, NodeMatcher]]
     cluster: Cluster
+    searches_left: int
 
-    def run(self) -> Placed | Unplaced:
+    def run(self) -> Placed | Unplaced | Unfinished:
         only = self._only_room()
         tried = self._tried(only) if only is not None else None
-        if isinstance(tried, Placed):
+        if isinstance(tried, Placed | Unfinished):
             return tried
         return self._anywhere({only.name: tried} if only is not None and tried is not None else {})
 
@@ -115,15 +151,19 @@ class _Attempt:
         names = [name for tie in ties if tie is not None and (name := _only_node(tie))]
         return self.cluster.fleet.get(names[0]) if names else None
 
-    def _anywhere(self, refused: Mapping[str, _Refused]) -> Placed | Unplaced:
+    def _anywhere(self, refused: Mapping[str, _Refused]) -> Placed | Unplaced | Unfinished:
         """The first of the nodes that takes the pod, if none of those that refused."""
         prospects = self.cluster.fleet.prospects(self._kind())
         first: Unsatisfiable | None = None
+        asked = 0
         for room in prospects.open():
+            if asked == _NODES_A_TURN:
+                return Unfinished()
             tried = refused.get(room.name) or self._tried(room)
-            if isinstance(tried, Placed):
+            if isinstance(tried, Placed | Unfinished):
                 return tried
             prospects.close(room.name, tried.words)
+            asked += tried.words in (NO_DEVICES, NOT_DECIDED)
             first = first or tried.decision
         return Unplaced(self._message(prospects, first))
 
@@ -135,17 +175,19 @@ class _Attempt:
         selectors = tuple(selector for selector, _ in self.reaches)
         return self.wishes.kind, _encode(devices), selectors
 
-    def _tried(self, room: Room) -> Placed | _Refused:
+    def _tried(self, room: Room) -> Placed | _Refused | Unfinished:
         """The pod in the room, or why not."""
         refusal = obstacle(self.wishes, room) or _elsewhere(self.reaches, room)
         if refusal:
             return _Refused(refusal)
         if not self.wanted:
             return Placed(room.name, self.wishes.amounts, ())
-        outcome = self.cluster.allocator.allocate(room.node, self.wanted)
+        outcome = self.cluster.allocator.begin(room.node, self.wanted)
         if isinstance(outcome, Allocated):
             return Placed(room.name, self.wishes.amounts, outcome.results)
-        if isinstance(outcome, Undecided):
+        if isinstance(outcome, Search) and self.searches_left > 0:
+            return Unfinished(outcome)
+        if isinstance(outcome, Search | Undecided):
             return _Refused(NOT_DECIDED)
         return _Refused(NO_DEVICES, outcome)
 
@@ -171,8 +213,11 @@ class _Attempt:
 
     def _asked(self, room: Room) -> Unsatisfiable | Undecided:
         """What a node has against these claims that refused others like them."""
-        outcome = self.cluster.allocator.allocate(room.node, self.wanted)
+        outcome = self.cluster.allocator.begin(room.node, self.wanted)
         assert not isinstance(outcome, Allocated), "what refused would do"
+        if isinstance(outcome, Search):
+            # How it ended is forgotten, and would be the same.
+            return Undecided(room.name, "", tuple(map(claim_name, self.wanted)))
         return outcome
 
     def _undecided(self, prospects: Prospects) -> str:

@@ -1,8 +1,10 @@
 """
 The cycle of the plain scheduler: one pod at a time is decided, many are written at once.
 
-A decision takes no waiting, so it sees one state of the cluster; its promises are in the books
-before the next one begins. What cannot be placed waits until something changes that could help.
+A decision is made on one state of the cluster, and its promises are in the books before the next
+one begins. What it takes to come to one may be long: that is done in turns, between other work,
+each of which begins with the cluster as it is (see `placement.decide`); for a long search the pod
+steps aside (see `searches`). What cannot be placed waits until something changes that could help.
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.client.workqueue import WorkQueue
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
-from dryrack.placement import Placed, Unplaced, place
+from dryrack.placement import Placed, Unfinished, Unplaced, decide
 from dryrack.placement.demand import demand
 from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
 from dryrack.scheduler.binding import Binder, OvertakenError
 from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.searches import LongSearches
 from dryrack.scheduler.view import View
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
 
 Raw = dict[str, Any]
+_Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
 _logger = logging.getLogger(__name__)
 
@@ -77,6 +81,8 @@ class Scheduler:
         self._wants: dict[Name, str] = {}
         self._in_hand: set[Name] = set()
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
+        self._deciding = asyncio.Lock()
+        self._searches = LongSearches(self._queue.add)
         reading = informers or self._own
         assert reading is not None, "if nobody gave any, they are its own"
         self._view = View(reading, allocator or LiveAllocator(chance=chance), self)
@@ -90,6 +96,7 @@ class Scheduler:
                 group.create_task(self._own.run(), name="scheduler informers")
             for informer in self._view.reads:
                 await informer.synced.wait()
+            group.create_task(self._searches.run(), name="scheduler searches")
             await self._serve(group)
 
     async def _serves_taint_rules(self) -> bool:
@@ -121,27 +128,50 @@ class Scheduler:
             self._slots.release()
 
     async def _schedule(self, name: Name) -> None:
-        raw = self._view.pods.get(*name)
-        if raw is None or not _is_ours(raw) or name in self._in_hand:
+        async with self._deciding:
+            decision = await self._decision(name)
+        if decision is None:
             return
-        pod = decode(raw, Pod)
-        wanted = demands(pod, self._view)
+        # Whatever stands in the books because of it does so before anything is awaited.
+        raw, wanted, outcome = decision
         if isinstance(wanted, Waiting):
             # One that has yet to be made is told by a change of the pod.
             if wanted.claim:
                 self._want(name, wanted.claim)
                 await self._refuse(raw, wanted.message)
-            return
-        outcome = place(pod, wanted.unallocated, wanted.allocated, self._view.cluster)
-        if isinstance(outcome, Unplaced):
+        elif isinstance(outcome, Placed):
+            await self._carry_out(raw, wanted, outcome)
+            await self._warn(raw, unsupported(wanted.pod, outcome.allocations))
+        elif outcome is not None:
             self._unplaced[name] = None
             message = outcome.message
-            if may_preempt(pod, self._view.priorities):
+            if may_preempt(wanted.pod, self._view.priorities):
                 message = f"{message.rstrip('.')}. preemption: not supported yet"
             await self._refuse(raw, message)
-        else:
-            await self._carry_out(raw, wanted, outcome)
-            await self._warn(raw, unsupported(pod, outcome.allocations))
+
+    async def _decision(self, name: Name) -> _Decision | None:
+        """What is to become of the pod; nothing yet, if that takes a long search."""
+        while True:
+            raw = self._view.pods.get(*name)
+            if raw is None or not _is_ours(raw) or name in self._in_hand:
+                return None
+            wanted = demands(decode(raw, Pod), self._view)
+            if isinstance(wanted, Waiting):
+                return raw, wanted, None
+            outcome = decide(
+                wanted.pod,
+                wanted.unallocated,
+                wanted.allocated,
+                self._view.cluster,
+                searches_left=self._searches.left(name),
+            )
+            if not isinstance(outcome, Unfinished):
+                self._searches.forget(name)
+                return raw, wanted, outcome
+            if outcome.search is not None:
+                self._searches.wait(name, outcome.search)
+                return None
+            await asyncio.sleep(0)
 
     async def _carry_out(self, pod: Raw, wanted: Demands, placed: Placed) -> None:
         name = name_of(pod)
@@ -238,6 +268,7 @@ class Scheduler:
         name = name_of(new or old or {})
         if new is None or not _is_ours(new):
             self._unplaced.pop(name, None)
+            self._searches.forget(name)
             self._want(name, "")
         elif old is None or _asks(old) != _asks(new):
             self._queue.add(name)
