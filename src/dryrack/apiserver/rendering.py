@@ -96,7 +96,9 @@ class Renderer:
             case Shape.OBJECT:
                 return obj
             case Shape.TABLE:
-                meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+                # A dry run has none.
+                revision = obj["metadata"].get("resourceVersion")
+                meta = {"resourceVersion": revision} if revision else {}
                 return self._table(resource, [obj], meta, form, headed=headed)
             case Shape.PARTIAL:
                 return _partial(obj, form.wanted.meta_version)

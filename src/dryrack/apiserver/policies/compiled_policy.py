@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.policies.policy_environment import environment, variable_type
+from dryrack.apiserver.strategies.checks import qualified
 from dryrack.cel import types as t
 from dryrack.cel.condition import compile_condition
 from dryrack.cel.lexer import RESERVED_WORDS
-from dryrack.kinds.validation.names import qualified_name, repeated
+from dryrack.kinds.validation.names import repeated
 from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
 
 if TYPE_CHECKING:
@@ -94,21 +95,22 @@ class PolicyCompiler:
 
     def _match_conditions(self) -> list[Named]:
         given = self.spec.get("matchConditions") or ()
+        again = set(repeated([each.get("name") or "" for each in given]))
         env = environment(has_params=self._has_params)
         found = []
         for index, each in enumerate(given):
             path, name = f"spec.matchConditions[{index}]", each.get("name") or ""
             text = (each.get("expression") or "").strip()
-            condition = self._compiled(f"{path}.expression", text, env, (t.BOOL,))
-            if name:
-                self.problems.extend(qualified_name(f"{path}.name", name))
-            else:
-                self.problems.append(required(f"{path}.name"))
-            if condition is not None:
+            if not text:
+                self.problems.append(required(f"{path}.expression"))
+            elif condition := self._compiled(f"{path}.expression", text, env, (t.BOOL,)):
                 found.append(Named(name, text, condition))
-        names = [each.get("name") or "" for each in given]
-        for index in repeated(names):
-            self.problems.append(duplicate(f"spec.matchConditions[{index}].name", names[index]))
+            if not name:
+                self.problems.append(required(f"{path}.name"))
+            else:
+                self.problems.extend(qualified(f"{path}.name", name))
+            if name and index in again:
+                self.problems.append(duplicate(f"{path}.name", name))
         return found
 
     def _variables(self) -> list[Named]:
@@ -162,7 +164,7 @@ class PolicyCompiler:
         given = self.spec.get("auditAnnotations") or ()
         for index, each in enumerate(given):
             path, text = f"spec.auditAnnotations[{index}]", each.get("valueExpression") or ""
-            self.problems.extend(qualified_name(f"{path}.key", f"{self.name}/{each.get('key')}"))
+            self.problems.extend(qualified(f"{path}.key", f"{self.name}/{each.get('key')}"))
             if not text.strip():
                 detail = "valueExpression is not specified"
                 self.problems.append(required(f"{path}.valueExpression", detail))
@@ -192,4 +194,4 @@ class PolicyCompiler:
 def _listed(kinds: Sequence[t.Type]) -> str:
     if len(kinds) == 1:
         return str(kinds[0])
-    return f"one of [{' '.join(map(str, kinds))}]"
+    return f"one of [{' '.join(each.runtime_name for each in kinds)}]"

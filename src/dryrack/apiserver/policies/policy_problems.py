@@ -74,17 +74,20 @@ def match_problems(path: str, match: Raw) -> Iterator[FieldProblem]:
 
 def _rule(path: str, rule: Raw) -> Iterator[FieldProblem]:
     names = rule.get("resourceNames") or []
+    again = set(repeated(names))
     for index, name in enumerate(names):
         yield from checked(f"{path}.resourceNames[{index}]", name, path_segment)
-    for index in repeated(names):
-        yield duplicate(f"{path}.resourceNames[{index}]", names[index])
+        if index in again:
+            yield duplicate(f"{path}.resourceNames[{index}]", name)
     operations = rule.get("operations") or []
     yield from _alone(path, "operations", operations, "operations")
     for index, operation in enumerate(operations):
         if operation not in _OPERATIONS:
             yield not_supported(f"{path}.operations[{index}]", operation, _OPERATIONS)
     yield from _alone(path, "apiGroups", rule.get("apiGroups") or [], "API groups")
-    yield from _alone(path, "apiVersions", rule.get("apiVersions") or [], "API versions")
+    versions = rule.get("apiVersions") or []
+    yield from _alone(path, "apiVersions", versions, "API versions")
+    yield from _all_given(f"{path}.apiVersions", versions)
     yield from _resources(f"{path}.resources", rule.get("resources") or [])
     if (scope := rule.get("scope")) is not None and scope not in _SCOPES:
         yield not_supported(f"{path}.scope", scope, _SCOPES)
@@ -97,12 +100,16 @@ def _alone(path: str, key: str, values: Sequence[str], what: str) -> Iterator[Fi
         yield invalid(f"{path}.{key}", list(values), _ALONE.format(what))
 
 
-def _resources(path: str, values: Sequence[str]) -> Iterator[FieldProblem]:
-    if not values:
-        yield required(path)
+def _all_given(path: str, values: Sequence[str]) -> Iterator[FieldProblem]:
     for index, value in enumerate(values):
         if not value:
             yield required(f"{path}[{index}]")
+
+
+def _resources(path: str, values: Sequence[str]) -> Iterator[FieldProblem]:
+    if not values:
+        yield required(path)
+    yield from _all_given(path, values)
     if len(values) > 1 and "*/*" in values:
         detail = "if '*/*' is present, must not specify other resources"
         yield invalid(path, list(values), detail)

@@ -34,10 +34,9 @@ class ApiServiceStrategy(WholeStrategy):
     def default(self, obj: Raw, write: Write) -> Raw:
         return at(obj, "spec.service", lambda service: completed(service, {"port": 443}))
 
-    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         if not write.subresource and (obj.get("spec") or {}).get("service"):
             write.warn(f"{_REMOTE}: an APIService with a service is never available")
-        return obj
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         made = super().prepare_create(obj, write)

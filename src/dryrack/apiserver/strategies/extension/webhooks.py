@@ -43,10 +43,9 @@ class WebhookStrategy(WholeStrategy):
         made = at(webhook, "clientConfig.service", lambda found: completed(found, {"port": 443}))
         return completed(with_scopes(made, "rules"), self._defaults)
 
-    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         if obj.get("webhooks"):
             write.warn("dryrack keeps admission webhooks and does not call them")
-        return obj
 
     def desired(self, obj: Raw) -> Any:
         return obj.get("webhooks")
@@ -67,9 +66,8 @@ class UnappliedPolicyStrategy(WholeStrategy):
             return made
         return at(made, "spec", lambda spec: completed(spec, {"failurePolicy": "Fail"}))
 
-    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         write.warn("dryrack keeps mutating admission policies and does not apply them")
-        return obj
 
 
 def with_matches(found: Raw) -> Raw:
