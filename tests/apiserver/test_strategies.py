@@ -377,6 +377,80 @@ def test_a_job_that_waits_can_be_moved_and_nothing_else() -> None:
         error = await refusal(client.update(JOBS, made))
         fields = [cause["field"] for cause in error.status["details"]["causes"]]
         assert fields == ["spec.template.spec"]
+        assert "changed: spec.template.spec.containers[0].image" in str(error)
+
+    run(scenario)
+
+
+def test_a_change_of_a_fixed_field_is_refused_with_its_path() -> None:
+    """Nearly all of a pod is fixed; who changes it is told which fields he changed."""
+
+    async def scenario(client: Client) -> None:
+        made = await client.create(PODS, pod("p", nodeSelector={"a": "b"}))
+        made["spec"]["nodeSelector"] = {"a": "c"}
+        made["spec"]["containers"][0] |= {"command": ["sh"], "image": "other"}
+        error = await refusal(client.update(PODS, made))
+        assert error.code == 422
+        assert "changed: spec.containers[0].command, spec.nodeSelector.a" in str(error)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("containers", "said"),
+    [
+        ([], "containers may not be added, removed, renamed or reordered on resize"),
+        ([{"name": "d"}], "containers may not be added, removed, renamed or reordered on resize"),
+        ([{"name": "c"}], "resource requests cannot be removed"),
+        ([{"name": "c"}], "Pod QOS Class may not change as a result of resizing"),
+        ([{"name": "c", "resizePolicy": []}], "only cpu and memory resources are mutable"),
+        (
+            [{"name": "c", "resources": {"requests": {"cpu": "1", "example.com/gpu": "1"}}}],
+            "only cpu and memory resources are mutable",
+        ),
+        (
+            [{"name": "c", "resources": {"requests": {"cpu": "9"}}}],
+            "node didn't have enough allocatable resources: cpu, requested: 9, allocatable: 8",
+        ),
+    ],
+)
+def test_a_resize_is_of_cpu_and_memory_within_the_node(containers: list[Raw], said: str) -> None:
+    """It changes amounts of containers that are there, to what their node has at most."""
+
+    async def scenario(client: Client) -> None:
+        allocatable = {"cpu": "8", "memory": "1Gi", "pods": "10"}
+        await client.create(
+            NODES, {"metadata": {"name": "n"}, "status": {"allocatable": allocatable}}
+        )
+        policy = [{"resourceName": "cpu", "restartPolicy": "NotRequired"}]
+        asking = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+        made = await client.create(
+            PODS, pod("p", nodeName="n", containers=[{**asking, "resizePolicy": policy}])
+        )
+        sent = [{"image": "i", "resizePolicy": policy, **each} for each in containers]
+        made["spec"]["containers"] = sent
+        error = await refusal(client.update(PODS, made, subresource="resize"))
+        assert said in str(error)
+
+    run(scenario)
+
+
+def test_a_debug_container_stays_as_it_is() -> None:
+    """What `kubectl debug` has put in is neither changed nor taken out; more can be added."""
+
+    async def scenario(client: Client) -> None:
+        made = await client.create(PODS, pod("p"))
+        made["spec"]["ephemeralContainers"] = [{"name": "d", "image": "d"}]
+        made = await client.update(PODS, made, subresource="ephemeralcontainers")
+        for then in ([], [{"name": "d", "image": "e"}]):
+            spec = {**made["spec"], "ephemeralContainers": then}
+            error = await refusal(
+                client.update(PODS, {**made, "spec": spec}, subresource="ephemeralcontainers")
+            )
+            assert 'ephemeral containers "d" may not be changed or removed' in str(error)
+        made["spec"]["ephemeralContainers"].append({"name": "e", "image": "e"})
+        made = await client.update(PODS, made, subresource="ephemeralcontainers")
+        assert [each["name"] for each in made["spec"]["ephemeralContainers"]] == ["d", "e"]
 
     run(scenario)
 

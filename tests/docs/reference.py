@@ -126,6 +126,9 @@ def coverage() -> str:
             "`port-forward`, proxies and the like, which are refused with the reason; admission",
             "webhooks and mutating admission policies, which are kept; aggregated API servers, and",
             "kinds that are not in the table.",
+            "Nobody is warned of deprecated labels, annotations and volumes of a pod.",
+            "A resize is refused if it is wrong in itself or more than the node has, and not for",
+            "what the node is (its operating system, its features) or what the pod is (static).",
             "",
         ]
     )

@@ -114,6 +114,18 @@ def _config_key(name: str) -> Iterator[str]:
         yield "must not start with '..'"
 
 
+def changed_paths(at: str, now: Any, before: Any) -> Iterator[str]:
+    """The paths below `at` in which two values differ."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        for key in sorted(now.keys() | before.keys()):
+            yield from changed_paths(f"{at}.{key}", now.get(key), before.get(key))
+    elif isinstance(now, list) and isinstance(before, list) and len(now) == len(before):
+        for position, pair in enumerate(zip(now, before, strict=True)):
+            yield from changed_paths(f"{at}[{position}]", *pair)
+    elif now != before:
+        yield at
+
+
 def labels_of(field: str, values: Raw | None) -> Iterator[FieldProblem]:
     for key in sorted(values or {}):
         yield from checked(field, key, label_key)

@@ -196,7 +196,6 @@ def _container(container: Container, pod: Raw, specs: dict[str, Raw]) -> Raw:
     if not isinstance(state, Waiting):
         told["containerID"] = identity
     if is_running:
-        # Whoever tells them can change them: the server goes by it when it is asked to resize.
         told["resources"] = _amounts(spec)
         if told["resources"].get("requests"):
             told["allocatedResources"] = told["resources"]["requests"]

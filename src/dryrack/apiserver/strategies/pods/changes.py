@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
 from dryrack.apiserver.strategies.edits import with_value
-from dryrack.apiserver.strategies.pods import internal
 from dryrack.apiserver.strategies.pods.problems import tolerations
 from dryrack.kinds.validation.names import checked, subdomain
 from dryrack.kinds.validation.problems import duplicate, forbidden, invalid, required
@@ -48,8 +47,8 @@ def spec_changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield from _narrowed(spec.get("nodeSelector") or {}, old.get("nodeSelector") or {})
     left = _forgiven(spec, old)
     if left != old:
-        shown = internal.difference(old, left)
-        detail = f"pod updates may not change fields other than {_MAY_CHANGE}\n{shown}"
+        changed = ", ".join(checks.changed_paths("spec", left, old))
+        detail = f"pod updates may not change fields other than {_MAY_CHANGE}; changed: {changed}"
         yield forbidden("spec", detail)
 
 

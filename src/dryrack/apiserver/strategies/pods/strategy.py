@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.edits import with_metadata, with_value
 from dryrack.apiserver.strategies.limits import enforcement
-from dryrack.apiserver.strategies.pods import debugging, defaults, resizing
+from dryrack.apiserver.strategies.pods import defaults, subresources
 from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
 from dryrack.apiserver.strategies.pods.binding import with_condition
 from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
@@ -115,9 +115,6 @@ class PodStrategy(PlainStrategy):
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
             return list(status_changes(obj, old))
-        refused = _refusal(old, write.subresource)
-        if refused is not None:
-            return [refused]
         found = [*metadata(object_meta(obj), self.naming, namespaced=True), *_spec(obj)]
         return [*found, *_changes(obj, old, write.subresource)]
 
@@ -125,7 +122,7 @@ class PodStrategy(PlainStrategy):
         if old is None or write.subresource == "resize":
             enforcement.check(obj, write)
         if write.subresource == "resize" and old is not None:
-            resizing.check_node(obj, old, write)
+            subresources.check_node_capacity(obj, old, write)
 
     def to_storage(self, obj: Raw) -> Raw:
         """Less than no grace is as little as there is."""
@@ -178,21 +175,11 @@ def _part_update(obj: Raw, old: Raw, part: str) -> Raw:
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     match part:
         case "resize":
-            return {**part_only(obj, old), "spec": resizing.resized(spec, before)}
+            return {**part_only(obj, old), "spec": subresources.resized(spec, before)}
         case "ephemeralcontainers":
-            return {**part_only(obj, old), "spec": debugging.debugged(spec, before)}
+            return {**part_only(obj, old), "spec": subresources.debugged(spec, before)}
         case _:
             return keep_status(obj, old)
-
-
-def _refusal(old: Raw, part: str) -> FieldProblem | None:
-    match part:
-        case "resize":
-            return resizing.refusal(old)
-        case "ephemeralcontainers":
-            return debugging.refusal(old)
-        case _:
-            return None
 
 
 def _changes(obj: Raw, old: Raw, part: str) -> Iterator[FieldProblem]:
@@ -200,10 +187,10 @@ def _changes(obj: Raw, old: Raw, part: str) -> Iterator[FieldProblem]:
     match part:
         case "resize":
             yield from _only_of_pods(spec)
-            yield from resizing.changes(obj, old)
+            yield from subresources.resize_problems(obj, old)
         case "ephemeralcontainers":
             yield from _only_of_pods(spec)
-            yield from debugging.changes(spec, before)
+            yield from subresources.debugger_problems(spec, before)
         case _:
             yield from spec_changes(spec, before)
 

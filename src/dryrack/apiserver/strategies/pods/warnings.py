@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.pods import outdated
 from dryrack.apiserver.strategies.pods.overlaps import overlaps
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.quoting import quoted
@@ -25,17 +24,10 @@ def warnings_of(at: str, pod: Raw) -> Iterator[str]:
     """In the server's order; `at` is the path of a template, and "" for a pod itself."""
     prefix = f"{at}." if at else ""
     spec, path = pod.get("spec") or {}, f"{prefix}spec"
-    told = f"{prefix}metadata.annotations"
-    annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    yield from outdated.node_labels(path, spec)
     yield from _spread(f"{path}.topologySpreadConstraints", spec)
-    yield from outdated.old_annotations(told, annotations)
     yield from _volumes(f"{path}.volumes", spec)
     yield from _repeated(path, spec)
-    yield from outdated.profile(told, annotations, spec)
     for where, container in _containers(path, spec):
-        name = container.get("name") or ""
-        yield from outdated.profile(told, annotations, container, container=name)
         yield from _fractions(f"{where}.resources", container.get("resources") or {}, _WHOLE_BYTES)
         yield from _hidden(where, container)
     yield from _same_ports(path, spec)
@@ -48,8 +40,6 @@ def warnings_of(at: str, pod: Raw) -> Iterator[str]:
 
 def _spread(at: str, spec: Raw) -> Iterator[str]:
     for position, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        key = constraint.get("topologyKey") or ""
-        yield from outdated.topology_key(f"{at}[{position}].topologyKey", key)
         if constraint.get("labelSelector") is None:
             yield f"{at}[{position}].labelSelector: {_NO_SELECTOR}"
 
@@ -57,7 +47,6 @@ def _spread(at: str, spec: Raw) -> Iterator[str]:
 def _volumes(at: str, spec: Raw) -> Iterator[str]:
     volumes = spec.get("volumes") or ()
     for position, volume in enumerate(volumes):
-        yield from outdated.old_volumes(f"{at}[{position}]", volume)
         claim = ((volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {}).get("spec") or {}
         path = f"{at}[{position}].ephemeral.volumeClaimTemplate.spec.resources"
         yield from _fractions(path, claim.get("resources") or {}, ("storage",))

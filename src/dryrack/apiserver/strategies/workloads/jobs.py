@@ -6,9 +6,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.checks import INT32_MAX, non_negative, selector_problems
+from dryrack.apiserver.strategies.checks import (
+    INT32_MAX,
+    changed_paths,
+    non_negative,
+    selector_problems,
+)
 from dryrack.apiserver.strategies.edits import at, filled, forgetting, with_value
-from dryrack.apiserver.strategies.pods import internal
 from dryrack.apiserver.strategies.workloads import job_policies
 from dryrack.apiserver.strategies.workloads.job_status import status_problems
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
@@ -23,7 +27,14 @@ from dryrack.apiserver.strategies.workloads.templates import (
 from dryrack.apiserver.strategy import object_meta
 from dryrack.kinds.validation.meta import metadata, metadata_change
 from dryrack.kinds.validation.names import checked, label, subdomain
-from dryrack.kinds.validation.problems import Token, invalid, not_supported, required, too_long
+from dryrack.kinds.validation.problems import (
+    OMITTED,
+    Token,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -308,12 +319,12 @@ def _template(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     """Fixed, but for where pods go and what they take as long as none has started."""
     before, status = old.get("spec") or {}, old.get("status") or {}
     template, kept = spec.get("template") or {}, before.get("template") or {}
-    if not before.get("suspend") or status.get("startTime"):
-        if template != kept:
-            yield invalid("spec.template", internal.shown_template(template), _FIXED)
-    elif _unmoved(template, kept) != (kept.get("spec") or {}):
-        spec = template.get("spec") or {}
-        yield invalid("spec.template.spec", internal.shown_spec(spec), _FIXED)
+    at = "spec.template"
+    if before.get("suspend") and not status.get("startTime"):
+        at, template, kept = f"{at}.spec", _unmoved(template, kept), kept.get("spec") or {}
+    changed = ", ".join(changed_paths(at, template, kept))
+    if changed:
+        yield invalid(at, OMITTED, f"{_FIXED}; changed: {changed}")
 
 
 def _unmoved(template: Raw, old: Raw) -> Raw:

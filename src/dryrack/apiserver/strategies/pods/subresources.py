@@ -1,0 +1,118 @@
+"""
+The subresources `resize` and `ephemeralcontainers`: the parts of a pod's spec that each may write.
+
+A resize changes processor time and memory, of each container and of the pod as a whole. A debug
+container (`kubectl debug`) is added and then stays as it is. Whatever else is sent is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.status import Subject
+from dryrack.apiserver.status import forbidden as refused
+from dryrack.apiserver.strategies.edits import with_value, without
+from dryrack.apiserver.strategies.pods.quality import quality
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.usage.pods import totals, with_overhead
+from dryrack.kinds.validation.problems import Token, forbidden, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+_LISTS = ("containers", "initContainers")
+_RESIZED = ("cpu", "memory")
+_NOTHING = Quantity.parse("0")
+_DEBUGGERS = "ephemeralContainers"
+
+
+def resized(spec: Raw, old: Raw) -> Raw:
+    """The stored spec with the resources of the new one; with other containers, the new one."""
+    if any(_names(spec, key) != _names(old, key) for key in _LISTS):
+        return spec
+    made = with_value(old, "resources", spec.get("resources"))
+    for key in _LISTS:
+        pairs = zip(spec.get(key) or (), old.get(key) or (), strict=True)
+        made = with_value(made, key, [_resized(now, before) for now, before in pairs] or None)
+    return made
+
+
+def _names(spec: Raw, key: str) -> list[str | None]:
+    return [each.get("name") for each in spec.get(key) or ()]
+
+
+def _resized(now: Raw, before: Raw) -> Raw:
+    made = with_value(before, "resources", now.get("resources"))
+    return with_value(made, "resizePolicy", now.get("resizePolicy"))
+
+
+def resize_problems(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
+    """What is wrong with a change of resources."""
+    spec, before = pod["spec"], old["spec"]
+    known = (old.get("status") or {}).get("qosClass") or quality(before)
+    if quality(spec) != known:
+        yield invalid("spec", Token(known), "Pod QOS Class may not change as a result of resizing")
+    yield from _resources("spec.resources", spec, before)
+    for key in _LISTS:
+        if _names(spec, key) != _names(before, key):
+            detail = f"{key} may not be added, removed, renamed or reordered on resize"
+            yield forbidden(f"spec.{key}", detail)
+            continue
+        pairs = zip(spec.get(key) or (), before.get(key) or (), strict=True)
+        for position, pair in enumerate(pairs):
+            yield from _resources(f"spec.{key}[{position}].resources", *pair)
+
+
+def _resources(at: str, now: Raw, before: Raw) -> Iterator[FieldProblem]:
+    """Amounts of processor time and memory change, but stay; containers with claims never do."""
+    given, known = now.get("resources") or {}, before.get("resources") or {}
+    for part in ("requests", "limits"):
+        if not (known.get(part) or {}).keys() <= (given.get(part) or {}).keys():
+            yield forbidden(f"{at}.{part}", f"resource {part} cannot be removed")
+    is_other = now.get("resizePolicy") != before.get("resizePolicy")
+    if known.get("claims") or is_other or _unresized(given) != _unresized(known):
+        yield forbidden("spec", "only cpu and memory resources are mutable")
+
+
+def _unresized(resources: Raw) -> Raw:
+    """What of the resources must stay."""
+    left = {part: without(resources.get(part) or {}, *_RESIZED) for part in ("limits", "requests")}
+    return {part: amounts for part, amounts in left.items() if amounts}
+
+
+def check_node_capacity(pod: Raw, old: Raw, write: Write) -> None:
+    """Refuses a resize to more than the node of the pod has in all."""
+    spec, meta = pod["spec"], pod["metadata"]
+    node = write.lookup.get("nodes", "", spec.get("nodeName") or "")
+    if node is None or meta.get("generation") == old["metadata"].get("generation"):
+        return
+    has = (node.get("status") or {}).get("allocatable") or {}
+    asks = with_overhead(spec, totals(spec, "requests"), "requests")
+    lacking = [
+        f"{name}, requested: {asks[name]}, allocatable: {has.get(name, '0')}"
+        for name in _RESIZED
+        if asks.get(name, _NOTHING) > Quantity.from_json(has.get(name, "0"))
+    ]
+    if lacking:
+        detail = f"node didn't have enough allocatable resources: {'; '.join(lacking)}"
+        raise refused(Subject("", "pods"), meta["name"], detail)
+
+
+def debugged(spec: Raw, old: Raw) -> Raw:
+    """The stored spec with the debug containers of the new one."""
+    return with_value(old, _DEBUGGERS, spec.get(_DEBUGGERS))
+
+
+def debugger_problems(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
+    """What is there already stays as it is."""
+    now: Sequence[Raw] = spec.get(_DEBUGGERS) or ()
+    for before in old.get(_DEBUGGERS) or ():
+        if before not in now:
+            name = before.get("name")
+            detail = f'existing ephemeral containers "{name}" may not be changed or removed'
+            yield forbidden(f"spec.{_DEBUGGERS}", detail)
