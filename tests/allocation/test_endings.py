@@ -23,11 +23,8 @@ from dryrack.allocation import (
     Features,
     LiveAllocator,
     Search,
-    Settings,
     Undecided,
     Unsatisfiable,
-    World,
-    what_if,
 )
 from dryrack.allocation import allocator as allocator_module
 from dryrack.allocation import endings as endings_module
@@ -37,6 +34,7 @@ from dryrack.allocation.search import Ending
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import AllocationResult
+from dryrack.placement import Settings, World, what_if
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,10 @@ from tests.allocation.generate import cases
 from tests.allocation.knapsacks import give_up_after, hard_claim, hard_node
 from tests.oracle.verdicts import GAVE_UP, our_verdict
 
-from dryrack.allocation import Code, Refusal, Undecided
-from dryrack.allocation.explain import stories
+from dryrack.allocation import Code, Undecided
 from dryrack.cli.allocate import verdict
+from dryrack.placement import Refusal
+from dryrack.placement.explain import stories
 
 if TYPE_CHECKING:
     from dryrack.allocation import Outcome

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from tests.allocation.generate import cases
 
-from dryrack.allocation import AllocationError, Features, Release, Settings, World, what_if
+from dryrack.allocation import AllocationError, Features, Release
 from dryrack.cli.chance import SeededChance
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
 from dryrack.lint import lint
+from dryrack.placement import Settings, World, what_if
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.allocation import Given
     from dryrack.lint import Finding
+    from dryrack.placement import Given
 
 HOPELESS = frozenset({"DR402", "DR502", "DR503", "DR504", "DR508", "DR509", "DR511"})
 UNUSABLE = frozenset({"DR201", "DR202", "DR206", "DR221", "DR222"})

@@ -18,10 +18,21 @@ from tests.allocation.builders import (
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
 from tests.placement.test_place import pod, room
 
-from dryrack.allocation import Allocated, LiveAllocator, Settings, World, explain_claim
+from dryrack.allocation import Allocated, LiveAllocator
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
-from dryrack.placement import Cluster, Fleet, Placed, Unfinished, Unplaced, decide, place
+from dryrack.placement import (
+    Cluster,
+    Fleet,
+    Placed,
+    Settings,
+    Unfinished,
+    Unplaced,
+    World,
+    decide,
+    explain_claim,
+    place,
+)
 from dryrack.placement.place import SEARCHES_MAX
 
 if TYPE_CHECKING:

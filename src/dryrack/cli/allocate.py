@@ -6,12 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.explain import stories
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import claim_name
-from dryrack.allocation.whatif import Settings as Reckoning
-from dryrack.allocation.whatif import nodes_of, what_if
-from dryrack.allocation.world import World
 from dryrack.base.errors import DryrackError
 from dryrack.base.words import listed
 from dryrack.cli.chance import SeededChance
@@ -29,14 +25,18 @@ from dryrack.cli.output import (
     say,
     shown,
 )
+from dryrack.placement.explain import stories
+from dryrack.placement.whatif import Settings as Reckoning
+from dryrack.placement.whatif import nodes_of, what_if
+from dryrack.placement.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dryrack.allocation.explain import NodeStory
-    from dryrack.allocation.whatif import Given, WhatIf
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
+    from dryrack.placement.explain import NodeStory
+    from dryrack.placement.whatif import Given, WhatIf
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"

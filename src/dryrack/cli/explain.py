@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation.explain import explain_claim
 from dryrack.allocation.identity import claim_name
 from dryrack.base.words import hint
 from dryrack.cli.allocate import CLAIM_RESOURCE, load_world, place, verdict
@@ -21,13 +20,15 @@ from dryrack.cli.output import (
 )
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import to_builtins
+from dryrack.placement.explain import explain_claim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.allocation.explain import Explanation, NodeStory, Obstacle
-    from dryrack.allocation.world import World
+    from dryrack.allocation import Obstacle
     from dryrack.cli.allocate import Settings
+    from dryrack.placement.explain import Explanation, NodeStory
+    from dryrack.placement.world import World
 
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
 PODS = ("pod", "pods", "po")

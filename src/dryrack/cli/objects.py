@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation.whatif import nodes_of
-from dryrack.allocation.world import World
 from dryrack.cli.files import ContentError, read_sources
 from dryrack.cli.output import say, shown
 from dryrack.kinds.bystanders import Standing, standing
@@ -22,6 +20,8 @@ from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.documents import latest, read
 from dryrack.kinds.workload_pods import Made, WorkloadPods, named
 from dryrack.kinds.workloads import TEMPLATES
+from dryrack.placement.whatif import nodes_of
+from dryrack.placement.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

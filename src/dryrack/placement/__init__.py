@@ -1,7 +1,29 @@
 """Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
 
+from dryrack.placement.explain import Explanation, NodeStory, explain_claim
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.place import Cluster, Placed, Unfinished, Unplaced, decide, place
 from dryrack.placement.room import Room
+from dryrack.placement.whatif import Given, Refusal, Refused, Settings, WhatIf, what_if
+from dryrack.placement.world import World
 
-__all__ = ["Cluster", "Fleet", "Placed", "Room", "Unfinished", "Unplaced", "decide", "place"]
+__all__ = [
+    "Cluster",
+    "Explanation",
+    "Fleet",
+    "Given",
+    "NodeStory",
+    "Placed",
+    "Refusal",
+    "Refused",
+    "Room",
+    "Settings",
+    "Unfinished",
+    "Unplaced",
+    "WhatIf",
+    "World",
+    "decide",
+    "explain_claim",
+    "place",
+    "what_if",
+]

@@ -20,7 +20,6 @@ from dryrack.allocation.errors import AllocationError
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import claim_name
 from dryrack.allocation.reasons import Code, Reason
-from dryrack.allocation.remembering import Memory, Sight, Told, Verdict
 from dryrack.allocation.state import AllocatedState
 from dryrack.allocation.taints import apply_taint_rules
 from dryrack.base.errors import DryrackError
@@ -29,15 +28,16 @@ from dryrack.kinds.core import Node
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.selectors import SelectorError, matches_node, pod_allows_node, untolerated_taint
+from dryrack.placement.answer_memo import Memory, Sight, Told, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dryrack.allocation.remembering import Key
-    from dryrack.allocation.world import Missing, Party, World
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
+    from dryrack.placement.answer_memo import Key
+    from dryrack.placement.world import Missing, Party, World
 
 # The scheduler looks at all nodes of a cluster up to this size before it decides.
 _FITTING_NODES_MAX = 100

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.allocation.builders import Counting
 
-from dryrack.allocation import Settings, World, explain_claim, what_if
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
+from dryrack.placement import Settings, World, explain_claim, what_if
 
 WORLD = """
 apiVersion: resource.k8s.io/v1

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from tests.allocation.builders import Counting
 
-from dryrack.allocation import Code, Settings, WhatIf, World, explain_claim, what_if
+from dryrack.allocation import Code
 from dryrack.base.errors import DryrackError
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
+from dryrack.placement import Settings, WhatIf, World, explain_claim, what_if
 
 SLICES = """
 apiVersion: resource.k8s.io/v1

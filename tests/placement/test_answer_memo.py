@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.allocation.builders import Counting
 
-from dryrack.allocation import Settings, World, explain_claim, what_if
-from dryrack.allocation import remembering as module
-from dryrack.allocation.remembering import Memory, Told, Verdict
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import Document
 from dryrack.kinds.places import Tree, spot
+from dryrack.placement import Settings, World, explain_claim, what_if
+from dryrack.placement import answer_memo as module
+from dryrack.placement.answer_memo import Memory, Told, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from dryrack.allocation.remembering import Key
+    from dryrack.placement.answer_memo import Key
 
 V1 = "resource.k8s.io/v1"
 NODES = 6

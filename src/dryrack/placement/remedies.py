@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dryrack.allocation.reasons import Reason
-    from dryrack.allocation.world import World
     from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.resource import (
         Device,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         ResourceClaim,
         ResourceSlice,
     )
+    from dryrack.placement.world import World
 
 
 # A device that is kept off for one of these would do if there were another like it.

@@ -1,0 +1,96 @@
+"""
+Summaries of reasons: what stood in the way, once for all devices of which it is true.
+
+The nearest causes come first. Events and explanations use the same sentences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.reasons import TAKEN, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.allocation.reasons import Reason
+
+# A reason that holds for many devices names this many of them.
+_DEVICES_NAMED_MAX = 3
+# In brief: what the request lacks, and the nearest causes.
+_BRIEF_MAX = 3
+
+# A device that nearly did is told before one that was never meant.
+_NEARNESS = (
+    Code.NOT_ENOUGH,
+    Code.NO_DEVICES,
+    Code.TOO_MANY_RESULTS,
+    Code.POOL_INCOMPLETE,
+    Code.POOL_INVALID,
+    Code.COMBINATION,
+    Code.CONSTRAINT,
+    Code.TAINTED,
+    Code.IN_USE,
+    Code.COUNTER_SHORT,
+    Code.CAPACITY_SHORT,
+    Code.CAPACITY_POLICY,
+    Code.CAPACITY_ABSENT,
+    Code.GATE_OFF,
+    Code.SELECTOR_ERROR,
+    Code.REQUEST_SELECTOR,
+    Code.NODE,
+    Code.CLASS_SELECTOR,
+    Code.OTHER_CLAIM,
+    Code.ERROR,
+    Code.NOT_FOUND,
+    Code.UNDECIDED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One reason and all devices it holds for."""
+
+    request: str
+    code: Code
+    fact: str
+    remedy: str
+    devices: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What is so, and for which devices."""
+        request = f"request {self.request}: " if self.request else ""
+        more = len(self.devices) - _DEVICES_NAMED_MAX
+        named = ", ".join(self.devices[:_DEVICES_NAMED_MAX])
+        devices = f"{named} and {more} more: " if more > 0 else f"{named}: " if named else ""
+        return f"{request}{devices}{self.fact}"
+
+    @property
+    def message(self) -> str:
+        """The sentence, and what would have to change."""
+        return f"{self.sentence}; {self.remedy}" if self.remedy else self.sentence
+
+
+def fold(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
+    """Reasons that say the same, once; the nearest first."""
+    together: dict[tuple[str, Code, str, str], list[str]] = {}
+    for reason in reasons:
+        key = (reason.request, reason.code, reason.fact, reason.remedy)
+        together.setdefault(key, []).extend([reason.device] if reason.device else [])
+    folded = [Obstacle(*key, devices=tuple(devices)) for key, devices in together.items()]
+    return tuple(sorted(folded, key=lambda each: _NEARNESS.index(each.code)))
+
+
+def brief(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
+    """
+    What stood in the way of the request that got stuck, in a few sentences of `fold`.
+
+    What other claims have is counted in the first; by name it would be told anew whenever one of
+    them comes or goes. So are devices that the class does not select.
+    """
+    stuck = [(each.claim, each.request.partition("/")[0]) for each in reasons]
+    folded = fold([each for each, name in zip(reasons, stuck, strict=True) if name == stuck[0]])
+    left_out = (*TAKEN, Code.CLASS_SELECTOR)
+    return tuple(each for each in folded if each.code not in left_out)[:_BRIEF_MAX]
