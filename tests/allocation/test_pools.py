@@ -126,17 +126,31 @@ def test_a_node_costs_its_own_slices_only(monkeypatch: pytest.MonkeyPatch) -> No
     assert looked_at == [77, 10_000]
 
 
+def counter_slice(pool: str, *, count: int, generation: int = 1) -> Any:
+    """A slice with counters, for another node."""
+    counters = [{"name": "gpu", "counters": {"memory": {"value": "1"}}}]
+    more = {"pool": pool, "nodeName": "node-2", "sharedCounters": counters}
+    return one(f"{pool}-counters", count=count, generation=generation, **more)
+
+
 def test_counter_sets_tied_to_a_node_changed_in_1_37() -> None:
     """Up to 1.36 a slice with counters is everybody's; later it is seen where it is needed."""
-    counters = slice_(
-        "counters",
-        {
-            "driver": DRIVER,
-            "pool": {"name": "pool", "generation": 1, "resourceSliceCount": 1},
-            "nodeName": "node-2",
-            "sharedCounters": [{"name": "gpu", "counters": {"memory": {"value": "1"}}}],
-        },
-    )
+    counters = counter_slice("pool", count=2)
+    [pool] = Inventory([counters], FEATURES, Release.V1_36).pools(node())
 
-    assert len(Inventory([counters], FEATURES, Release.V1_36).pools(node())) == 1
+    assert pool.incomplete == (1, 2)
     assert Inventory([counters], FEATURES, Release.V1_37).pools(node()) == ()
+
+
+def test_counters_of_other_nodes_matter_only_if_they_make_no_sense() -> None:
+    """A node is not told of every pool of its fleet, but of each that is incomplete."""
+    inventory = Inventory([one("own", devices=["x"])], FEATURES, Release.V1_36)
+    for number in range(50):
+        inventory.add(counter_slice(f"other-{number:02}", count=1))
+    entry = inventory.add(counter_slice("another", count=2))
+
+    assert [pool.id.pool for pool in inventory.pools(node())] == ["another", "pool"]
+    inventory.add(one("rest", pool="another", count=2, nodeName="node-2"))
+    assert [pool.id.pool for pool in inventory.pools(node())] == ["pool"]
+    inventory.remove(entry)
+    assert [pool.id.pool for pool in inventory.pools(node())] == ["pool"]

@@ -10,7 +10,8 @@ takes the first device that fits.
 
 A node costs its own slices and those that name no node, and costs them once, until one of its
 pools changes; what a pool looks like is worked out once for each distinct set of slices that nodes
-see of it.
+see of it. Under 1.36 every node sees every slice with counters. Of a pool of which it sees nothing
+else it matters only that the pool makes no sense, which is worked out once for all nodes.
 """
 
 from bisect import bisect_left, insort
@@ -73,6 +74,15 @@ class Pool:
     binding: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a node with these labels sees, and of which pools, more than counters."""
+
+    labels: Mapping[str, str]
+    pools: tuple[Pool, ...]
+    ids: frozenset[PoolId]
+
+
 def node_matches(
     node: Node, *, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
 ) -> bool:
@@ -111,13 +121,18 @@ class Inventory:
         self._release = release
         self._numbers = count()
         self._slices: dict[int, ResourceSlice] = {}
-        self._on_node: dict[str, list[Entry]] = {}
-        self._shared: list[Entry] = []
+        # By the node that they are for, None if that is for others to say, or the pool if they are
+        # counters that every node sees.
+        self._where: dict[str | PoolId | None, list[Entry]] = {}
         self._of_pool: dict[PoolId, list[Entry]] = {}
         self._seen: dict[PoolId, dict[tuple[int, ...], Pool | None]] = {}
         self._devices: dict[int, tuple[PooledDevice, ...]] = {}
         # What a node saw the last time, for the labels that it had then.
-        self._views: dict[str, tuple[Mapping[str, str], tuple[Pool, ...]]] = {}
+        self._views: dict[str, _View] = {}
+        # Pools that make no sense to nodes that see no more of them than counters, and those of
+        # which that has to be found out.
+        self._senseless: dict[PoolId, Pool] = {}
+        self._changed: set[PoolId] = set()
         for each in slices:
             self.add(each)
 
@@ -126,9 +141,8 @@ class Inventory:
         entry = (rank, next(self._numbers))
         self._slices[entry[1]] = each
         insort(self._of_pool.setdefault(_pool_id(each), []), entry)
-        place = self._place(each)
-        if place is not None:
-            insort(place, entry)
+        if self._is_seen(each.spec):
+            insort(self._where.setdefault(self._place(each), []), entry)
         self._invalidate(each)
         return entry
 
@@ -139,22 +153,17 @@ class Inventory:
         del self._slices[entry[1]]
         self._devices.pop(entry[1], None)
         _delete(self._of_pool, _pool_id(each), entry)
-        place = self._place(each)
-        if place is self._shared:
-            del place[bisect_left(place, entry)]
-        elif place is not None:
-            _delete(self._on_node, each.spec.node_name or "", entry)
+        if self._is_seen(each.spec):
+            _delete(self._where, self._place(each), entry)
 
-    def _place(self, each: ResourceSlice) -> list[Entry] | None:
-        """Where a slice is looked for: with its node or with those that others see."""
-        spec = each.spec
-        if not self._features.partitionable_devices and (
+    def _is_seen(self, spec: ResourceSliceSpec) -> bool:
+        return self._features.partitionable_devices or not (
             spec.per_device_node_selection is not None or spec.shared_counters
-        ):
-            return None
-        if spec.node_name and not self._is_everywhere(spec):
-            return self._on_node.setdefault(spec.node_name, [])
-        return self._shared
+        )
+
+    def _place(self, each: ResourceSlice) -> str | PoolId | None:
+        """Where a slice is looked for."""
+        return _pool_id(each) if self._is_everywhere(each.spec) else each.spec.node_name or None
 
     def _is_everywhere(self, spec: ResourceSliceSpec) -> bool:
         return self._release is Release.V1_36 and bool(spec.shared_counters)
@@ -163,9 +172,11 @@ class Inventory:
         """Forgets what nodes saw of the slice's pool; a pool can span nodes."""
         pool = _pool_id(each)
         self._seen.pop(pool, None)
+        self._changed.add(pool)
         if not self._views:
             return
-        nodes = self.nodes_of((pool,))
+        specs = self._specs_of((pool,))
+        nodes = _node_names(spec for spec in specs if not self._is_everywhere(spec))
         if nodes is None:
             self._views.clear()
             return
@@ -191,23 +202,38 @@ class Inventory:
         self._views.pop(node, None)
 
     def pools(self, node: Node) -> tuple[Pool, ...]:
-        """The pools that offer the node something, in the order the search goes through them."""
+        """The pools that matter to the node, in the order the search goes through them."""
         name, labels = node.metadata.name, node.metadata.labels
         known = self._views.get(name)
-        if known is None or known[0] != labels:
-            known = self._views[name] = (labels, self._pools(node))
-        return known[1]
+        if known is None or known.labels != labels:
+            known = self._views[name] = self._node_view(node)
+        self._find_senseless()
+        others = [pool for pool in self._senseless.values() if pool.id not in known.ids]
+        return _in_order((*known.pools, *others)) if others else known.pools
 
-    def _pools(self, node: Node) -> tuple[Pool, ...]:
+    def _node_view(self, node: Node) -> _View:
+        own, slices = self._where.get(node.metadata.name, []), self._slices
+        shared = [each for each in self._where.get(None, ()) if self._relevant(each[1], node)]
+        ids = frozenset(_pool_id(slices[number]) for _, number in (*own, *shared))
+        counters = chain.from_iterable(self._where.get(pool, ()) for pool in ids)
         of_pool: dict[PoolId, list[int]] = {}
-        for _, number in self._on_node.get(node.metadata.name, ()):
+        for _, number in (*own, *sorted((*shared, *counters))):
             self._add(of_pool, number)
-        for _, number in self._shared:
-            if self._relevant(self._slices[number], node):
+        views = (self._view(pool, tuple(seen)) for pool, seen in of_pool.items())
+        pools = _in_order(pool for pool in views if pool is not None)
+        return _View(node.metadata.labels, pools, ids)
+
+    def _find_senseless(self) -> None:
+        for pool in self._changed:
+            of_pool: dict[PoolId, list[int]] = {}
+            for _, number in self._where.get(pool, ()):
                 self._add(of_pool, number)
-        views = (self._view(pool, tuple(of_pool[pool])) for pool in sorted(of_pool))
-        pools = [pool for pool in views if pool is not None]
-        return tuple(sorted(pools, key=lambda pool: pool.binding))
+            view = self._view(pool, tuple(of_pool[pool])) if of_pool else None
+            if view is not None and (view.incomplete or view.invalid):
+                self._senseless[pool] = view
+            else:
+                self._senseless.pop(pool, None)
+        self._changed.clear()
 
     def devices_of(self, number: int) -> tuple[PooledDevice, ...]:
         known = self._devices.get(number)
@@ -217,10 +243,9 @@ class Inventory:
             self._devices[number] = known
         return known
 
-    def _relevant(self, each: ResourceSlice, node: Node) -> bool:
+    def _relevant(self, number: int, node: Node) -> bool:
+        each = self._slices[number]
         spec = each.spec
-        if self._is_everywhere(spec):
-            return True
         if spec.node_name or spec.all_nodes or spec.node_selector is not None:
             return _matches(spec, node, each)
         return bool(spec.per_device_node_selection) and any(
@@ -298,6 +323,10 @@ class Inventory:
             for index in current
             if self._slices[index].metadata.name not in names
         )
+
+
+def _in_order(pools: Iterable[Pool]) -> tuple[Pool, ...]:
+    return tuple(sorted(pools, key=lambda pool: (pool.binding, pool.id)))
 
 
 def _delete(of: dict[_K, list[Entry]], key: _K, entry: Entry) -> None:
