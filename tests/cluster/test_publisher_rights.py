@@ -26,7 +26,7 @@ from dryrack.cluster.plane import PlaneOptions, build
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.worlds import needs, read_world
 from dryrack.controllers import slices
-from dryrack.controllers.slices.options import PublishOptions
+from dryrack.controllers.slices import PublishOptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -18,7 +18,7 @@ from dryrack.cluster.engines import Family, Surroundings, families, with_catalog
 from dryrack.cluster.inhabitants import add_device_classes, add_nodes, add_objects
 from dryrack.cluster.once import PATIENCE_SECONDS, Outcome, publish_once
 from dryrack.cluster.plane import PlaneOptions
-from dryrack.controllers.slices.options import PublishOptions
+from dryrack.controllers.slices import PublishOptions
 from dryrack.kinds.documents import read
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster import attached
 from dryrack.cluster.ports import SystemChance
 from dryrack.controllers import slices
-from dryrack.controllers.slices.glossary import CONDITIONS, EVENTS
+from dryrack.controllers.slices.dra_config_status import CONDITIONS
+from dryrack.controllers.slices.events import EVENTS
 from dryrack.controllers.writes import Surroundings
 
 if TYPE_CHECKING:

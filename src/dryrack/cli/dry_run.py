@@ -16,7 +16,7 @@ from dryrack.cli.judging import Judge
 from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.cli.publish import config_hint
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
-from dryrack.controllers.slices.readers import reader_of
+from dryrack.controllers.slices.current_inventory import reader_of
 from dryrack.controllers.slices.survey import SHARED, World, survey
 from dryrack.controllers.writes import Create, Delete
 from dryrack.hardware.dialects import read_config_map
@@ -28,7 +28,7 @@ from dryrack.kinds.documents import read
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.survey import Change, Survey
     from dryrack.controllers.writes import Write
     from dryrack.hardware.dialects import Reading

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.attached import Attachment
     from dryrack.cluster.logs import LogFormat
     from dryrack.cluster.once import Outcome
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.survey import World
     from dryrack.hardware.inventory import Assignment
     from dryrack.kinds.core import NodeSelector
@@ -110,7 +110,7 @@ def check_names(wish: Wish) -> None:
 
 
 def options_of(wish: Wish) -> PublishOptions:
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
 
     check_names(wish)
     return PublishOptions(

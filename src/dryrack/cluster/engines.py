@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.controllers.engines import Engine
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
 
 
@@ -188,6 +188,6 @@ async def _kept(family: Family, surroundings: Surroundings) -> None:
 def with_catalogue(catalogue: Catalogue | None = None) -> PublishOptions:
     """Devices by instance type, beside what the documents say; None: the packaged catalogue."""
     from dryrack.cluster.catalogue import load_catalogue
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
 
     return PublishOptions(catalogue=(catalogue or load_catalogue()).assignments())

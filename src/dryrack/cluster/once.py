@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.publisher import Publisher
 
 # A node comes to rest in milliseconds; looking more often than this would only cost.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.journal import SqliteJournal
     from dryrack.cluster.launching import Launch
     from dryrack.cluster.plane import Plane
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
 
 # Objects of a large cluster are many and stay: looking through all of them for garbage after
 # every 700 new ones costs more than the requests that make them.

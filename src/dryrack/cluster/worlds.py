@@ -13,7 +13,7 @@ from dryrack.hardware.slicing import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:
     from dryrack.client.client import Client
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
 
 Raw = dict[str, Any]
 

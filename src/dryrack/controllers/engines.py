@@ -38,7 +38,7 @@ from dryrack.controllers.statefulsets.ordering import Ordering
 from dryrack.controllers.writes import Surroundings
 
 if TYPE_CHECKING:
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
 from dryrack.cluster.definitions import definitions
+from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
-from dryrack.controllers.slices.metrics import watch_ledger, watch_sources
-from dryrack.controllers.slices.options import PublishOptions
-from dryrack.controllers.slices.shelf import Shelf
+from dryrack.controllers.slices.publisher import watch_ledger, watch_sources
 from dryrack.controllers.slices.sources import Sources
 from dryrack.controllers.writes import Surroundings
 
@@ -88,7 +88,7 @@ class Stage:
 
     at: Site
     options: PublishOptions
-    shelf: Shelf
+    current: CurrentInventory
     ledger: Ledger
     metrics: Registry
     sources: Sources
@@ -96,9 +96,9 @@ class Stage:
 
     @property
     def devices(self) -> list[str]:
-        """The names of all devices on the shelf, in order."""
-        inventory = self.shelf.inventory
-        assert inventory is not None, "the shelf is empty"
+        """The names of all devices in the current inventory, in order."""
+        inventory = self.current.inventory
+        assert inventory is not None, "no inventory is known"
         given = (*(each.assignment for each in inventory.overlays), *inventory.assignments)
         return [device.name for each in given for batch in each.batches for device in batch.devices]
 
@@ -161,9 +161,9 @@ async def begin(at: Site, options: PublishOptions | None = None) -> Stage:
     """A new process on a server that may have seen others."""
     chosen = options or PublishOptions()
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
-    metrics, shelf, ledger = Registry(), Shelf(), Ledger()
+    metrics, current, ledger = Registry(), CurrentInventory(), Ledger()
     around = Surroundings(at.client, informers, at.clock, at.chance, metrics=metrics)
-    sources = Sources(around, chosen, shelf=shelf, ledger=ledger)
+    sources = Sources(around, chosen, current=current, ledger=ledger)
     watch_sources(metrics, sources.verdicts)
     watch_ledger(metrics, ledger)
 
@@ -174,7 +174,7 @@ async def begin(at: Site, options: PublishOptions | None = None) -> Stage:
 
     running = asyncio.create_task(run(), name="publisher")
     await settle()
-    return Stage(at, chosen, shelf, ledger, metrics, sources, running)
+    return Stage(at, chosen, current, ledger, metrics, sources, running)
 
 
 async def prepared(at: Site) -> Site:

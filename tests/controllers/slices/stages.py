@@ -13,10 +13,10 @@ from dryrack.client.client import Client
 from dryrack.client.endpoints import EVENTS, NODES, SLICES
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
+from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
-from dryrack.controllers.slices.options import PublishOptions
 from dryrack.controllers.slices.publishing import Publishing
-from dryrack.controllers.slices.shelf import Shelf
 from dryrack.controllers.writes import Surroundings
 from dryrack.hardware.inventory import Assignment, Batch, Inventory, Origin, SourceKind, ThisNode
 from dryrack.kinds.core import NodeSelectorRequirement, NodeSelectorTerm
@@ -63,7 +63,7 @@ class Stage:
 
     site: Site
     publishing: Publishing
-    shelf: Shelf
+    current: CurrentInventory
     ledger: Ledger
     client: Client = field(init=False)
 
@@ -118,19 +118,23 @@ async def stage(
     where: Site | None = None,
     wanted: Inventory | None = None,
 ) -> AsyncIterator[Stage]:
-    """A publisher on a server; its shelf is filled if there is anything to fill it with."""
+    """A publisher on a server; its inventory is known if there are mappings."""
     place = where or site()
     informers = Informers(place.client, clock=place.clock, chance=place.chance)
     around = Surroundings(place.client, informers, place.clock, place.chance)
-    shelf, ledger = Shelf(), Ledger()
+    current, ledger = CurrentInventory(), Ledger()
     publishing = Publishing(
-        around, options or PublishOptions(), shelf=shelf, ledger=ledger, asker=lambda label: None
+        around,
+        options or PublishOptions(),
+        current=current,
+        ledger=ledger,
+        asker=lambda label: None,
     )
     if mappings or wanted is not None:
-        shelf.replace(wanted or inventory(*mappings))
+        current.replace(wanted or inventory(*mappings))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(informers.run()), group.create_task(publishing.run())]
-        made = Stage(place, publishing, shelf, ledger)
+        made = Stage(place, publishing, current, ledger)
         await made.rest()
         yield made
         for task in tasks:

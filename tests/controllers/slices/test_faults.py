@@ -118,7 +118,7 @@ async def stirred(at: Stage, seed: int) -> list[str]:
             nodes.append(name)
             await at.node(name, gpu="yes")
         if step % 6 == 5:
-            at.shelf.replace(dice.choice(VERSIONS))
+            at.current.replace(dice.choice(VERSIONS))
         if step % 5 == 4 and (there := await at.slices()):
             await at.client.delete(SLICES, dice.choice(there)["metadata"]["name"])
         await at.site.clock.advance(dice.choice((0.01, 0.1, 1, 5)))
@@ -139,10 +139,10 @@ def test_the_cluster_becomes_what_is_wanted_whatever_gets_lost(weather: str, see
             watching = group.create_task(observer.watch(Client(server)))
             async with stage(where=where) as at:
                 at.client = Client(server)
-                at.shelf.replace(VERSIONS[0])
+                at.current.replace(VERSIONS[0])
                 storm.weather = WEATHERS[weather]
                 nodes = await stirred(at, seed)
-                at.shelf.replace(VERSIONS[2])
+                at.current.replace(VERSIONS[2])
                 storm.weather = FAIR
                 await where.clock.advance(200)
                 await assert_as_wanted(at.client, nodes, VERSIONS[2])
@@ -173,7 +173,7 @@ def test_a_cache_that_lags_is_not_taken_for_the_truth(weather: Weather) -> None:
                 storm.weather = FAIR
                 await where.clock.advance(14)
                 for version in (3, 0, 1, 2):
-                    at.shelf.replace(VERSIONS[version])
+                    at.current.replace(VERSIONS[version])
                     await where.clock.advance(15)
                     await assert_as_wanted(Client(server), ["node-a"], VERSIONS[version])
                 storm.slices_pass.set()
@@ -195,7 +195,7 @@ def test_devices_are_never_offered_under_two_names() -> None:
             async with stage(mapping("gpu", "gpu", devices("t4", 1), pool="a"), where=where) as at:
                 await at.node("node-a", gpu="yes")
                 await at.rest()
-                at.shelf.replace(inventory(mapping("gpu", "gpu", devices("t4", 1), pool="b")))
+                at.current.replace(inventory(mapping("gpu", "gpu", devices("t4", 1), pool="b")))
                 await at.rest()
             watching.cancel()
         told = [repr((each.name, each.attributes)) for each in devices("t4", 1)]

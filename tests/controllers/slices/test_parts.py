@@ -12,11 +12,11 @@ from dryrack.client.client import Listing
 from dryrack.client.endpoints import EVENTS
 from dryrack.client.informer import Informers, Name
 from dryrack.client.timekeeping import VirtualClock, settle
-from dryrack.controllers.slices.callers import Callers
-from dryrack.controllers.slices.notices import WAITING_MAX, Notices
+from dryrack.controllers.slices.current_inventory import CurrentInventory
+from dryrack.controllers.slices.desired import SharedMatches
+from dryrack.controllers.slices.events import WAITING_MAX, EventQueue
 from dryrack.controllers.slices.pace import BURST, Pace
 from dryrack.controllers.slices.pools import PoolId
-from dryrack.controllers.slices.shelf import Shelf
 from dryrack.controllers.slices.turns import Turns
 from dryrack.controllers.slices.verification import missed
 from dryrack.controllers.writes import Report, Surroundings
@@ -27,16 +27,18 @@ CALLS = st.tuples(st.sampled_from("xyz"), st.frozensets(st.integers(0, 4)).map(s
 
 
 @given(st.lists(CALLS))
-def test_callers_know_what_anybody_calls_for(story: list[tuple[str, list[int]]]) -> None:
-    """What is called for is what the nodes call for; a change is told if and only if it is one."""
-    callers, nodes = Callers(), dict[str, list[int]]()
+def test_a_shared_pool_is_matched_by_any_node(
+    story: list[tuple[str, list[int]]],
+) -> None:
+    """What is matched is what any node matches; a change is told if and only if it is one."""
+    matches, nodes = SharedMatches(), dict[str, list[int]]()
     for node, called in story:
-        before = callers.called
+        before = matches.matched
         nodes[node] = called
-        is_change = callers.replace(node, tuple(called))
+        is_change = matches.replace(node, tuple(called))
 
-        assert callers.called == {number for each in nodes.values() for number in each}
-        assert is_change == (callers.called != before)
+        assert matches.matched == {number for each in nodes.values() for number in each}
+        assert is_change == (matches.matched != before)
 
 
 def test_who_fails_at_the_head_of_the_line_moves_to_its_end() -> None:
@@ -78,12 +80,12 @@ def test_notices_wait_for_calm_but_not_for_ever() -> None:
         where, calm = site(), asyncio.Event()
         informers = Informers(where.client, clock=where.clock, chance=where.chance)
         around = Surroundings(where.client, informers, where.clock, where.chance)
-        notices = Notices(around, "test", calm.is_set)
+        events = EventQueue(around, "test", calm.is_set)
         node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
         for number in range(WAITING_MAX + 10):
-            notices.post(Report(node, "Normal", "Test", str(number)))
+            events.post(Report(node, "Normal", "Test", str(number)))
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(notices.run())
+            task = group.create_task(events.run())
             await where.clock.advance(3.5)
             told = {each["message"] for each in (await where.client.list(EVENTS)).items}
             assert told == {"10", "11", "12"}
@@ -96,18 +98,18 @@ def test_notices_wait_for_calm_but_not_for_ever() -> None:
     asyncio.run(scene())
 
 
-def test_a_shelf_tells_of_every_other_inventory() -> None:
+def test_listeners_are_told_of_every_other_inventory() -> None:
     """Late listeners hear of what is there; the same again is no news."""
-    shelf, heard = Shelf(), list[int]()
-    shelf.listen(lambda: heard.append(1))
+    current, heard = CurrentInventory(), list[int]()
+    current.listen(lambda: heard.append(1))
     empty_heard = list(heard)
     for _ in range(2):
-        shelf.replace(Inventory())
-    shelf.listen(lambda: heard.append(2))
-    shelf.replace(Inventory(unread=(Source(SourceKind.CONFIG, "x"),)))
+        current.replace(Inventory())
+    current.listen(lambda: heard.append(2))
+    current.replace(Inventory(unread=(Source(SourceKind.CONFIG, "x"),)))
 
     assert (empty_heard, heard) == ([], [1, 2, 1, 2])
-    assert shelf.filled.is_set()
+    assert current.known.is_set()
 
 
 def test_what_a_cache_has_missed_is_what_a_listing_knows_better() -> None:

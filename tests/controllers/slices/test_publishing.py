@@ -11,8 +11,8 @@ from tests.controllers.slices.stages import GPUS, KWOK, Stage, devices, inventor
 from tests.controllers.slices.weather import FAIR, Storm
 
 from dryrack.client.endpoints import NODES, SLICES
+from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.slices.ledger import Published
-from dryrack.controllers.slices.options import PublishOptions
 from dryrack.hardware.inventory import (
     EveryNode,
     Inventory,
@@ -117,7 +117,7 @@ def test_a_change_of_the_inventory_touches_only_what_it_changes() -> None:
         await at.node("node-b", fpga="yes")
         await at.rest()
         before = len(at.writes())
-        at.shelf.replace(inventory(mapping("gpu", "gpu", devices("t4", 3)), FPGAS))
+        at.current.replace(inventory(mapping("gpu", "gpu", devices("t4", 3)), FPGAS))
         await at.rest()
 
         [name] = [each["metadata"]["name"] for each in await at.slices("node-a")]
@@ -134,7 +134,7 @@ def test_an_empty_inventory_removes_everything_that_there_was() -> None:
         await at.node("node-a", gpu="yes", san="yes")
         await at.rest()
         count = len(await at.slices())
-        at.shelf.replace(Inventory())
+        at.current.replace(Inventory())
         await at.rest()
 
         assert (count, await at.slices()) == (2, [])
@@ -235,7 +235,7 @@ def test_a_node_that_only_the_cache_does_not_know_keeps_its_slices() -> None:
     asyncio.run(scene())
 
 
-def test_nothing_is_deleted_before_the_shelf_is_filled() -> None:
+def test_nothing_is_deleted_before_the_inventory_is_known() -> None:
     """Slices of a former run stay until it is known what there should be; then orphans go."""
 
     async def scene() -> None:
@@ -248,7 +248,7 @@ def test_nothing_is_deleted_before_the_shelf_is_filled() -> None:
         async with stage(where=where) as at:
             await where.clock.advance(600)
             assert len(await at.slices()) == 2
-            at.shelf.replace(inventory(GPUS))
+            at.current.replace(inventory(GPUS))
             await at.rest()
             assert [each["spec"]["nodeName"] for each in await at.slices()] == ["node-a"]
 
@@ -287,7 +287,7 @@ def test_slices_of_others_are_left_alone() -> None:
                 SLICES, {"metadata": {"name": name, "labels": labels}, "spec": spec}
             )
         await at.rest()
-        at.shelf.replace(Inventory())
+        at.current.replace(Inventory())
         await at.site.clock.advance(100)
 
         assert [each["metadata"]["name"] for each in await at.slices()] == ["other", "plain"]
@@ -368,7 +368,7 @@ def test_two_mappings_of_one_pool_are_one_value() -> None:
         await at.node("node-a", gpu="yes")
         await at.rest()
         more = mapping("more", "gpu", devices("l4", 129))
-        at.shelf.replace(inventory(GPUS, more))
+        at.current.replace(inventory(GPUS, more))
         await at.rest()
 
         pools = [each["spec"]["pool"] for each in await at.slices()]
@@ -416,7 +416,7 @@ def test_what_fails_leaves_what_is_there() -> None:
         await at.node("node-a", gpu="yes")
         await at.rest()
         at.site.road.refuse = refusing("node-a")
-        at.shelf.replace(inventory(mapping("gpu", "gpu", devices("l4", 2))))
+        at.current.replace(inventory(mapping("gpu", "gpu", devices("l4", 2))))
         await at.site.clock.advance(100)
         assert await at.devices("node-a") == ["t4-0", "t4-1"]
 
@@ -458,7 +458,7 @@ def test_fields_that_the_server_drops_are_not_sent_for_ever() -> None:
         told = sorted(reason for reason, _ in await at.events())
         assert told == ["DevicesIncomplete", "DevicesPublished"]
 
-        at.shelf.replace(inventory(mapping("gpu", "gpu", map(sized, devices("l4", 1)))))
+        at.current.replace(inventory(mapping("gpu", "gpu", map(sized, devices("l4", 1)))))
         await at.site.clock.advance(200)
         assert await at.devices("node-a") == ["l4-0"]
         assert len(at.writes()) == 2
@@ -496,7 +496,7 @@ def test_pools_of_a_source_that_cannot_be_read_stay_as_they_are() -> None:
         await at.rest()
         before = await at.slices()
         types = {"x": replace(FPGAS, origin=Origin(SourceKind.CATALOGUE, "x", "x"))}
-        at.shelf.replace(replace(unread(SourceKind.CONFIG_MAP), instance_types=types))
+        at.current.replace(replace(unread(SourceKind.CONFIG_MAP), instance_types=types))
         await at.label("node-a", fpga="yes")
         await at.site.clock.advance(60)
         assert await at.slices() == before
@@ -515,7 +515,7 @@ def test_a_stronger_source_need_not_wait_for_one_that_cannot_be_read() -> None:
         await at.node("node-a", gpu="yes")
         await at.rest()
         overlay = replace(FPGAS, origin=Origin(SourceKind.OVERLAY, "o", ""))
-        at.shelf.replace(
+        at.current.replace(
             replace(unread(SourceKind.CONFIG_MAP), overlays=(Overlay(overlay, 1, {}),))
         )
         await at.label("node-a", fpga="yes")

@@ -28,10 +28,10 @@ from dryrack.client.informer import Informers
 from dryrack.client.kubeconfig import load
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster.ports import SystemChance, SystemClock
+from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
-from dryrack.controllers.slices.options import PublishOptions
 from dryrack.controllers.slices.publishing import Publishing
-from dryrack.controllers.slices.shelf import Shelf
 from dryrack.controllers.writes import Surroundings
 
 if TYPE_CHECKING:
@@ -54,15 +54,15 @@ async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
     """A publisher that looks at everything again all the time."""
     client, clock, chance = Client(transport), SystemClock(), SystemChance()
     informers = Informers(client, clock=clock, chance=chance)
-    around, shelf = Surroundings(client, informers, clock, chance), Shelf()
+    around, current = Surroundings(client, informers, clock, chance), CurrentInventory()
     engine = Publishing(
         around,
         PublishOptions(resync_seconds=0.2),
-        shelf=shelf,
+        current=current,
         ledger=Ledger(),
         asker=lambda label: None,
     )
-    shelf.replace(EVERYTHING)
+    current.replace(EVERYTHING)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(informers.run()), group.create_task(engine.run())]
         yield engine

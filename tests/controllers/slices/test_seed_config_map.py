@@ -14,8 +14,8 @@ from tests.controllers.slices.whole import Cluster, played
 from tests.hardware.dialects.examples import seed_text
 
 from dryrack.client.endpoints import CONFIG_MAPS
-from dryrack.controllers.slices.options import PublishOptions
-from dryrack.controllers.slices.shelf import Shelf
+from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.hardware.inventory import Inventory
 
 Raw = dict[str, Any]
@@ -31,20 +31,20 @@ def config_map(text: str) -> Raw:
 
 
 def test_should_return_nil_when_no_configuration_is_loaded() -> None:
-    """A shelf that nobody has filled has no inventory, not one without devices."""
-    assert Shelf().inventory is None
+    """What nobody has set is no inventory, not one without devices."""
+    assert CurrentInventory().inventory is None
 
 
 def test_should_return_current_configuration_after_setting() -> None:
-    """What is put onto the shelf is what is found there, by all who listen as well."""
-    shelf, heard = Shelf(), list[Inventory | None]()
-    shelf.listen(lambda: heard.append(shelf.inventory))
+    """What is set is what is found there, by all who listen as well."""
+    current, heard = CurrentInventory(), list[Inventory | None]()
+    current.listen(lambda: heard.append(current.inventory))
     for inventory in (Inventory(), Inventory(instance_types={})):
-        shelf.replace(inventory)
-        assert shelf.inventory is inventory
+        current.replace(inventory)
+        assert current.inventory is inventory
 
     assert heard == [Inventory(), Inventory(instance_types={})]
-    assert shelf.filled.is_set()
+    assert current.known.is_set()
 
 
 def test_should_create_controller_with_correct_parameters() -> None:

@@ -1,4 +1,4 @@
-"""What is on the shelf, whatever happens to the documents that fill it."""
+"""What is in the current inventory, whatever happens to the documents that fill it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
 from dryrack.cluster.definitions import definitions
-from dryrack.controllers.slices import readers as readers_module
+from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import current_inventory as readers_module
+from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
-from dryrack.controllers.slices.options import PublishOptions
-from dryrack.controllers.slices.shelf import Shelf
 from dryrack.controllers.slices.sources import Sources
 from dryrack.controllers.writes import Surroundings
 from dryrack.hardware.inventory import Assignment, Origin, Source, SourceKind
@@ -50,7 +50,7 @@ OURS = Source(SourceKind.CONFIG_MAP, CONFIG_MAP)
 
 
 def test_a_config_map_comes_changes_and_goes() -> None:
-    """Its devices are on the shelf as soon as it says so, and gone with it."""
+    """Its devices are in the inventory as soon as it says so, and gone with it."""
 
     async def scene(stage: Stage) -> None:
         assert stage.devices == []
@@ -178,7 +178,7 @@ def test_loose_writing_is_taken_and_told() -> None:
 
 
 def test_after_a_start_with_a_bad_version_nothing_is_known() -> None:
-    """It is on the shelf as unread, so that what it has caused stays; and people are told."""
+    """It is in the inventory as unread, so that what it has caused stays; and people are told."""
 
     async def before(at: Site) -> None:
         metadata = {"name": CONFIG_MAP, "namespace": NAMESPACE}
@@ -212,8 +212,8 @@ def test_a_source_that_begins_bad_has_caused_nothing() -> None:
 
 
 @given(st.lists(st.sampled_from(["good", "bad", "empty", "gone"]), max_size=8))
-def test_the_shelf_follows_the_last_good_word(script: list[str]) -> None:
-    """After any edits the shelf holds what the last version that could be read wanted."""
+def test_the_inventory_follows_the_last_valid_version(script: list[str]) -> None:
+    """After any edits the inventory holds what the last version that could be read wanted."""
 
     async def scene(stage: Stage) -> None:
         expected: list[str] = []
@@ -235,17 +235,17 @@ def test_the_shelf_follows_the_last_good_word(script: list[str]) -> None:
 
 
 def test_kinds_that_are_not_there_keep_nobody_waiting() -> None:
-    """Without NodeOverlay and DRAConfig the shelf is filled at once, and nothing warns."""
+    """Without NodeOverlay and DRAConfig the inventory is known at once, and nothing warns."""
 
     async def scene(stage: Stage) -> None:
-        assert stage.shelf.filled.is_set()
+        assert stage.current.known.is_set()
         assert stage.sources.lacking() == ()
 
     play(scene)
 
 
 def test_kinds_are_found_when_they_are_defined() -> None:
-    """A second after their definitions came, their objects are on the shelf."""
+    """A second after their definitions came, their objects are in the inventory."""
 
     async def scene(stage: Stage) -> None:
         await stage.at.clock.advance(100)
@@ -316,7 +316,7 @@ def test_who_may_not_watch_definitions_finds_kinds_later() -> None:
         at.road.refuse = refuse
 
     async def scene(stage: Stage) -> None:
-        assert stage.shelf.filled.is_set()
+        assert stage.current.known.is_set()
         await stage.define()
         await stage.create(DRA_CONFIGS, dra_config("a"))
         assert stage.devices == []
@@ -341,8 +341,8 @@ def test_who_may_not_watch_definitions_finds_kinds_later() -> None:
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     ],
 )
-def test_the_shelf_is_not_filled_on_partial_knowledge(path: str) -> None:
-    """While anything cannot be asked for, the shelf stays empty; then it holds all at once."""
+def test_no_inventory_is_made_on_partial_knowledge(path: str) -> None:
+    """While anything cannot be asked for, no inventory is known; then it holds all at once."""
     closed = {path}
 
     async def before(at: Site) -> None:
@@ -357,10 +357,10 @@ def test_the_shelf_is_not_filled_on_partial_knowledge(path: str) -> None:
 
     async def scene(stage: Stage) -> None:
         await stage.at.clock.advance(60)
-        assert not stage.shelf.filled.is_set()
+        assert not stage.current.known.is_set()
         assert stage.sources.lacking()
         told: list[int] = []
-        stage.shelf.listen(lambda: told.append(len(stage.devices)))
+        stage.current.listen(lambda: told.append(len(stage.devices)))
         closed.clear()
         await stage.at.clock.advance(60)
         assert told == [3]
@@ -419,13 +419,13 @@ def test_a_bad_dra_config_leaves_the_others_alone() -> None:
 
 
 def test_overlays_without_slices_are_none_of_ours() -> None:
-    """An overlay about prices is neither on the shelf nor told anything."""
+    """An overlay about prices is neither in the inventory nor told anything."""
 
     async def scene(stage: Stage) -> None:
         await stage.define()
         await stage.create(NODE_OVERLAYS, overlay("price", resourceSlices=None, price="1.5"))
-        assert stage.shelf.inventory is not None
-        assert stage.shelf.inventory.overlays == ()
+        assert stage.current.inventory is not None
+        assert stage.current.inventory.overlays == ()
         assert await stage.events("ConfigAccepted", "ConfigWarning") == []
         await stage.change(NODE_OVERLAYS, overlay("price", price="1.5"))
         assert stage.devices == ["gpu-0"]
@@ -444,7 +444,7 @@ def test_overlays_without_slices_are_not_waited_for() -> None:
         await at.client.create(NODE_OVERLAYS, overlay("price", resourceSlices=None, price="1.5"))
 
     async def scene(stage: Stage) -> None:
-        assert stage.shelf.filled.is_set()
+        assert stage.current.known.is_set()
 
     play(scene, before=before)
 
@@ -468,14 +468,14 @@ def test_an_overlay_that_promises_other_numbers_is_told() -> None:
     play(scene)
 
 
-def test_the_catalogue_goes_onto_the_shelf() -> None:
+def test_the_catalogue_is_in_the_inventory() -> None:
     """It is there if it is switched on, and not otherwise."""
     origin = Origin(SourceKind.CATALOGUE, "p5.48xlarge", "")
     catalogue = {"p5.48xlarge": Assignment(origin, (), ())}
 
     async def scene(stage: Stage) -> None:
-        assert stage.shelf.inventory is not None
-        assert stage.shelf.inventory.instance_types == stage.options.catalogue
+        assert stage.current.inventory is not None
+        assert stage.current.inventory.instance_types == stage.options.catalogue
 
     play(scene)
     play(scene, options=PublishOptions(catalogue=catalogue))
@@ -489,7 +489,7 @@ def test_a_drivers_name_can_be_put_in_place_of_all() -> None:
         await stage.put(config())
         await stage.create(DRA_CONFIGS, dra_config("a"))
         await stage.create(NODE_OVERLAYS, overlay("b"))
-        inventory = stage.shelf.inventory
+        inventory = stage.current.inventory
         assert inventory is not None
         given = (*(each.assignment for each in inventory.overlays), *inventory.assignments)
         assert len(given) == 3
@@ -547,12 +547,12 @@ def test_a_bug_in_a_reader_stops_nothing_else(
 
 
 def test_a_change_that_does_not_matter_moves_nobody() -> None:
-    """Labels of the ConfigMap, or its resync, put no other inventory onto the shelf."""
+    """Labels of the ConfigMap, or its resync, put no other inventory onto the current."""
 
     async def scene(stage: Stage) -> None:
         await stage.put(config())
         told: list[None] = []
-        stage.shelf.listen(lambda: told.append(None))
+        stage.current.listen(lambda: told.append(None))
         await stage.put_data({"config.yaml": config()}, labels={"a": "b"})
         await stage.at.clock.advance(400)
         assert len(told) == 1
@@ -577,23 +577,23 @@ def test_many_problems_are_told_in_an_events_length() -> None:
 
 
 def test_whoever_waits_for_its_turn_knows_all_already() -> None:
-    """Caches are whole before it may work, and nothing is on the shelf until it does."""
+    """Caches are whole before it may work, and nothing is on the current until it does."""
 
     async def run() -> None:
         at = await prepared(site())
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
         around = Surroundings(at.client, informers, at.clock, at.chance)
-        shelf = Shelf()
-        sources = Sources(around, PublishOptions(), shelf=shelf, ledger=Ledger())
+        current = CurrentInventory()
+        sources = Sources(around, PublishOptions(), current=current, ledger=Ledger())
         kinds = {"configmaps", "nodeoverlays.karpenter.sh", "draconfigs.test.karpenter.sh"}
         assert set(informers.unsynced()) == set(sources.lacking()) == kinds
         caching = asyncio.create_task(informers.run(), name="informers")
         await settle()
         assert informers.unsynced() == sources.lacking() == ()
-        assert not shelf.filled.is_set()
+        assert not current.known.is_set()
         working = asyncio.create_task(sources.run(), name="sources")
         await settle()
-        assert shelf.filled.is_set()
+        assert current.known.is_set()
         for task in (working, caching):
             task.cancel()
         await asyncio.wait([working, caching])
@@ -616,8 +616,8 @@ def test_the_longest_names_are_told_of() -> None:
 
 
 def unread(stage: Stage) -> list[Source]:
-    assert stage.shelf.inventory is not None
-    return list(stage.shelf.inventory.unread)
+    assert stage.current.inventory is not None
+    return list(stage.current.inventory.unread)
 
 
 def number(stage: Stage, name: str, **labels: str) -> float:
@@ -672,7 +672,7 @@ def test_whatever_fails_nobody_sees_less_than_there_is(
         at.road.refuse = refuse
         stage = await begin(at)
         seen: list[list[str]] = []
-        stage.shelf.listen(lambda: seen.append(stage.devices))
+        stage.current.listen(lambda: seen.append(stage.devices))
         await at.clock.advance(300)
         at.road.refuse = lambda request: None
         at.road.cuts = 0

@@ -21,7 +21,8 @@ from tests.controllers.slices.reading import (
 
 from dryrack.client.endpoints import DEFINITIONS
 from dryrack.cluster.definitions import definitions
-from dryrack.controllers.slices.glossary import CONDITIONS, EVENTS, Condition, Reason
+from dryrack.controllers.slices.dra_config_status import CONDITIONS, Condition
+from dryrack.controllers.slices.events import EVENTS, Reason
 from dryrack.controllers.slices.ledger import Ledger, Published, Row
 from dryrack.hardware.inventory import Source, SourceKind
 

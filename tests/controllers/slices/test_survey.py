@@ -11,7 +11,7 @@ from tests.client.planes import site
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.client.informer import Informers
 from dryrack.cluster.worlds import read_world
-from dryrack.controllers.slices.options import PublishOptions
+from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.slices.survey import survey
 from dryrack.controllers.writes import Create, Delete, Hands, Surroundings, Update
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dryrack.controllers.slices.events import MESSAGE_MAX, change_texts, drop_texts, fitted, listed
 from dryrack.controllers.slices.pools import PoolId
-from dryrack.controllers.slices.reporting import change_texts, drop_texts
-from dryrack.controllers.slices.wording import MESSAGE_MAX, fitted, listed
 from dryrack.hardware.dialects import read_config
 from dryrack.hardware.dialects.report import SHOWN_MAX
 

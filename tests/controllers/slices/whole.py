@@ -15,7 +15,7 @@ from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
 from dryrack.cluster.definitions import definitions
 from dryrack.controllers import slices
-from dryrack.controllers.slices.options import PublishOptions
+from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.writes import Surroundings
 
 if TYPE_CHECKING:

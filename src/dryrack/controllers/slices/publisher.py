@@ -1,29 +1,41 @@
-"""The whole publisher: those who read, those who write, and what they tell of themselves."""
+"""
+The publisher: the engine that reads sources, the one that writes slices, and their metrics.
+
+Metrics are read from the engines when they are scraped. Labels are the kinds of sources, of which
+there are three; never the name of an object.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
+from dryrack.controllers.slices.current_inventory import CurrentInventory
+from dryrack.controllers.slices.events import mismatches
 from dryrack.controllers.slices.ledger import Ledger
-from dryrack.controllers.slices.metrics import watch_failures, watch_ledger, watch_sources
 from dryrack.controllers.slices.publishing import Publishing
-from dryrack.controllers.slices.shelf import Shelf
 from dryrack.controllers.slices.sources import Sources
+from dryrack.hardware.inventory import SourceKind
 
 if TYPE_CHECKING:
-    from dryrack.controllers.slices.options import PublishOptions
+    from collections.abc import Callable, Iterable, Mapping
+
+    from dryrack.base.metrics import Registry
+    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices.current_inventory import Verdict
     from dryrack.controllers.writes import Surroundings
+    from dryrack.hardware.inventory import Source
 
 
 class Publisher:
     """An engine: `run` keeps it going."""
 
     def __init__(self, around: Surroundings, options: PublishOptions) -> None:
-        shelf, self.ledger = Shelf(), Ledger()
-        self.sources = Sources(around, options, shelf=shelf, ledger=self.ledger)
+        current, self.ledger = CurrentInventory(), Ledger()
+        self.sources = Sources(around, options, current=current, ledger=self.ledger)
         self.publishing = Publishing(
-            around, options, shelf=shelf, ledger=self.ledger, asker=self.sources.asker
+            around, options, current=current, ledger=self.ledger, asker=self.sources.asker
         )
         if around.metrics is not None:
             watch_sources(around.metrics, self.sources.verdicts)
@@ -38,3 +50,86 @@ class Publisher:
     def lacking(self) -> tuple[str, ...]:
         """The kinds that have to be known before anything is published."""
         return self.sources.lacking()
+
+
+KINDS = (SourceKind.CONFIG_MAP, SourceKind.CONFIG, SourceKind.OVERLAY)
+
+_BY_KIND: tuple[tuple[str, str, Callable[[Iterable[Verdict]], float]], ...] = (
+    (
+        "dryrack_publish_config_objects",
+        "Sources that there are.",
+        lambda found: sum(1 for _ in found),
+    ),
+    (
+        "dryrack_publish_config_valid",
+        "Whether all sources of a kind can be read: 1 if so, also if there are none, else 0.",
+        lambda found: float(all(each.is_valid for each in found)),
+    ),
+    (
+        "dryrack_publish_config_problems",
+        "Things that are wrong in sources that cannot be read.",
+        lambda found: sum(len(each.problems) for each in found),
+    ),
+    (
+        "dryrack_publish_config_warnings",
+        "Things in sources that the API would not take as they are written.",
+        lambda found: sum(len(each.warnings) for each in found),
+    ),
+    (
+        "dryrack_publish_config_unknown",
+        "Sources of which no version could be read since the start.",
+        lambda found: sum(each.in_force is None for each in found),
+    ),
+    (
+        "dryrack_publish_config_last_valid_timestamp_seconds",
+        "When the newest version in force was read; 0 if there is none.",
+        lambda found: max((each.valid_at for each in found), default=0.0),
+    ),
+)
+
+
+def watch_sources(registry: Registry, verdicts: Mapping[Source, Verdict]) -> None:
+    """Tells of the configuration, by the kind of source; the verdicts go on changing."""
+    for name, text, number in _BY_KIND:
+        reading = registry.reading(name, text, ("source",))
+        reading.read_from(partial(_by_kind, verdicts, number))
+    registry.reading(
+        "dryrack_publish_capacity_mismatches",
+        "Extended resources of NodeOverlays that say another number than there are devices.",
+    ).read_from(lambda: {(): _mismatches(verdicts)})
+
+
+def _by_kind(
+    verdicts: Mapping[Source, Verdict], number: Callable[[Iterable[Verdict]], float]
+) -> Mapping[tuple[str, ...], float]:
+    return {
+        (kind,): number([each for source, each in verdicts.items() if source.kind is kind])
+        for kind in KINDS
+    }
+
+
+def _mismatches(verdicts: Mapping[Source, Verdict]) -> int:
+    readings = (each.in_force for each in verdicts.values())
+    return sum(len(mismatches(each)) for each in readings if each is not None)
+
+
+def watch_ledger(registry: Registry, ledger: Ledger) -> None:
+    """Tells how much is published."""
+    registry.reading(
+        "dryrack_publish_slices",
+        "ResourceSlices that are published, by the kind of source.",
+        ("source",),
+    ).read_from(lambda: {(kind,): ledger.slices_of(kind) for kind in SourceKind})
+    registry.reading(
+        "dryrack_publish_nodes", "Nodes that have devices published for them."
+    ).read_from(lambda: {(): ledger.nodes})
+
+
+def watch_failures(registry: Registry, failing: Mapping[str, str]) -> None:
+    """Tells of nodes that are not as they should be; the mapping goes on changing."""
+    registry.reading(
+        "dryrack_publish_failing_nodes", "Nodes whose slices could not be written."
+    ).read_from(lambda: {(): sum(1 for name in failing if name)})
+    registry.reading(
+        "dryrack_publish_failing_shared", "Whether pools of the whole cluster could not be written."
+    ).read_from(lambda: {(): float("" in failing)})

@@ -6,9 +6,9 @@ with one touches no other. A change of a node, a slice or the inventory is looke
 heard of; every now and then everything is looked at, in case something was not heard of. Looking
 again at what is known to be right costs next to nothing.
 
-Nothing is deleted on partial knowledge: not before the shelf is filled and both caches are whole,
-and not because a node is missing in a cache, before the server says that it is gone. A slice is
-ours if its label says so, whoever made it; no other is ever touched.
+Nothing is deleted on partial knowledge: not before the current inventory is known and both caches
+are whole, and not because a node is missing in a cache, before the server says that it is gone. A
+slice is ours if its label says so, whatever made it; no other is ever touched.
 """
 
 from __future__ import annotations
@@ -23,32 +23,37 @@ from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TooMan
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import spec_of
-from dryrack.controllers.slices import reporting
 from dryrack.controllers.slices.attempts import Attempts
-from dryrack.controllers.slices.audience import Audience, telling
-from dryrack.controllers.slices.callers import Callers
-from dryrack.controllers.slices.dropped import Dropped
-from dryrack.controllers.slices.notices import Notices
+from dryrack.controllers.slices.desired import NOTHING as NOTHING_DESIRED
+from dryrack.controllers.slices.desired import DesiredSlices, DroppedFields, SharedMatches
+from dryrack.controllers.slices.events import (
+    THE_NODE,
+    EventQueue,
+    Reason,
+    change_texts,
+    drop_texts,
+    fitted,
+    report,
+)
+from dryrack.controllers.slices.node_filter import NodeFilter, relevant_fields
 from dryrack.controllers.slices.pace import Pace
 from dryrack.controllers.slices.pools import is_ours
 from dryrack.controllers.slices.progress import Progress
 from dryrack.controllers.slices.turns import Turns
 from dryrack.controllers.slices.verification import keep_verified
-from dryrack.controllers.slices.wanting import NOTHING as NOTHING_WANTED
-from dryrack.controllers.slices.wanting import Wanting
 from dryrack.controllers.writes import NOTHING, Create, Plan, Update
 from dryrack.hardware.inventory import SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices.current_inventory import CurrentInventory
+    from dryrack.controllers.slices.desired import Desired
     from dryrack.controllers.slices.ledger import Ledger
-    from dryrack.controllers.slices.options import PublishOptions
     from dryrack.controllers.slices.pools import PoolId
     from dryrack.controllers.slices.progress import Seen
-    from dryrack.controllers.slices.shelf import Shelf
-    from dryrack.controllers.slices.wanting import Wanted
-    from dryrack.controllers.writes import Report, Surroundings
+    from dryrack.controllers.writes import Surroundings
 
 Raw = dict[str, Any]
 
@@ -80,7 +85,7 @@ class Publishing:
         around: Surroundings,
         options: PublishOptions,
         *,
-        shelf: Shelf,
+        current: CurrentInventory,
         ledger: Ledger,
         asker: Callable[[str], Raw | None],
     ) -> None:
@@ -89,18 +94,18 @@ class Publishing:
         self._client = around.client
         self._clock = around.clock
         self._resync_seconds = options.resync_seconds
-        self._audience = Audience(options)
-        self._shelf = shelf
+        self._node_filter = NodeFilter(options)
+        self._current = current
         self._ledger = ledger
         self._asker = asker
-        self._wanting: Wanting | None = None
-        self._callers = Callers()
-        self._dropped = Dropped()
+        self._desired_slices: DesiredSlices | None = None
+        self._matches = SharedMatches()
+        self._dropped = DroppedFields()
         self._turns = Turns()
         self._attempts = Attempts(around.client)
         self._pace = Pace(around.clock)
         self._progress = Progress()
-        self._notices = Notices(around, NAME, lambda: not len(self._loop.queue))
+        self._events = EventQueue(around, NAME, lambda: not len(self._loop.queue))
         self._texts: dict[str, dict[str, str]] = {}
         self._tally: Counter[str] = Counter()
         self._nodes = around.informers.of(NODES)
@@ -112,36 +117,36 @@ class Publishing:
         )
         self._nodes.listen(self._on_node)
         self._slices.listen(self._on_slice)
-        shelf.listen(self._on_inventory)
+        current.listen(self._on_inventory)
         ledger.settles_when(lambda: self.is_idle)
 
     @property
     def is_idle(self) -> bool:
         """Whether all that was heard of has been seen to, and with success."""
-        is_known = self._wanting is not None
+        is_known = self._desired_slices is not None
         return is_known and self._progress.is_idle and not len(self._loop.queue)
 
     @property
     def failing(self) -> Mapping[str, str]:
-        """The nodes that could not be brought to what is wanted, and why; "" for shared pools."""
+        """The nodes that could not be brought to what is desired, and why; "" for shared pools."""
         return self._progress.failing
 
     def unsettled(self) -> tuple[str, ...]:
-        """The nodes of which it is not certain that all is as wanted; "" for shared pools."""
+        """The nodes of which it is not certain that all is as desired; "" for shared pools."""
         keys = self._all_keys()
         return tuple(key for key in keys if not self._progress.is_settled(key, self._seen(key)))
 
     async def run(self) -> None:
-        await self._shelf.filled.wait()
+        await self._current.known.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._loop.run(), name="slices loop")
             group.create_task(self._resync(), name="slices resync")
             verifying = keep_verified(self._around, self._resync_seconds)
             group.create_task(verifying, name="slices verification")
-            group.create_task(self._notices.run(), name="slices notices")
+            group.create_task(self._events.run(), name="slices events")
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
-        if telling(old) == telling(new):
+        if relevant_fields(old) == relevant_fields(new):
             return
         node = new if new is not None else old
         assert node is not None, "an informer tells of something"
@@ -157,22 +162,22 @@ class Publishing:
             self._dropped.forget(old["metadata"]["name"])
 
     def _on_inventory(self) -> None:
-        inventory = self._shelf.inventory
+        inventory = self._current.inventory
         assert inventory is not None, "told when it is there"
-        self._wanting = Wanting(inventory)
-        self._callers = Callers()
-        for node in self._nodes.objects.values() if self._wanting.has_shared else ():
+        self._desired_slices = DesiredSlices(inventory)
+        self._matches = SharedMatches()
+        for node in self._nodes.objects.values() if self._desired_slices.has_shared else ():
             self._call(node["metadata"]["name"], node)
         for key in self._all_keys():
             self._loop.queue.add(key)
 
     def _call(self, name: str, node: Raw | None) -> None:
         """Takes down what a node calls for of the whole cluster's."""
-        if self._wanting is None or not self._wanting.has_shared:
+        if self._desired_slices is None or not self._desired_slices.has_shared:
             return
-        is_heard = node is not None and self._audience.has(node)
-        called = self._wanting.called_by(node) if node is not None and is_heard else ()
-        if self._callers.replace(name, called):
+        is_heard = node is not None and self._node_filter.matches(node)
+        called = self._desired_slices.matched_by(node) if node is not None and is_heard else ()
+        if self._matches.replace(name, called):
             self._loop.queue.add(SHARED)
 
     def _all_keys(self) -> list[str]:
@@ -182,8 +187,8 @@ class Publishing:
 
     def _seen(self, key: str) -> Seen:
         node = self._nodes.get("", key)
-        called = self._callers.called if key == SHARED else ()
-        return self._wanting, called, telling(node), *self._by_key.get(key)
+        called = self._matches.matched if key == SHARED else ()
+        return self._desired_slices, called, relevant_fields(node), *self._by_key.get(key)
 
     async def _decide(self, key: str) -> Plan:
         self._progress.begin(key)
@@ -195,12 +200,12 @@ class Publishing:
         found = self._shared(observed) if key == SHARED else await self._on(key, observed)
         if found is None:
             return NOTHING
-        wanted, plans = found
+        desired, plans = found
         if plans:
-            texts = reporting.change_texts(plans, wanted.pools, observed)
+            texts = change_texts(plans, desired.pools, observed)
             return self._plan(key, plans, texts)
         self._attempts.settle(key, cached=cached, observed=observed)
-        self._settle(key, seen, wanted)
+        self._settle(key, seen, desired)
         return NOTHING
 
     def _plan(self, key: str, plans: Mapping[PoolId, Plan], texts: dict[str, str]) -> Plan:
@@ -214,26 +219,26 @@ class Publishing:
         self._attempts.note(key, plan)
         return plan
 
-    def _shared(self, observed: Sequence[Raw]) -> tuple[Wanted, Mapping[PoolId, Plan]]:
-        assert self._wanting is not None, "keys are decided when the shelf is filled"
-        wanted = self._wanting.shared(sorted(self._callers.called))
-        wanted = self._dropped.adapted(wanted)
-        return wanted, self._wanting.plans_shared(wanted, observed)
+    def _shared(self, observed: Sequence[Raw]) -> tuple[Desired, Mapping[PoolId, Plan]]:
+        assert self._desired_slices is not None, "keys are decided when the inventory is known"
+        desired = self._desired_slices.shared(sorted(self._matches.matched))
+        desired = self._dropped.adapted(desired)
+        return desired, self._desired_slices.plans_shared(desired, observed)
 
     async def _on(
         self, name: str, observed: Sequence[Raw]
-    ) -> tuple[Wanted, Mapping[PoolId, Plan]] | None:
-        """What is wanted on a node, and what that takes; None if nobody knows about it now."""
-        assert self._wanting is not None, "keys are decided when the shelf is filled"
+    ) -> tuple[Desired, Mapping[PoolId, Plan]] | None:
+        """What is desired on a node, and what that takes; None if nobody knows about it now."""
+        assert self._desired_slices is not None, "keys are decided when the inventory is known"
         node = self._nodes.get("", name)
         if node is None:
             if observed and await self._exists(name):
                 return None
-            return NOTHING_WANTED, self._wanting.plans_without_node(observed)
-        if not self._audience.has(node):
-            return NOTHING_WANTED, self._wanting.plans_on_node(NOTHING_WANTED, observed)
-        wanted = self._dropped.adapted(self._wanting.on(node))
-        return wanted, self._wanting.plans_on_node(wanted, observed)
+            return NOTHING_DESIRED, self._desired_slices.plans_without_node(observed)
+        if not self._node_filter.matches(node):
+            return NOTHING_DESIRED, self._desired_slices.plans_on_node(NOTHING_DESIRED, observed)
+        desired = self._dropped.adapted(self._desired_slices.on(node))
+        return desired, self._desired_slices.plans_on_node(desired, observed)
 
     async def _exists(self, name: str) -> bool:
         try:
@@ -242,9 +247,9 @@ class Publishing:
             return False
         return True
 
-    def _settle(self, key: str, seen: Seen, wanted: Wanted) -> None:
+    def _settle(self, key: str, seen: Seen, desired: Desired) -> None:
         self._turns.forget(key)
-        self._ledger.enter(key, wanted.row)
+        self._ledger.enter(key, desired.row)
         if key != SHARED and self._nodes.get("", key) is None:
             self._progress.forget(key)
         else:
@@ -259,7 +264,7 @@ class Publishing:
         counts = Counter(type(write).__name__.lower() for write in plan.writes)
         self._tally.update(counts)
         _logger.info("slices written", extra={"node": key, **counts})
-        self._tell(key, reporting.change_report, self._texts.pop(key, {}))
+        self._tell(key, Reason.DEVICES_PUBLISHED, self._texts.pop(key, {}))
         dropped = [
             obj
             for write, obj in zip(plan.writes, stored, strict=True)
@@ -270,27 +275,26 @@ class Publishing:
         if dropped:
             names = [each["metadata"]["name"] for each in dropped]
             _logger.warning("fields dropped by the server", extra={"slices": names})
-            self._tell(key, reporting.drop_report, reporting.drop_texts(dropped))
+            self._tell(key, Reason.DEVICES_INCOMPLETE, drop_texts(dropped))
             self._loop.queue.add(key)
 
     def failed(self, key: str, error: Exception) -> None:
         """Remembers it, and tells people of what does not get better by itself."""
         self._turns.failed(key)
         self._attempts.doubt(key)
-        hearers = self._texts.pop(key, {}) or (reporting.THE_NODE,)
+        subjects = self._texts.pop(key, {}) or (THE_NODE,)
         is_new = self._progress.fail(key, str(error))
         lasts = isinstance(error, ApiError) and 400 <= error.code < 500
         passes = isinstance(error, ConflictError | TooManyRequestsError | NotFoundError)
         if is_new and lasts and not passes:
-            self._tell(key, reporting.refusal_report, dict.fromkeys(hearers, str(error)))
+            texts = dict.fromkeys(subjects, fitted([str(error)]))
+            self._tell(key, Reason.DEVICES_REFUSED, texts)
 
-    def _tell(
-        self, key: str, report: Callable[[Raw, str], Report], texts: Mapping[str, str]
-    ) -> None:
-        for hearer, text in texts.items():
-            who = self._asker(hearer) if key == SHARED else self._nodes.get("", key)
-            if who is not None:
-                self._notices.post(report(who, text))
+    def _tell(self, key: str, reason: Reason, texts: Mapping[str, str]) -> None:
+        for subject, text in texts.items():
+            obj = self._asker(subject) if key == SHARED else self._nodes.get("", key)
+            if obj is not None:
+                self._events.post(report(obj, reason, text))
 
     async def _resync(self) -> None:
         """The safety net: whatever is not known to be right is looked at."""

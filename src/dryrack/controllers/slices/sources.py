@@ -1,12 +1,12 @@
 """
-From the documents in a cluster to the inventory on the shelf.
+From the documents in a cluster to the current inventory.
 
 One ConfigMap, and all NodeOverlays and DRAConfigs if there are such kinds, are read whenever their
-contents change; what is in force of each goes onto the shelf. People hear of it in events, and a
-DRAConfig shows in its status what came of it.
+contents change; what is in force of each makes the current inventory. Events tell people of it,
+and a DRAConfig shows in its status what came of it.
 
-Promise: the shelf is empty until every source is known, or known not to be there. After that a
-source that cannot be read changes nothing, and one that is gone takes its devices with it.
+Promise: the inventory is unknown until every source is known, or known not to be there. After that
+a source that cannot be read changes nothing, and one that is gone takes its devices with it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,19 @@ from typing import TYPE_CHECKING, Any
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS
 from dryrack.controllers.loop import Loop
+from dryrack.controllers.slices.current_inventory import (
+    ABSENT,
+    Verdict,
+    contents_of,
+    inventory_of,
+    is_about_devices,
+    judged,
+    reader_of,
+    source_of,
+)
+from dryrack.controllers.slices.dra_config_status import status_patch
+from dryrack.controllers.slices.events import listed, note_reports, source_reports
 from dryrack.controllers.slices.presence import Presence
-from dryrack.controllers.slices.readers import is_about_devices, reader_of, source_of
-from dryrack.controllers.slices.telling import note_reports, reports, status_patch
-from dryrack.controllers.slices.verdicts import ABSENT, Verdict, contents_of, inventory_of, judged
-from dryrack.controllers.slices.wording import listed
 from dryrack.controllers.writes import NOTHING, Plan, Write
 from dryrack.hardware.dialects import Reading
 from dryrack.hardware.inventory import Source, SourceKind
@@ -34,9 +42,9 @@ from dryrack.kinds.documents import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices.current_inventory import CurrentInventory
     from dryrack.controllers.slices.ledger import Ledger
-    from dryrack.controllers.slices.options import PublishOptions
-    from dryrack.controllers.slices.shelf import Shelf
     from dryrack.controllers.writes import Surroundings
 
 Raw = dict[str, Any]
@@ -55,18 +63,23 @@ NOTES_MAX = 5
 class Task(Enum):
     """What is to be done that is about no one source."""
 
-    REFILL = "the shelf"
+    REFRESH = "the current inventory"
 
 
 class Sources:
     """Watches the documents; `run` keeps it going."""
 
     def __init__(
-        self, around: Surroundings, options: PublishOptions, *, shelf: Shelf, ledger: Ledger
+        self,
+        around: Surroundings,
+        options: PublishOptions,
+        *,
+        current: CurrentInventory,
+        ledger: Ledger,
     ) -> None:
         self._options = options
         self._clock = around.clock
-        self._shelf = shelf
+        self._current = current
         self._ledger = ledger
         self._verdicts: dict[Source, Verdict] = {}
         self._told: dict[Source, set[str]] = {}
@@ -81,7 +94,7 @@ class Sources:
                 around,
                 endpoint,
                 on_object=partial(self._on_object, kind),
-                on_known=self._refill_soon,
+                on_known=self._refresh_soon,
             )
             for kind, endpoint in (
                 (SourceKind.OVERLAY, NODE_OVERLAYS),
@@ -113,7 +126,7 @@ class Sources:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._loop.run(), name="sources")
             await self._config_map.synced.wait()
-            self._refill_soon()
+            self._refresh_soon()
 
     def _on_object(self, kind: SourceKind, old: Raw | None, new: Raw | None) -> None:
         obj = new if new is not None else old
@@ -124,12 +137,12 @@ class Sources:
         if source in self._verdicts and source.kind is not SourceKind.CATALOGUE:
             self._loop.queue.add_after(source, STATUS_SECONDS)
 
-    def _refill_soon(self) -> None:
-        self._loop.queue.add(Task.REFILL)
+    def _refresh_soon(self) -> None:
+        self._loop.queue.add(Task.REFRESH)
 
     async def _decide(self, key: Source | Task) -> Plan:
         if isinstance(key, Task):
-            self._refill()
+            self._refresh()
             return NOTHING
         obj = self._object(key)
         if obj is None or not is_about_devices(key.kind, obj):
@@ -140,7 +153,7 @@ class Sources:
         writes: list[Write] = []
         if verdict is not before:
             self._take(key, verdict)
-            writes += reports(obj, verdict)
+            writes += source_reports(obj, verdict)
         writes += self._notes(key, obj, verdict)
         return self._with_status(key, obj, verdict, writes)
 
@@ -152,7 +165,7 @@ class Sources:
     def _judged(self, source: Source, obj: Raw, before: Verdict | None) -> Verdict:
         if before is not None and before.contents == contents_of(source.kind, obj):
             return before
-        if before is None and self._shelf.filled.is_set():
+        if before is None and self._current.known.is_set():
             before = ABSENT
         reading = self._read(source, obj)
         return judged(before, reading, obj, kind=source.kind, now=self._clock.now())
@@ -183,16 +196,16 @@ class Sources:
             self._changed()
 
     def _changed(self) -> None:
-        """Fills the shelf now, or after all else that waits to be read."""
+        """Refreshes the inventory now, or after all else that waits to be read."""
         if len(self._loop.queue):
-            self._refill_soon()
+            self._refresh_soon()
         else:
-            self._refill()
+            self._refresh()
 
-    def _refill(self) -> None:
-        if not self._shelf.filled.is_set() and not self._is_whole():
+    def _refresh(self) -> None:
+        if not self._current.known.is_set() and not self._is_whole():
             return
-        self._shelf.replace(inventory_of(self._verdicts, self._options.catalogue))
+        self._current.replace(inventory_of(self._verdicts, self._options.catalogue))
 
     def _is_whole(self) -> bool:
         """Whether all that there is has been read."""
@@ -216,7 +229,7 @@ class Sources:
     def _with_status(self, source: Source, obj: Raw, verdict: Verdict, writes: list[Write]) -> Plan:
         if source.kind is not SourceKind.CONFIG:
             return Plan(tuple(writes))
-        is_settled = self._shelf.filled.is_set() and self._ledger.is_settled
+        is_settled = self._current.known.is_set() and self._ledger.is_settled
         patch = status_patch(
             obj,
             verdict,

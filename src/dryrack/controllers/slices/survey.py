@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.client.informer import name_of
 from dryrack.controllers.objects import spec_of
-from dryrack.controllers.slices.audience import Audience
+from dryrack.controllers.slices.current_inventory import (
+    inventory_of,
+    is_about_devices,
+    judged,
+    reader_of,
+    source_of,
+)
+from dryrack.controllers.slices.desired import NOTHING, DesiredSlices
+from dryrack.controllers.slices.node_filter import NodeFilter
 from dryrack.controllers.slices.pools import is_ours
-from dryrack.controllers.slices.readers import is_about_devices, reader_of, source_of
-from dryrack.controllers.slices.verdicts import inventory_of, judged
-from dryrack.controllers.slices.wanting import NOTHING, Wanting
 from dryrack.controllers.writes import Create, Delete, Update
 from dryrack.hardware.inventory import Source, SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.controllers.slices.options import PublishOptions
-    from dryrack.controllers.slices.wanting import Wanted
+    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices.desired import Desired
     from dryrack.controllers.writes import Write
     from dryrack.hardware.dialects import Reading
     from dryrack.kinds.documents import Problem
@@ -75,15 +80,17 @@ def survey(world: World, options: PublishOptions) -> Survey:
         source: judged(None, reading, obj, kind=source.kind, now=0.0)
         for source, (reading, obj) in readings.items()
     }
-    wanting = Wanting(inventory_of(verdicts, options.catalogue))
-    audience = Audience(options)
-    wanted = dict(_wanted(wanting, [node for node in world.nodes if audience.has(node)]))
+    desired_slices = DesiredSlices(inventory_of(verdicts, options.catalogue))
+    node_filter = NodeFilter(options)
+    desired = dict(
+        _desired(desired_slices, [node for node in world.nodes if node_filter.matches(node)])
+    )
     found = [reading for reading, _ in readings.values()]
     return Survey(
-        tuple(_changes(wanting, wanted, world)),
+        tuple(_changes(desired_slices, desired, world)),
         tuple(problem for reading in found for problem in reading.problems),
         tuple(warning for reading in found for warning in reading.warnings),
-        tuple(sorted({note for each in wanted.values() for note in _notes(each)})),
+        tuple(sorted({note for each in desired.values() for note in _notes(each)})),
     )
 
 
@@ -103,25 +110,30 @@ def _readings(
                 yield source, (world.readings.get(source) or read(obj), obj)
 
 
-def _wanted(wanting: Wanting, nodes: Sequence[Raw]) -> Iterator[tuple[str, Wanted]]:
-    yield SHARED, wanting.shared({each for node in nodes for each in wanting.called_by(node)})
+def _desired(desired_slices: DesiredSlices, nodes: Sequence[Raw]) -> Iterator[tuple[str, Desired]]:
+    yield (
+        SHARED,
+        desired_slices.shared({each for node in nodes for each in desired_slices.matched_by(node)}),
+    )
     for node in nodes:
-        yield node["metadata"]["name"], wanting.on(node)
+        yield node["metadata"]["name"], desired_slices.on(node)
 
 
-def _changes(wanting: Wanting, wanted: Mapping[str, Wanted], world: World) -> Iterator[Change]:
+def _changes(
+    desired_slices: DesiredSlices, desired: Mapping[str, Desired], world: World
+) -> Iterator[Change]:
     observed: dict[str, list[Raw]] = {}
     for each in filter(is_ours, world.slices):
         observed.setdefault(spec_of(each).get("nodeName") or SHARED, []).append(each)
     nodes = {node["metadata"]["name"] for node in world.nodes}
-    for place in sorted({*wanted, *observed}):
-        there, here = observed.get(place, []), wanted.get(place, NOTHING)
+    for place in sorted({*desired, *observed}):
+        there, here = observed.get(place, []), desired.get(place, NOTHING)
         if place == SHARED:
-            plans = wanting.plans_shared(here, there)
+            plans = desired_slices.plans_shared(here, there)
         elif place in nodes:
-            plans = wanting.plans_on_node(here, there)
+            plans = desired_slices.plans_on_node(here, there)
         else:
-            plans = wanting.plans_without_node(there)
+            plans = desired_slices.plans_without_node(there)
         writes = tuple(write for plan in plans.values() for write in plan.writes)
         yield Change(place, tuple(_written(there, writes)), writes)
 
@@ -140,5 +152,5 @@ def _written(there: Iterable[Raw], writes: Iterable[Write]) -> Iterator[Raw]:
     return (slices[name] for name in sorted(slices))
 
 
-def _notes(wanted: Wanted) -> Iterator[str]:
-    return (f"{source.kind} {source.name}: {text}" for source, text in wanted.row.notes)
+def _notes(desired: Desired) -> Iterator[str]:
+    return (f"{source.kind} {source.name}: {text}" for source, text in desired.row.notes)

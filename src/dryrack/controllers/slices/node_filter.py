@@ -1,5 +1,5 @@
 """
-Which nodes have devices published for them.
+The node filter: which nodes have devices published for them.
 
 Without a selector it is the nodes that carry Karpenter's annotation, and no others: labels that
 look like KWOK's do not count. A node with a kubelet of its own is left alone, even if a selector
@@ -18,7 +18,7 @@ from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.selectors import strict_node_selector
 
 if TYPE_CHECKING:
-    from dryrack.controllers.slices.options import PublishOptions
+    from dryrack.controllers.slices import PublishOptions
 
 Raw = dict[str, Any]
 
@@ -45,14 +45,14 @@ def typed(node: Raw) -> Node:
     return Node(metadata=metadata)
 
 
-class Audience:
-    """Tells the nodes that are published for from the others."""
+class NodeFilter:
+    """Tells the nodes that devices are published for from the others."""
 
     def __init__(self, options: PublishOptions) -> None:
         self._selected = strict_node_selector(options.nodes) if options.nodes else None
         self._real_nodes = options.real_nodes
 
-    def has(self, node: Raw) -> bool:
+    def matches(self, node: Raw) -> bool:
         if has_kubelet(node) and not self._real_nodes:
             return False
         if self._selected is not None:
@@ -60,7 +60,7 @@ class Audience:
         return is_kwok_node(node) or self._real_nodes
 
 
-def telling(node: Raw | None) -> tuple[object, ...]:
+def relevant_fields(node: Raw | None) -> tuple[object, ...]:
     """All about a node that decides which devices it has; its reports on itself do not."""
     if node is None:
         return ()

@@ -1,24 +1,31 @@
 """
-What is known about each source, as values.
+The current inventory: how each source is read, what is in force of it, and the sum of all.
 
 A source is read whenever its contents change. If it can be read, that is in force from then on; if
 not, the last that could be read stays in force, however many bad versions follow. Of a source that
 could not be read since the start nothing is known, which is not the same as that it wants nothing.
+
+While there is no current inventory, what there should be is unknown, and nothing may be deleted.
+An inventory without any devices means that there should be none.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dryrack.hardware.dialects import Reading
+from dryrack.controllers.objects import spec_of
+from dryrack.hardware.dialects import Reading, read_config_map, read_dra_config, read_overlay
 from dryrack.hardware.inventory import Inventory, Source, SourceKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.inventory import Assignment, Overlay
-    from dryrack.kinds.documents import Problem
+    from dryrack.kinds.documents import Document, Problem
 
 Raw = dict[str, Any]
 
@@ -30,6 +37,27 @@ _CONTENTS = {
     SourceKind.OVERLAY: ("spec",),
     SourceKind.CONFIG: ("spec",),
 }
+
+
+def source_of(kind: SourceKind, obj: Raw) -> Source:
+    return Source(kind, obj["metadata"]["name"])
+
+
+def is_about_devices(kind: SourceKind, obj: Raw) -> bool:
+    """Overlays are for prices, too; those without slices are none of ours."""
+    return kind is not SourceKind.OVERLAY or bool(spec_of(obj).get("resourceSlices"))
+
+
+def reader_of(kind: SourceKind, options: PublishOptions) -> Callable[[Raw | Document], Reading]:
+    match kind:
+        case SourceKind.CONFIG_MAP:
+            return partial(read_config_map, key=options.key, driver=options.driver)
+        case SourceKind.OVERLAY:
+            return partial(read_overlay, driver=options.driver)
+        case SourceKind.CONFIG:
+            return partial(read_dra_config, driver=options.driver)
+        case SourceKind.CATALOGUE:
+            raise AssertionError("the catalogue is no object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +137,32 @@ def inventory_of(
         if reading.overlay is not None:
             overlays.append(reading.overlay)
     return Inventory(tuple(overlays), tuple(assignments), catalogue, tuple(unread))
+
+
+class CurrentInventory:
+    """Holds one inventory; listeners are told when another one takes its place."""
+
+    def __init__(self) -> None:
+        self.known = asyncio.Event()
+        self._inventory: Inventory | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def inventory(self) -> Inventory | None:
+        """What there should be; None until it is known."""
+        return self._inventory
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Tells `listener` of every inventory from now on, and first of the one that is there."""
+        self._listeners.append(listener)
+        if self._inventory is not None:
+            listener()
+
+    def replace(self, inventory: Inventory) -> None:
+        """Puts another in its place; an equal one is no change."""
+        if inventory == self._inventory:
+            return
+        self._inventory = inventory
+        self.known.set()
+        for listener in self._listeners:
+            listener()

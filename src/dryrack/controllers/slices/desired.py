@@ -1,0 +1,233 @@
+"""
+The desired slices of a node and of the whole cluster, and the writes that lead there.
+
+A source that could not be read since the start may still be in force: whatever it has caused is
+left as it is, and so is a node on which it would have been asked before those that now speak up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dryrack.controllers.objects import labels_of
+from dryrack.controllers.slices.ledger import Row
+from dryrack.controllers.slices.node_filter import typed
+from dryrack.controllers.slices.pools import (
+    PoolId,
+    document,
+    is_same_spec,
+    plan,
+    pool_of,
+    with_known_times,
+)
+from dryrack.hardware.inventory import SourceKind, ThisNode
+from dryrack.hardware.matching import Matcher
+from dryrack.hardware.slicing import SOURCE, node_owner, slices_of, source_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.controllers.writes import Plan
+    from dryrack.hardware.inventory import Assignment, Inventory, Pool, Source
+    from dryrack.hardware.matching import Matched
+    from dryrack.kinds.meta import OwnerReference
+
+Raw = dict[str, Any]
+
+# Which kind of source is asked first; those that are asked together have one number.
+_PRECEDENCE = {
+    SourceKind.OVERLAY: 0,
+    SourceKind.CONFIG_MAP: 1,
+    SourceKind.CONFIG: 1,
+    SourceKind.CATALOGUE: 2,
+}
+_NO_SOURCE = 3
+
+_CONTENTS = ("devices", "sharedCounters")
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The slices of each pool, and which sources want them."""
+
+    pools: Mapping[PoolId, Sequence[Raw]]
+    row: Row
+    precedence: int = _NO_SOURCE
+
+
+NOTHING = Desired({}, Row({}))
+
+
+class DesiredSlices:
+    """One inventory, ready to be asked for nodes."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._matcher = Matcher(inventory)
+        self._unread = {source_label(each): _PRECEDENCE[each.kind] for each in inventory.unread}
+        self.has_shared = any(map(_is_shared, _assignments(inventory)))
+
+    def on(self, node: Raw) -> Desired:
+        """What is to be on a node."""
+        owner = node_owner(node["metadata"]["name"], node["metadata"]["uid"])
+        return _desired(self._matcher.pools_of(typed(node)), owner)
+
+    def matched_by(self, node: Raw) -> tuple[int, ...]:
+        """What a node matches of the whole cluster's, as numbers for `shared`."""
+        return self._matcher.shared_of(typed(node)) if self.has_shared else ()
+
+    def shared(self, matched: Iterable[int]) -> Desired:
+        """What is to be there for the whole cluster."""
+        return _desired(self._matcher.shared_pools(matched), None)
+
+    def plans_on_node(self, desired: Desired, observed: Sequence[Raw]) -> dict[PoolId, Plan]:
+        """What is to be written about each pool of a node; those that are right are left out."""
+        held = [(pool_of(each), self._held(each)) for each in observed]
+        if any(number is not None and number < desired.precedence for _, number in held):
+            return {}
+        together = {pool for pool, number in held if number == desired.precedence}
+        return dict(_plans(desired, observed, together))
+
+    def plans_shared(self, desired: Desired, observed: Sequence[Raw]) -> dict[PoolId, Plan]:
+        """The same for the pools of the whole cluster."""
+        held = {pool_of(each) for each in observed if self._held(each) is not None}
+        return dict(_plans(desired, observed, held))
+
+    def plans_without_node(self, observed: Sequence[Raw]) -> dict[PoolId, Plan]:
+        """The same where there is no node any more: whatever wanted it, it goes."""
+        return dict(_plans(NOTHING, observed, set()))
+
+    def _held(self, slice_: Raw) -> int | None:
+        """The precedence of the unread source that a slice is from; None if it was read."""
+        return self._unread.get(labels_of(slice_).get(SOURCE, "")) if self._unread else None
+
+
+def _plans(
+    desired: Desired, observed: Sequence[Raw], held: set[PoolId]
+) -> Iterator[tuple[PoolId, Plan]]:
+    """Pools that go come first: devices are never offered under two names."""
+    there: dict[PoolId, list[Raw]] = {}
+    for each in observed:
+        there.setdefault(pool_of(each), []).append(each)
+    for pool in (*sorted(there.keys() - desired.pools.keys()), *sorted(desired.pools)):
+        if pool not in held:
+            change = plan(desired.pools.get(pool, ()), there.get(pool, ()))
+            if change.writes:
+                yield pool, change
+
+
+def _desired(matched: Matched, owner: OwnerReference | None) -> Desired:
+    counts: Counter[Source] = Counter()
+    pools = {}
+    for pool in matched.pools:
+        slices = slices_of(pool, owner=owner)
+        counts.update(_sources(pool, [each.metadata.labels[SOURCE] for each in slices]))
+        if slices:
+            pools[PoolId(pool.driver, pool.name)] = [document(each) for each in slices]
+    notes = frozenset((note.origin.source, note.message) for note in matched.notes)
+    precedence = min((_PRECEDENCE[source.kind] for source in counts), default=_NO_SOURCE)
+    return Desired(pools, Row(counts, notes, is_node=owner is not None), precedence)
+
+
+def _sources(pool: Pool, labels: Sequence[str]) -> Iterator[Source]:
+    by_label = {source_label(each.origin.source): each.origin.source for each in pool.sections}
+    return (by_label[label] for label in labels)
+
+
+def _assignments(inventory: Inventory) -> Iterator[Assignment]:
+    yield from (overlay.assignment for overlay in inventory.overlays)
+    yield from inventory.assignments
+    yield from (inventory.instance_types or {}).values()
+
+
+def _is_shared(assignment: Assignment) -> bool:
+    return any(not isinstance(batch.reach, ThisNode) for batch in assignment.batches)
+
+
+class SharedMatches:
+    """
+    Which pools of the whole cluster at least one node matches, by the matcher's numbers.
+
+    Counting makes a node that comes or goes cost the same however many others there are.
+    """
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, tuple[int, ...]] = {}
+        self._counts: Counter[int] = Counter()
+
+    @property
+    def matched(self) -> frozenset[int]:
+        return frozenset(self._counts)
+
+    def replace(self, node: str, matched: tuple[int, ...]) -> bool:
+        """Says what a node matches now; whether that changes what is matched at all."""
+        old = self._by_node.pop(node, ())
+        if matched:
+            self._by_node[node] = matched
+        if old == matched:
+            return False
+        before = self.matched
+        self._counts.update(matched)
+        self._counts.subtract(old)
+        self._counts = +self._counts
+        return self.matched != before
+
+
+class DroppedFields:
+    """
+    Slices that the server did not store as they were sent; there are few, or all are.
+
+    A server whose gates are off drops fields without a word. Slices would then differ from what is
+    desired for ever, and be written for ever. What has become of a slice once is what it will
+    become again, so that is what is desired from then on, until something else is.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Raw, Raw]] = {}
+
+    def learn(self, sent: Raw, stored: Raw) -> bool:
+        """Whether something of it was dropped."""
+        name = stored["metadata"]["name"]
+        [timed] = with_known_times([sent], [stored])
+        if is_same_spec(timed["spec"], stored["spec"]):
+            self._kept.pop(name, None)
+            return False
+        self._kept[name] = _untimed(sent["spec"]), _contents(stored["spec"])
+        return True
+
+    def adapted(self, desired: Desired) -> Desired:
+        """What will become of slices that are desired."""
+        if not self._kept:
+            return desired
+        pools = {pool: [self._slice(each) for each in got] for pool, got in desired.pools.items()}
+        return replace(desired, pools=pools)
+
+    def _slice(self, desired: Raw) -> Raw:
+        known = self._kept.get(desired["metadata"]["name"])
+        if known is None or known[0] != _untimed(desired["spec"]):
+            return desired
+        spec = {key: value for key, value in desired["spec"].items() if key not in _CONTENTS}
+        return desired | {"spec": spec | known[1]}
+
+    def forget(self, name: str) -> None:
+        """A slice that is gone need not be remembered."""
+        self._kept.pop(name, None)
+
+
+def _contents(spec: Mapping[str, Any]) -> Raw:
+    return {key: spec[key] for key in _CONTENTS if key in spec}
+
+
+def _untimed(spec: Mapping[str, Any]) -> Raw:
+    contents = _contents(spec)
+    devices = [_untimed_device(device) for device in contents.get("devices", ())]
+    return contents | {"devices": devices}
+
+
+def _untimed_device(device: Raw) -> Raw:
+    taints = [
+        {key: value for key, value in taint.items() if key != "timeAdded"}
+        for taint in device.get("taints", ())
+    ]
+    return device | {"taints": taints} if taints else device
