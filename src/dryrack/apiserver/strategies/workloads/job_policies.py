@@ -145,7 +145,7 @@ def success_problems(spec: Raw) -> Iterator[FieldProblem]:
         return
     at, rules = "spec.successPolicy", policy.get("rules") or ()
     if spec.get("completionMode") != "Indexed":
-        yield invalid(at, shown_success_policy(policy), "requires indexed completion mode")
+        yield invalid(at, policy, "requires indexed completion mode")
         return
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
@@ -156,32 +156,6 @@ def success_problems(spec: Raw) -> Iterator[FieldProblem]:
     if spec.get("completions") is not None:
         for position, rule in enumerate(rules):
             yield from _success_rule(f"{at}.rules[{position}]", rule, spec["completions"])
-
-
-def shown_success_policy(policy: Any) -> Raw:
-    """By the names of the server's structs, as a refusal shows it."""
-    return _shown(policy, ("succeededIndexes", "succeededCount"))
-
-
-def shown_failure_policy(policy: Any) -> Raw:
-    """By the names of the server's structs, as a refusal shows it."""
-    shown = _shown(policy, ("action", "onExitCodes", "onPodConditions"))
-    for rule in shown["Rules"] or ():
-        codes, conditions = rule["OnExitCodes"], rule["OnPodConditions"]
-        rule["OnExitCodes"] = codes and _named(codes, ("containerName", "operator", "values"))
-        rule["OnPodConditions"] = conditions and [
-            _named(each, ("type", "status")) for each in conditions
-        ]
-    return shown
-
-
-def _shown(policy: Raw, keys: Sequence[str]) -> Raw:
-    rules = policy.get("rules")
-    return {"Rules": rules and [_named(rule, keys) for rule in rules]}
-
-
-def _named(given: Raw, keys: Sequence[str]) -> Raw:
-    return {f"{key[0].upper()}{key[1:]}": given.get(key) for key in keys}
 
 
 def _success_rule(at: str, rule: Raw, completions: int) -> Iterator[FieldProblem]:
@@ -227,25 +201,6 @@ def counted(indexes: str, completions: int) -> int:
         total += end - first + 1
         last = end
     return total
-
-
-def overlap(one: str, other: str, completions: int) -> int | None:
-    """The first index that two lists have in common; what is no interval is passed over."""
-    first, second = (list(_intervals(text, completions)) for text in (one, other))
-    while first and second:
-        (low, high), (start, end) = first[0], second[0]
-        if low <= end and start <= high:
-            return max(low, start)
-        (first if low <= start else second).pop(0)
-    return None
-
-
-def _intervals(indexes: str, completions: int) -> Iterator[tuple[int, int]]:
-    for interval in indexes.split(","):
-        try:
-            yield _interval(interval, completions)
-        except IndexesError:
-            continue
 
 
 def _interval(text: str, completions: int) -> tuple[int, int]:

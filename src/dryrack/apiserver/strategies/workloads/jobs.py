@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import (
@@ -14,7 +13,6 @@ from dryrack.apiserver.strategies.checks import (
 )
 from dryrack.apiserver.strategies.edits import at, filled, forgetting, with_value
 from dryrack.apiserver.strategies.workloads import job_policies
-from dryrack.apiserver.strategies.workloads.job_status import status_problems
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
 from dryrack.apiserver.strategies.workloads.templates import (
     TEMPLATE,
@@ -138,7 +136,7 @@ class JobStrategy(WorkloadStrategy):
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
-            return list(status_problems(obj, old))
+            return []
         meta = object_meta(obj)
         return [
             *metadata(meta, self.naming, namespaced=True),
@@ -155,14 +153,8 @@ class JobStrategy(WorkloadStrategy):
         mode = (obj.get("spec") or {}).get("completionMode")
         if mode != (old.get("spec") or {}).get("completionMode"):
             yield invalid("spec.completionMode", Token(mode or ""), "field is immutable")
-        shown = {
-            "podFailurePolicy": job_policies.shown_failure_policy,
-            "successPolicy": job_policies.shown_success_policy,
-        }
-        for name in ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-            for problem in fixed(obj, old, name):
-                is_shown = name in shown and problem.value is not None
-                yield replace(problem, value=shown[name](problem.value)) if is_shown else problem
+        names = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+        yield from fixed(obj, old, *names)
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
