@@ -221,6 +221,30 @@ def test_what_is_asked_for_at_once_is_no_backlog(monkeypatch: pytest.MonkeyPatch
     run(scene())
 
 
+def test_much_is_told_in_pieces_and_a_piece_that_is_read_is_no_backlog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of it in order, a few events at a time; what is left still counts."""
+    monkeypatch.setattr(watching, "STREAM_BUFFER_BYTES_MAX", 100)
+    monkeypatch.setattr(watching, "WATCH_BACKLOG_EVENTS_MAX", 4)
+
+    async def scene() -> None:
+        asked = Asked()
+        reader = await watch(asked, "")
+        for name in "abcd":
+            await asked.make(name)
+        assert await reader.names() == [("ADDED", "a")]
+        await asked.make("e")
+        told = [event for _ in range(4) for event in await reader.names()]
+        assert told == [("ADDED", name) for name in "bcde"]
+        for name in "fghij":
+            await asked.make(name)
+        with pytest.raises(WatchIsOverError):
+            await reader.events()
+
+    run(scene())
+
+
 def test_a_closed_watch_leaves_nothing_behind() -> None:
     """After the reader has gone no event is kept for it."""
 

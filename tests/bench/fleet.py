@@ -7,12 +7,16 @@ Each fleet is published from cold, gets another config, and then has its nodes r
 one. Afterwards every node must have its slice, with the right devices and the right owner. What
 counts is whether time and memory per node stay flat. Times are what the process used of the
 processor, the API server included.
+
+Last a fleet of machines with hundreds of partitions each, and what the process takes for a node
+when all is published.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import resource
 import sys
 import time
@@ -26,6 +30,8 @@ from tests.bench import load
 
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
+from dryrack.cluster.engines import families, with_catalogue
+from dryrack.cluster.inhabitants import virtual_node
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -37,6 +43,11 @@ FLEETS_SMALL = (200, 500, 1_000)
 # Of ten nodes, how many are replaced one by one.
 REPLACED = 6
 DEVICES = 8
+# With dynamic MIG a node has 242 devices in 7 slices, a quarter of a megabyte of JSON.
+PARTITIONED = "p5.48xlarge"
+PARTITIONED_NODES = 200
+PARTITIONED_NODES_SMALL = 50
+PARTITIONED_KIB_MAX = 1024
 # A busy machine makes slow progress; none for so long is none at all.
 STUCK_SECONDS_MIN = 120.0
 
@@ -56,23 +67,61 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.fleet")
     parser.add_argument("--small", action="store_true", help="fleets up to a thousand nodes")
     parser.add_argument("--fleet", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--partitioned", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.partitioned:
+        sys.stdout.write(f"{asyncio.run(_partitioned(options.partitioned))}\n")
+        return 0
     if options.fleet:
         _print_one(asyncio.run(_measured(options.fleet)))
         return 0
-    measured = [asyncio.run(_apart(count)) for count in (FLEETS_SMALL if options.small else FLEETS)]
-    Console(width=None if sys.stdout.isatty() else 140).print(_table(measured))
+    measured = [
+        Measured(count, *asyncio.run(_apart("--fleet", count)))
+        for count in (FLEETS_SMALL if options.small else FLEETS)
+    ]
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(_table(measured))
+    count = PARTITIONED_NODES_SMALL if options.small else PARTITIONED_NODES
+    (memory,) = asyncio.run(_apart("--partitioned", count))
+    kib = memory / count / 1024
+    met = "yes" if kib <= PARTITIONED_KIB_MAX else "no"
+    console.print(
+        f"{count} × {PARTITIONED} with dynamic MIG: {kib:.0f} KiB a node"
+        f" (goal {PARTITIONED_KIB_MAX} KiB: {met})"
+    )
     return 0
 
 
-async def _apart(count: int) -> Measured:
+async def _apart(option: str, count: int) -> list[float]:
     """In a process of its own: memory of one fleet must not count for the next."""
-    command = (sys.executable, "-m", "tests.bench.fleet", "--fleet", str(count))
+    command = (sys.executable, "-m", "tests.bench.fleet", option, str(count))
     child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await child.communicate()
     assert child.returncode == 0, f"the fleet of {count} nodes failed; its words are above"
-    numbers = [float(part) for part in output.decode().split()]
-    return Measured(count, *numbers)
+    return [float(part) for part in output.decode().split()]
+
+
+async def _partitioned(count: int) -> float:
+    """Bytes that the process grew by when nodes came, after the first."""
+    async with embedded(engines=families(with_catalogue)) as cluster:
+        await _add_machines(cluster, range(1))
+        before = load.memory(os.getpid())
+        _say(count, "partitioned machines published")
+        await _add_machines(cluster, range(1, count + 1))
+        return load.memory(os.getpid()) - before
+
+
+async def _add_machines(cluster: EmbeddedCluster, numbers: range) -> None:
+    """Returns when nothing has been written for a while."""
+    for number in numbers:
+        node = virtual_node(f"machine-{number}")
+        labels = {"node.kubernetes.io/instance-type": PARTITIONED, "dryrack.dev/mig": "dynamic"}
+        node["metadata"]["labels"] |= labels
+        await cluster.client.create(NODES, node)
+    before, written = -1, 0
+    while before != written:
+        await asyncio.sleep(2)
+        before, written = written, cluster.plane.store.count("resourceslices.resource.k8s.io")
 
 
 def _print_one(measured: Measured) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.client import Client
@@ -16,7 +17,6 @@ from dryrack.cluster.ports import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-    from pathlib import Path
 
     from dryrack.client.endpoints import Endpoint
 
@@ -150,3 +150,10 @@ def kwok_node(name: str) -> Raw:
         "annotations": {"kwok.x-k8s.io/node": "fake"},
     }
     return {"metadata": metadata}
+
+
+def memory(pid: int) -> float:
+    """Resident memory of a process, in bytes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(each for each in status.splitlines() if each.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024.0

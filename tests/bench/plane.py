@@ -119,8 +119,8 @@ def _in_memory(sizes: load.Sizes, ours: Measured, theirs: Measured) -> None:
         ServedPlane(Path(scratch), name="bench") as plane,
     ):
         asyncio.run(_work((plane.kubeconfig, bed.plane.kubeconfig), sizes, (ours, theirs)))
-        ours.values[MEMORY] = _memory([plane.process()])
-        theirs.values[MEMORY] = _memory([each.pid for each in bed.processes.running])
+        ours.values[MEMORY] = load.memory(plane.process())
+        theirs.values[MEMORY] = sum(load.memory(each.pid) for each in bed.processes.running)
 
 
 def _durable(sizes: load.Sizes, ours: Measured, theirs: Measured) -> None:
@@ -221,16 +221,6 @@ async def _turns(
 ) -> AsyncIterator[_Turns]:
     async with load.talking_to(kubeconfigs[0]) as one, load.talking_to(kubeconfigs[1]) as other:
         yield _Turns(((one, measured[0]), (other, measured[1])))
-
-
-def _memory(pids: list[int]) -> float:
-    """Resident memory of processes, in bytes."""
-    total = 0
-    for pid in pids:
-        status = Path(f"/proc/{pid}/status").read_text()
-        line = next(each for each in status.splitlines() if each.startswith("VmRSS:"))
-        total += int(line.split()[1]) * 1024
-    return float(total)
 
 
 async def _fresh() -> float:

@@ -13,7 +13,7 @@ from tests.bench.soak import soaking
 
 from dryrack.client import endpoints
 from dryrack.client.endpoints import CLAIMS, CLASSES, DEPLOYMENTS, NODES, PODS, SLICES, TEMPLATES
-from dryrack.client.timekeeping import VirtualClock
+from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import Family, Surroundings, families, with_catalogue
 from dryrack.cluster.inhabitants import virtual_node
@@ -118,7 +118,7 @@ def test_engines_change_no_object_that_an_informer_gave_them() -> None:
                 compared[kind.resource] = len(there)
             return compared
 
-    compared = asyncio.run(scenario())
+    compared = run_virtual(scenario())
     busy = (NODES, PODS, CLAIMS, SLICES, DEPLOYMENTS)
     assert all(compared[kind.resource] for kind in busy), compared
 
@@ -148,7 +148,7 @@ def test_what_nodes_have_in_common_is_kept_once() -> None:
                 known |= {*parts}
             return added, len(parts)
 
-    added, whole = asyncio.run(scenario())
+    added, whole = run_virtual(scenario())
     assert whole > 5_000
     assert added < whole / 10
 
@@ -177,6 +177,6 @@ def test_pods_that_are_gone_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> No
                 await soak.batch(10)
             return objects_by_type() - before
 
-    grown = asyncio.run(scenario())
+    grown = run_virtual(scenario())
     # A dict of an event that is a minute older, a timer that is not due: less than one a pod.
     assert grown.total() < 15, grown

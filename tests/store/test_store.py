@@ -258,6 +258,25 @@ def test_only_what_was_written_last_is_kept_as_a_value(monkeypatch: pytest.Monke
     assert new.object is new.object
 
 
+def test_a_log_forgets_large_versions_before_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was replaced has a bound in bytes; whoever is behind it is told so, as ever."""
+    monkeypatch.setattr("dryrack.store.log.WATCH_LOG_BYTES_MAX", 3000)
+    store = Store()
+    told: list[bytes] = []
+    store.subscribe(PODS, lambda event: told.append(event.stored.json))
+    for _ in range(5):
+        store.put(KEYS[0], body() | {"data": "x" * 1000}, expected=None)
+    revision = store.revision
+
+    assert isinstance(store.events(PODS, after=revision - 4), Gone)
+    events = store.events(PODS, after=revision - 2)
+    assert not isinstance(events, Gone)
+    assert [each.revision for each in events] == [revision - 1, revision]
+    for _ in range(20):
+        store.put(KEYS[1], body(), expected=None)
+    assert not isinstance(store.events(PODS, after=revision), Gone)
+
+
 def test_few_large_objects_are_kept_as_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """They have a bound of their own, so that they displace nothing that is small."""
     monkeypatch.setattr("dryrack.store.store.READABLE_LARGE_OBJECTS_MAX", 1)

@@ -18,7 +18,11 @@ from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.rendering import Form, Renderer, encode
 from dryrack.apiserver.selection import Selection
 from dryrack.apiserver.status import Status, StatusError, expired, too_large_resource_version
-from dryrack.base.limits import WATCH_BACKLOG_BYTES_MAX, WATCH_BACKLOG_EVENTS_MAX
+from dryrack.base.limits import (
+    STREAM_BUFFER_BYTES_MAX,
+    WATCH_BACKLOG_BYTES_MAX,
+    WATCH_BACKLOG_EVENTS_MAX,
+)
 from dryrack.client.timekeeping import Timekeeper, Timer
 from dryrack.store import Event, EventType, Gone, Store, Stored
 
@@ -98,10 +102,20 @@ class WatchStream:
                 await self._wake
             finally:
                 self._wake = None
-        chunk = b"".join(self._chunks)
-        self._chunks.clear()
-        self._events = self._bytes = 0
-        return chunk
+        return self._next_chunk()
+
+    def _next_chunk(self) -> bytes:
+        """All that is there; of very much some events, or it would all be there twice."""
+        parts: list[bytes] = []
+        size = 0
+        while self._chunks and size < STREAM_BUFFER_BYTES_MAX:
+            # Head, body and tail, as they were put.
+            event = [self._chunks.popleft() for _ in range(3)]
+            parts += event
+            size += len(event[1])
+        self._bytes = max(0, self._bytes - size)
+        self._events = max(0, self._events - len(parts) // 3)
+        return b"".join(parts)
 
     async def aclose(self) -> None:
         self._end()

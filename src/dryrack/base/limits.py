@@ -7,6 +7,9 @@ FILE_BYTES_MAX = 64 * 1024 * 1024
 # The real server keeps some minutes of history for watches. A client that was away for longer
 # than this many changes of one resource lists again; at 25,000 pods that is half of them.
 WATCH_LOG_EVENTS_MAX = 10_000
+# JSON that only the log of a resource keeps, because something newer has taken its place. A fleet
+# whose slices are all written again would keep the old ones, 50 MB at a time.
+WATCH_LOG_BYTES_MAX = 32 * 1024 * 1024
 
 # One process works on one request at a time; more in hand only hold bodies in memory, at most
 # 64 × 3 MiB. Waiting requests hold nothing but a connection.

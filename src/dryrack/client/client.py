@@ -245,7 +245,7 @@ class Client:
         media_type: str = JSON,
     ) -> Raw:
         request = self._request(method, path, query or {}, body=body, media_type=media_type)
-        return _read(await self._send(request), path)
+        return _read(await self._send(request), path, self._decoder)
 
     async def _send(self, request: Request) -> bytes:
         response = await self._transport.send(request)
@@ -299,8 +299,10 @@ def _raise_for(response: Response, body: bytes) -> None:
     raise error_of({"code": response.status} | status)
 
 
-def _read(body: bytes, path: str) -> Raw:
+def _read(body: bytes, path: str, decoder: SharedDecoder | None = None) -> Raw:
     try:
+        if decoder is not None and len(body) >= LARGE_BYTES_MIN:
+            return decoder.decode(body)
         return _decode_object(body)
     except msgspec.DecodeError as error:
         raise TransportError(f"{path}: the answer is no JSON object: {error}") from error

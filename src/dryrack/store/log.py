@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
+from dryrack.base.limits import WATCH_LOG_BYTES_MAX
 from dryrack.store.objects import Stored
 
 
@@ -27,15 +28,17 @@ class Event:
     One write.
 
     `stored` is the object after it; of a deletion, the last state at the revision of the
-    deletion. `previous` is the object before it, None if there was none.
+    deletion. `previous` is the object before it, None if there was none. `old_bytes` is the JSON
+    of it, which nobody but the log has any more.
     """
 
-    __slots__ = ("previous", "stored", "type")
+    __slots__ = ("old_bytes", "previous", "stored", "type")
 
     def __init__(self, type: EventType, stored: Stored, previous: Stored | None) -> None:
         self.type = type
         self.stored = stored
         self.previous = previous
+        self.old_bytes = previous.json_bytes if previous is not None else 0
 
     @property
     def revision(self) -> int:
@@ -59,12 +62,20 @@ class Log:
         assert events_max > 0, "a log without room tells nobody anything"
         self._events: deque[Event] = deque()
         self._events_max = events_max
+        self._old_bytes = 0
         self._floor = floor
 
     def append(self, event: Event) -> None:
-        if len(self._events) >= self._events_max:
-            self._floor = self._events.popleft().revision
         self._events.append(event)
+        self._old_bytes += event.old_bytes
+        # The last one stays, however large: subscribers are told of it in this step.
+        while len(self._events) > 1 and self._is_full():
+            oldest = self._events.popleft()
+            self._old_bytes -= oldest.old_bytes
+            self._floor = oldest.revision
+
+    def _is_full(self) -> bool:
+        return len(self._events) > self._events_max or self._old_bytes > WATCH_LOG_BYTES_MAX
 
     def after(self, revision: int) -> list[Event] | Gone:
         if revision < self._floor:

@@ -60,9 +60,13 @@ class Stored:
         return self._json
 
     @property
+    def json_bytes(self) -> int:
+        """How long its JSON is; 0 as long as nobody has asked for that."""
+        return len(self._json) if self._json is not None else 0
+
+    @property
     def is_large(self) -> bool:
-        """Whether its JSON is long; not before somebody has asked for that."""
-        return self._json is not None and len(self._json) > LARGE_OBJECT_BYTES
+        return self.json_bytes > LARGE_OBJECT_BYTES
 
     def compact(self) -> None:
         """Keeps the JSON alone."""
