@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -338,9 +339,27 @@ def test_a_scale_writes_the_workload_at_the_revision_that_was_seen() -> None:
         stored = await client.get(DEPLOYMENTS, "d", "default")
         assert (stored["spec"]["replicas"], stored["metadata"]["generation"]) == (4, 2)
         parts = [each.get("subresource") for each in stored["metadata"]["managedFields"]]
-        assert parts == ["scale", None]
+        assert parts == [None, "scale"]
         error = await refusal(client.update(DEPLOYMENTS, scale, subresource="scale"))
         assert error.reason == "Conflict"
+
+    run(scenario)
+
+
+def test_an_applied_scale_owns_the_number_and_nothing_else() -> None:
+    """Whoever applies another number is told who has it, by force takes it, and may apply 0."""
+
+    async def scenario(client: Client) -> None:
+        await client.create(DEPLOYMENTS, workload("d", replicas=2))
+        nothing = named("d", apiVersion="autoscaling/v1", kind="Scale", spec={"replicas": 0})
+        apply = partial(client.apply, DEPLOYMENTS, nothing, manager="s", subresource="scale")
+        error = await refusal(apply())
+        assert (error.reason, ".spec.replicas" in str(error)) == ("Conflict", True)
+        assert (await apply(force=True))["spec"] == {}
+        stored = await client.get(DEPLOYMENTS, "d", "default")
+        owned = {each["manager"]: each["fieldsV1"] for each in stored["metadata"]["managedFields"]}
+        assert stored["spec"]["replicas"] == 0
+        assert owned["s"] == {"f:spec": {"f:replicas": {}}}
 
     run(scenario)
 

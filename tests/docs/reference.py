@@ -130,6 +130,8 @@ def coverage() -> str:
             "Nobody is warned of deprecated labels, annotations and volumes of a pod.",
             "A resize is refused if it is wrong in itself or more than the node has, and not for",
             "what the node is (its operating system, its features) or what the pod is (static).",
+            "A scale of a custom kind can be applied, where a real server fails; a body that is no",
+            "scale is refused with the reason.",
             "The status of a Job is stored as it is written, even if it contradicts itself.",
             "",
         ]

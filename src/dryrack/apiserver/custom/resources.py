@@ -9,10 +9,9 @@ from dryrack.apiserver.custom.columns import shape_of_columns
 from dryrack.apiserver.custom.definition_problems import schema_of
 from dryrack.apiserver.custom.jsonpath import JsonPath, JsonPathError, parse
 from dryrack.apiserver.custom.rules import compiled
-from dryrack.apiserver.custom.scale import ScalePaths
-from dryrack.apiserver.custom.scaling import scale_subresource
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.registry import STATUS, Resource, Subresource
+from dryrack.apiserver.scale import ScalePaths, scale_subresource
 from dryrack.apiserver.status import Status
 from dryrack.apiserver.versions import version_order
 

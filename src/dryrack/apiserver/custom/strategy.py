@@ -20,7 +20,6 @@ from dryrack.apiserver.custom.embedded import nameless, unreadable
 from dryrack.apiserver.custom.filling import pruned, whole_numbers, with_defaults
 from dryrack.apiserver.custom.lists import duplicates
 from dryrack.apiserver.custom.mentions import mentions
-from dryrack.apiserver.custom.scale import ScalePaths, scale_problems
 from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, problems
 from dryrack.apiserver.gotext import plain
@@ -44,6 +43,7 @@ from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 if TYPE_CHECKING:
     from dryrack.apiserver.custom.jsonpath import JsonPath
     from dryrack.apiserver.custom.rules import Ruled
+    from dryrack.apiserver.scale import ScalePaths
 
 Raw = dict[str, Any]
 Schema = Mapping[str, Any]
@@ -156,7 +156,7 @@ class CustomStrategy(PlainStrategy):
     def _problems(self, obj: Raw, old: Any) -> list[FieldProblem]:
         found = [
             *problems(self._schema, obj, old=old),
-            *scale_problems(self._scale, obj),
+            *(self._scale.problems(obj) if self._scale else ()),
             *(nameless(self._schema, obj) if self._embeds else ()),
             *(duplicates(self._schema, obj) if self._tells_apart else ()),
         ]
@@ -169,7 +169,7 @@ class CustomStrategy(PlainStrategy):
         before = old.get("status", NO_OLD)
         found = [
             *problems(status, obj["status"], old=before, prefix="status"),
-            *scale_problems(self._scale, obj, status_alone=True),
+            *(self._scale.problems(obj, status_alone=True) if self._scale else ()),
             *duplicates(status, obj["status"], "status"),
         ]
         return [*found, *self._ruled(found, obj, old)]

@@ -15,23 +15,15 @@ _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "st
 
 def handlers() -> Mapping[tuple[str, str], Mapping[str, Handler]]:
     """By resource and part, and then by verb."""
-    found = {"get": _scale, "update": _rescale, "patch": _patch_scale}
+    found = {verb: _handler(verb) for verb in ("get", "update", "patch")}
     return {(resource, "scale"): found for resource in _SCALED}
 
 
-async def _scale(call: Call) -> Answer:
-    from dryrack.apiserver.strategies.workloads import scale
+def _handler(verb: str) -> Handler:
+    async def answer(call: Call) -> Answer:
+        from dryrack.apiserver.scale import WORKLOAD_SCALE
 
-    return await scale.get(call)
+        found: Answer = await getattr(WORKLOAD_SCALE, verb)(call)
+        return found
 
-
-async def _rescale(call: Call) -> Answer:
-    from dryrack.apiserver.strategies.workloads import scale
-
-    return await scale.update(call)
-
-
-async def _patch_scale(call: Call) -> Answer:
-    from dryrack.apiserver.strategies.workloads import scale
-
-    return await scale.patch(call)
+    return answer
