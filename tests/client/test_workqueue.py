@@ -33,6 +33,7 @@ def test_a_key_is_in_one_pair_of_hands(script: list[tuple[str, int]]) -> None:
                 taken.append(got)
                 owed.discard(got)
         assert len(queue) == len(owed)
+        assert queue.is_idle == (not owed and not taken)
 
     asyncio.run(play())
 

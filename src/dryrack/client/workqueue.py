@@ -98,6 +98,11 @@ class WorkQueue(Generic[Key]):
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no key waits for a worker, nor is in a worker's hands."""
+        return not self._waiting and not self._taken
+
     def measure(self, meter: QueueMeter) -> None:
         """Tells the meter what happens from now on."""
         self._meter = meter

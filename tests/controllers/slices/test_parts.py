@@ -11,18 +11,14 @@ from tests.client.planes import site
 from dryrack.client.client import Listing
 from dryrack.client.endpoints import EVENTS
 from dryrack.client.informer import Informers, Name
-from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.client.timekeeping import settle
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.desired import SharedMatches
 from dryrack.controllers.slices.events import WAITING_MAX, EventQueue
-from dryrack.controllers.slices.pace import BURST, Pace
-from dryrack.controllers.slices.pools import PoolId
-from dryrack.controllers.slices.turns import Turns
 from dryrack.controllers.slices.verification import missed
 from dryrack.controllers.writes import Report, Surroundings
 from dryrack.hardware.inventory import Inventory, Source, SourceKind
 
-A, B, C = (PoolId("d", name) for name in "abc")
 CALLS = st.tuples(st.sampled_from("xyz"), st.frozensets(st.integers(0, 4)).map(sorted))
 
 
@@ -41,39 +37,7 @@ def test_a_shared_pool_is_matched_by_any_node(
         assert is_change == (matches.matched != before)
 
 
-def test_who_fails_at_the_head_of_the_line_moves_to_its_end() -> None:
-    """With two that fail, the third has its turn at last; success starts the line over."""
-    turns, plans = Turns(), {A: 1, B: 2, C: 3}
-    orders = []
-    for _ in range(3):
-        orders.append(list(turns.ordered("node", plans)))
-        turns.failed("node")
-    turns.forget("node")
-
-    assert orders == [[A, B, C], [B, C, A], [C, A, B]]
-    assert list(turns.ordered("node", plans)) == [A, B, C]
-    assert list(turns.ordered("other", plans)) == [A, B, C]
-
-
-def test_a_burst_is_free_and_then_there_is_one_turn_a_second() -> None:
-    """Each key for itself; who rests has the burst again."""
-
-    async def scene() -> None:
-        clock = VirtualClock()
-        pace = Pace(clock)
-        first = [pace.wait_seconds("node") for _ in range(int(BURST) + 1)]
-        assert first == [0.0] * int(BURST) + [1.0]
-        assert pace.wait_seconds("other") == 0.0
-        await clock.advance(1)
-        assert [pace.wait_seconds("node"), pace.wait_seconds("node")] == [0.0, 1.0]
-        await clock.advance(60)
-        pace.tidy()
-        assert pace.wait_seconds("node") == 0.0
-
-    asyncio.run(scene())
-
-
-def test_notices_wait_for_calm_but_not_for_ever() -> None:
+def test_events_wait_for_calm_but_not_for_ever() -> None:
     """Under load one a second is told; of more than can wait the newest remain."""
 
     async def scene() -> None:

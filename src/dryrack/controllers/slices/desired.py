@@ -58,6 +58,8 @@ class Desired:
 
 
 NOTHING = Desired({}, Row({}))
+# Where there is no node any more, all goes, whether the source that wanted it was read or not.
+GONE = Desired({}, Row({}), precedence=-1)
 
 
 class DesiredSlices:
@@ -81,26 +83,20 @@ class DesiredSlices:
         """What is to be there for the whole cluster."""
         return _desired(self._matcher.shared_pools(matched), None)
 
-    def plans_on_node(self, desired: Desired, observed: Sequence[Raw]) -> dict[PoolId, Plan]:
-        """What is to be written about each pool of a node; those that are right are left out."""
-        held = [(pool_of(each), self._held(each)) for each in observed]
-        if any(number is not None and number < desired.precedence for _, number in held):
-            return {}
-        together = {pool for pool, number in held if number == desired.precedence}
-        return dict(_plans(desired, observed, together))
-
-    def plans_shared(self, desired: Desired, observed: Sequence[Raw]) -> dict[PoolId, Plan]:
-        """The same for the pools of the whole cluster."""
-        held = {pool_of(each) for each in observed if self._held(each) is not None}
-        return dict(_plans(desired, observed, held))
-
-    def plans_without_node(self, observed: Sequence[Raw]) -> dict[PoolId, Plan]:
-        """The same where there is no node any more: whatever wanted it, it goes."""
-        return dict(_plans(NOTHING, observed, set()))
+    def plans(self, desired: Desired, observed: Sequence[Raw]) -> dict[PoolId, Plan]:
+        """What is to be written about each pool; those that are right are left out."""
+        held = [(pool_of(each), self._held(each)) for each in observed] if self._unread else []
+        if desired.row.is_node:
+            if any(number is not None and number < desired.precedence for _, number in held):
+                return {}
+            left = {pool for pool, number in held if number == desired.precedence}
+        else:
+            left = {pool for pool, number in held if number is not None}
+        return dict(_plans(desired, observed, left))
 
     def _held(self, slice_: Raw) -> int | None:
         """The precedence of the unread source that a slice is from; None if it was read."""
-        return self._unread.get(labels_of(slice_).get(SOURCE, "")) if self._unread else None
+        return self._unread.get(labels_of(slice_).get(SOURCE, ""))
 
 
 def _plans(

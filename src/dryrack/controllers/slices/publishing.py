@@ -18,41 +18,53 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from dryrack.client.client import Selection
 from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
+from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import spec_of
-from dryrack.controllers.slices.attempts import Attempts
-from dryrack.controllers.slices.desired import NOTHING as NOTHING_DESIRED
-from dryrack.controllers.slices.desired import DesiredSlices, DroppedFields, SharedMatches
+from dryrack.controllers.slices.desired import (
+    GONE,
+    NOTHING,
+    DesiredSlices,
+    DroppedFields,
+    SharedMatches,
+)
 from dryrack.controllers.slices.events import (
-    THE_NODE,
     EventQueue,
     Reason,
     change_texts,
     drop_texts,
-    fitted,
     report,
 )
+from dryrack.controllers.slices.key_state import (
+    NEW,
+    Differs,
+    Ended,
+    Failed,
+    Matches,
+    Tell,
+    is_cached,
+    is_forgettable,
+    step,
+)
 from dryrack.controllers.slices.node_filter import NodeFilter, relevant_fields
-from dryrack.controllers.slices.pace import Pace
 from dryrack.controllers.slices.pools import is_ours
-from dryrack.controllers.slices.progress import Progress
-from dryrack.controllers.slices.turns import Turns
 from dryrack.controllers.slices.verification import keep_verified
-from dryrack.controllers.writes import NOTHING, Create, Plan, Update
+from dryrack.controllers.writes import Create, Plan, Update
 from dryrack.hardware.inventory import SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from dryrack.client.informer import Name
     from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.current_inventory import CurrentInventory
     from dryrack.controllers.slices.desired import Desired
+    from dryrack.controllers.slices.key_state import Event, KeyState, Seen
     from dryrack.controllers.slices.ledger import Ledger
-    from dryrack.controllers.slices.pools import PoolId
-    from dryrack.controllers.slices.progress import Seen
     from dryrack.controllers.writes import Surroundings
 
 Raw = dict[str, Any]
@@ -77,8 +89,12 @@ def _keys(slice_: Raw) -> Iterable[str]:
     return (key_of(slice_),) if is_ours(slice_) else ()
 
 
+def _revisions(slices: Iterable[Raw]) -> dict[Name, str]:
+    return {name_of(each): each["metadata"]["resourceVersion"] for each in slices}
+
+
 class Publishing:
-    """See the module's docstring."""
+    """The engine that writes slices; `run` keeps it going."""
 
     def __init__(
         self,
@@ -101,12 +117,10 @@ class Publishing:
         self._desired_slices: DesiredSlices | None = None
         self._matches = SharedMatches()
         self._dropped = DroppedFields()
-        self._turns = Turns()
-        self._attempts = Attempts(around.client)
-        self._pace = Pace(around.clock)
-        self._progress = Progress()
+        self._states: dict[str, KeyState] = {}
+        self._open: set[str] = set()
+        self._failing: dict[str, str] = {}
         self._events = EventQueue(around, NAME, lambda: not len(self._loop.queue))
-        self._texts: dict[str, dict[str, str]] = {}
         self._tally: Counter[str] = Counter()
         self._nodes = around.informers.of(NODES)
         self._slices = around.informers.of(SLICES)
@@ -124,17 +138,16 @@ class Publishing:
     def is_idle(self) -> bool:
         """Whether all that was heard of has been seen to, and with success."""
         is_known = self._desired_slices is not None
-        return is_known and self._progress.is_idle and not len(self._loop.queue)
+        return is_known and not self._open and self._loop.queue.is_idle
 
     @property
     def failing(self) -> Mapping[str, str]:
         """The nodes that could not be brought to what is desired, and why; "" for shared pools."""
-        return self._progress.failing
+        return self._failing
 
     def unsettled(self) -> tuple[str, ...]:
         """The nodes of which it is not certain that all is as desired; "" for shared pools."""
-        keys = self._all_keys()
-        return tuple(key for key in keys if not self._progress.is_settled(key, self._seen(key)))
+        return tuple(key for key in self._all_keys() if not self._is_settled(key))
 
     async def run(self) -> None:
         await self._current.known.wait()
@@ -151,7 +164,7 @@ class Publishing:
         node = new if new is not None else old
         assert node is not None, "an informer tells of something"
         name = node["metadata"]["name"]
-        self._call(name, new)
+        self._match_shared(name, new)
         self._loop.queue.add(name)
 
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
@@ -167,17 +180,17 @@ class Publishing:
         self._desired_slices = DesiredSlices(inventory)
         self._matches = SharedMatches()
         for node in self._nodes.objects.values() if self._desired_slices.has_shared else ():
-            self._call(node["metadata"]["name"], node)
+            self._match_shared(node["metadata"]["name"], node)
         for key in self._all_keys():
             self._loop.queue.add(key)
 
-    def _call(self, name: str, node: Raw | None) -> None:
-        """Takes down what a node calls for of the whole cluster's."""
+    def _match_shared(self, name: str, node: Raw | None) -> None:
+        """Counts what a node matches of the whole cluster's."""
         if self._desired_slices is None or not self._desired_slices.has_shared:
             return
-        is_heard = node is not None and self._node_filter.matches(node)
-        called = self._desired_slices.matched_by(node) if node is not None and is_heard else ()
-        if self._matches.replace(name, called):
+        is_meant = node is not None and self._node_filter.matches(node)
+        matched = self._desired_slices.matched_by(node) if node is not None and is_meant else ()
+        if self._matches.replace(name, matched):
             self._loop.queue.add(SHARED)
 
     def _all_keys(self) -> list[str]:
@@ -187,58 +200,71 @@ class Publishing:
 
     def _seen(self, key: str) -> Seen:
         node = self._nodes.get("", key)
-        called = self._matches.matched if key == SHARED else ()
-        return self._desired_slices, called, relevant_fields(node), *self._by_key.get(key)
+        matched = self._matches.matched if key == SHARED else ()
+        return self._desired_slices, matched, relevant_fields(node), *self._by_key.get(key)
 
-    async def _decide(self, key: str) -> Plan:
-        self._progress.begin(key)
-        seen = self._seen(key)
-        if self._progress.is_settled(key, seen):
-            return NOTHING
-        cached = self._by_key.get(key)
-        observed = await self._attempts.observed(key, cached)
-        found = self._shared(observed) if key == SHARED else await self._on(key, observed)
-        if found is None:
-            return NOTHING
-        desired, plans = found
-        if plans:
-            texts = change_texts(plans, desired.pools, observed)
-            return self._plan(key, plans, texts)
-        self._attempts.settle(key, cached=cached, observed=observed)
-        self._settle(key, seen, desired)
-        return NOTHING
+    def _is_settled(self, key: str) -> bool:
+        return self._states.get(key, NEW).settled == self._seen(key)
 
-    def _plan(self, key: str, plans: Mapping[PoolId, Plan], texts: dict[str, str]) -> Plan:
-        self._progress.leave_open(key)
-        wait = self._pace.wait_seconds(key)
-        if wait:
-            return Plan(again_seconds=wait)
-        self._texts[key] = texts
-        ordered = self._turns.ordered(key, plans)
-        plan = Plan(tuple(write for each in ordered.values() for write in each.writes))
-        self._attempts.note(key, plan)
+    def _step(self, key: str, event: Event) -> Plan:
+        """Tells the key's state machine; events are posted, and its plan is the answer."""
+        state, effects = step(self._states.get(key, NEW), event)
+        self._states[key] = state
+        (self._open.add if state.is_open else self._open.discard)(key)
+        self._failing.pop(key, None)
+        if state.failure:
+            self._failing[key] = state.failure
+        plan = Plan()
+        for effect in effects:
+            match effect:
+                case Plan():
+                    plan = effect
+                case Tell(reason, texts):
+                    self._tell(key, reason, texts)
         return plan
 
-    def _shared(self, observed: Sequence[Raw]) -> tuple[Desired, Mapping[PoolId, Plan]]:
+    async def _decide(self, key: str) -> Plan:
+        seen = self._seen(key)
+        if self._states.get(key, NEW).settled == seen:
+            return Plan()
+        cached = self._by_key.get(key)
+        observed = await self._observed(key, cached)
+        desired = await self._desired(key, observed)
+        if desired is None:
+            return Plan()
         assert self._desired_slices is not None, "keys are decided when the inventory is known"
-        desired = self._desired_slices.shared(sorted(self._matches.matched))
-        desired = self._dropped.adapted(desired)
-        return desired, self._desired_slices.plans_shared(desired, observed)
+        plans = self._desired_slices.plans(desired, observed)
+        if plans:
+            texts = change_texts(plans, desired.pools, observed)
+            return self._step(key, Differs(plans, texts, self._clock.now()))
+        self._ledger.enter(key, desired.row)
+        is_same = _revisions(cached) == _revisions(observed)
+        return self._step(key, Matches(None if desired is GONE else seen, is_same))
 
-    async def _on(
-        self, name: str, observed: Sequence[Raw]
-    ) -> tuple[Desired, Mapping[PoolId, Plan]] | None:
-        """What is desired on a node, and what that takes; None if nobody knows about it now."""
+    async def _observed(self, key: str, cached: Sequence[Raw]) -> Sequence[Raw]:
+        """The slices of a key, with what the server knows better than the cache."""
+        state = self._states.get(key, NEW)
+        if not state.is_doubtful:
+            return cached
+        slices = {name_of(each): each for each in cached}
+        for name in sorted(state.unconfirmed):
+            slices.pop(name, None)
+            selection = Selection(fields=f"metadata.name={name.name}")
+            items = (await self._client.list(SLICES, selection)).items
+            slices.update((name_of(each), each) for each in items if is_ours(each))
+        return tuple(slices[name] for name in sorted(slices))
+
+    async def _desired(self, key: str, observed: Sequence[Raw]) -> Desired | None:
+        """What is desired of a key; None if that cannot be told now."""
         assert self._desired_slices is not None, "keys are decided when the inventory is known"
-        node = self._nodes.get("", name)
+        if key == SHARED:
+            return self._dropped.adapted(self._desired_slices.shared(self._matches.matched))
+        node = self._nodes.get("", key)
         if node is None:
-            if observed and await self._exists(name):
-                return None
-            return NOTHING_DESIRED, self._desired_slices.plans_without_node(observed)
+            return None if observed and await self._exists(key) else GONE
         if not self._node_filter.matches(node):
-            return NOTHING_DESIRED, self._desired_slices.plans_on_node(NOTHING_DESIRED, observed)
-        desired = self._dropped.adapted(self._desired_slices.on(node))
-        return desired, self._desired_slices.plans_on_node(desired, observed)
+            return NOTHING
+        return self._dropped.adapted(self._desired_slices.on(node))
 
     async def _exists(self, name: str) -> bool:
         try:
@@ -247,24 +273,14 @@ class Publishing:
             return False
         return True
 
-    def _settle(self, key: str, seen: Seen, desired: Desired) -> None:
-        self._turns.forget(key)
-        self._ledger.enter(key, desired.row)
-        if key != SHARED and self._nodes.get("", key) is None:
-            self._progress.forget(key)
-        else:
-            self._progress.settle(key, seen)
-
     def done(self, key: str, plan: Plan, stored: Sequence[Raw | None]) -> None:
         """Looks at what the server has made of what was sent."""
-        self._progress.end(key)
+        self._step(key, Ended(is_cached(plan.writes, self._slices.objects)))
         if not plan.writes:
             return
-        self._attempts.followed(key, plan, self._slices.objects)
         counts = Counter(type(write).__name__.lower() for write in plan.writes)
         self._tally.update(counts)
         _logger.info("slices written", extra={"node": key, **counts})
-        self._tell(key, Reason.DEVICES_PUBLISHED, self._texts.pop(key, {}))
         dropped = [
             obj
             for write, obj in zip(plan.writes, stored, strict=True)
@@ -280,15 +296,9 @@ class Publishing:
 
     def failed(self, key: str, error: Exception) -> None:
         """Remembers it, and tells people of what does not get better by itself."""
-        self._turns.failed(key)
-        self._attempts.doubt(key)
-        subjects = self._texts.pop(key, {}) or (THE_NODE,)
-        is_new = self._progress.fail(key, str(error))
-        lasts = isinstance(error, ApiError) and 400 <= error.code < 500
+        is_refusal = isinstance(error, ApiError) and 400 <= error.code < 500
         passes = isinstance(error, ConflictError | TooManyRequestsError | NotFoundError)
-        if is_new and lasts and not passes:
-            texts = dict.fromkeys(subjects, fitted([str(error)]))
-            self._tell(key, Reason.DEVICES_REFUSED, texts)
+        self._step(key, Failed(str(error), is_lasting=is_refusal and not passes))
 
     def _tell(self, key: str, reason: Reason, texts: Mapping[str, str]) -> None:
         for subject, text in texts.items():
@@ -301,20 +311,25 @@ class Publishing:
         while True:
             await sleep(self._clock, self._resync_seconds)
             await self._look_again()
-            self._pace.tidy()
+            self._tidy()
             self._sum_up()
 
     async def _look_again(self) -> None:
         for number, key in enumerate(self._all_keys()):
-            if not self._progress.is_settled(key, self._seen(key)):
+            if not self._is_settled(key):
                 self._loop.queue.add(key)
             # A big fleet takes a while, and a new node should not have to wait for it.
             if number % KEYS_AT_ONCE == KEYS_AT_ONCE - 1:
                 await asyncio.sleep(0)
 
+    def _tidy(self) -> None:
+        now = self._clock.now()
+        for key in [key for key, state in self._states.items() if is_forgettable(state, now)]:
+            del self._states[key]
+
     def _sum_up(self) -> None:
         """One line about all that was done, if anything was."""
-        failing = len(self._progress.failing)
+        failing = len(self._failing)
         if not self._tally and not failing:
             return
         slices = sum(map(self._ledger.slices_of, SourceKind))

@@ -19,7 +19,7 @@ from dryrack.controllers.slices.current_inventory import (
     reader_of,
     source_of,
 )
-from dryrack.controllers.slices.desired import NOTHING, DesiredSlices
+from dryrack.controllers.slices.desired import GONE, NOTHING, DesiredSlices
 from dryrack.controllers.slices.node_filter import NodeFilter
 from dryrack.controllers.slices.pools import is_ours
 from dryrack.controllers.writes import Create, Delete, Update
@@ -127,13 +127,9 @@ def _changes(
         observed.setdefault(spec_of(each).get("nodeName") or SHARED, []).append(each)
     nodes = {node["metadata"]["name"] for node in world.nodes}
     for place in sorted({*desired, *observed}):
-        there, here = observed.get(place, []), desired.get(place, NOTHING)
-        if place == SHARED:
-            plans = desired_slices.plans_shared(here, there)
-        elif place in nodes:
-            plans = desired_slices.plans_on_node(here, there)
-        else:
-            plans = desired_slices.plans_without_node(there)
+        there = observed.get(place, [])
+        nothing = NOTHING if place in nodes else GONE
+        plans = desired_slices.plans(desired.get(place, nothing), there)
         writes = tuple(write for plan in plans.values() for write in plan.writes)
         yield Change(place, tuple(_written(there, writes)), writes)
 
