@@ -65,353 +65,162 @@ class Builtin:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-_STATUS = Part("status")
-_SCALE = Part("scale", kind="Scale", group="autoscaling", version="v1")
-_ALL = ("all",)
-
-_CORE = (
-    Builtin(
-        group="",
-        version="v1",
-        kind="Binding",
-        plural="bindings",
-        namespaced=True,
-        verbs=_CREATE,
-    ),
-    Builtin(
-        group="",
-        version="v1",
-        kind="ConfigMap",
-        plural="configmaps",
-        namespaced=True,
-        short_names=("cm",),
-    ),
-    Builtin(
-        group="",
-        version="v1",
-        kind="Event",
-        plural="events",
-        namespaced=True,
-        short_names=("ev",),
-    ),
-    Builtin(
-        group="",
-        version="v1",
-        kind="Namespace",
-        plural="namespaces",
-        namespaced=False,
-        short_names=("ns",),
-        verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
-        parts=(Part("finalize", ("update",)), _STATUS),
-    ),
-    Builtin(
-        group="",
-        version="v1",
-        kind="Node",
-        plural="nodes",
-        namespaced=False,
-        short_names=("no",),
-        parts=(Part("proxy", _PROXY, "NodeProxyOptions"), _STATUS),
-    ),
-    Builtin(
-        group="",
-        version="v1",
-        kind="Pod",
-        plural="pods",
-        namespaced=True,
-        short_names=("po",),
-        categories=_ALL,
-        parts=(
-            Part("attach", _CONNECT, "PodAttachOptions"),
-            Part("binding", _CREATE, "Binding"),
-            Part("ephemeralcontainers"),
-            Part("eviction", _CREATE, "Eviction", "policy", "v1"),
-            Part("exec", _CONNECT, "PodExecOptions"),
-            Part("log", ("get",)),
-            Part("portforward", _CONNECT, "PodPortForwardOptions"),
-            Part("proxy", _PROXY, "PodProxyOptions"),
-            Part("resize"),
-            _STATUS,
-        ),
-    ),
-    Builtin(group="", version="v1", kind="Secret", plural="secrets", namespaced=True),
-    Builtin(
-        group="",
-        version="v1",
-        kind="ServiceAccount",
-        plural="serviceaccounts",
-        namespaced=True,
-        short_names=("sa",),
-        parts=(Part("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),),
-    ),
+# Kind, version, scope, depth, short names, subresources; in the order of discovery.
+_TABLE = """
+Binding v1 namespaced full
+ConfigMap v1 namespaced full cm
+Event v1 namespaced full ev
+Namespace v1 cluster full ns finalize,status
+Node v1 cluster full no proxy,status
+Pod v1 namespaced full po attach,binding,ephemeralcontainers,eviction,exec,log,\
+portforward,proxy,resize,status
+Secret v1 namespaced full
+ServiceAccount v1 namespaced full sa token
+DaemonSet apps/v1 namespaced full ds status
+Deployment apps/v1 namespaced full deploy scale,status
+ReplicaSet apps/v1 namespaced full rs scale,status
+StatefulSet apps/v1 namespaced full sts scale,status
+Job batch/v1 namespaced full - status
+SelfSubjectReview authentication.k8s.io/v1 cluster full
+TokenReview authentication.k8s.io/v1 cluster full
+LocalSubjectAccessReview authorization.k8s.io/v1 namespaced full
+SelfSubjectAccessReview authorization.k8s.io/v1 cluster full
+SelfSubjectRulesReview authorization.k8s.io/v1 cluster full
+SubjectAccessReview authorization.k8s.io/v1 cluster full
+DeviceClass resource.k8s.io/v1 cluster full
+ResourceClaim resource.k8s.io/v1 namespaced full - status
+ResourceClaimTemplate resource.k8s.io/v1 namespaced full
+ResourceSlice resource.k8s.io/v1 cluster full
+DeviceClass resource.k8s.io/v1beta2 cluster full
+ResourceClaim resource.k8s.io/v1beta2 namespaced full - status
+ResourceClaimTemplate resource.k8s.io/v1beta2 namespaced full
+ResourceSlice resource.k8s.io/v1beta2 cluster full
+DeviceClass resource.k8s.io/v1beta1 cluster full
+ResourceClaim resource.k8s.io/v1beta1 namespaced full - status
+ResourceClaimTemplate resource.k8s.io/v1beta1 namespaced full
+ResourceSlice resource.k8s.io/v1beta1 cluster full
+DeviceTaintRule resource.k8s.io/v1beta2 cluster full - status
+Event events.k8s.io/v1 namespaced full ev
+PodDisruptionBudget policy/v1 namespaced full pdb status
+CustomResourceDefinition apiextensions.k8s.io/v1 cluster full crd,crds status
+PriorityClass scheduling.k8s.io/v1 cluster full pc
+PodGroup scheduling.k8s.io/v1alpha2 namespaced full - status
+Workload scheduling.k8s.io/v1alpha2 namespaced full
+Lease coordination.k8s.io/v1 namespaced full
+MutatingAdmissionPolicy admissionregistration.k8s.io/v1 cluster stored
+MutatingAdmissionPolicyBinding admissionregistration.k8s.io/v1 cluster stored
+MutatingWebhookConfiguration admissionregistration.k8s.io/v1 cluster stored
+ValidatingAdmissionPolicy admissionregistration.k8s.io/v1 cluster full - status
+ValidatingAdmissionPolicyBinding admissionregistration.k8s.io/v1 cluster full
+ValidatingWebhookConfiguration admissionregistration.k8s.io/v1 cluster stored
+APIService apiregistration.k8s.io/v1 cluster stored - status
+ComponentStatus v1 cluster stored cs
+Endpoints v1 namespaced stored ep
+LimitRange v1 namespaced full limits
+PersistentVolumeClaim v1 namespaced stored pvc status
+PersistentVolume v1 cluster stored pv status
+PodTemplate v1 namespaced stored
+ReplicationController v1 namespaced stored rc scale,status
+ResourceQuota v1 namespaced full quota status
+Service v1 namespaced full svc proxy,status
+ControllerRevision apps/v1 namespaced stored
+HorizontalPodAutoscaler autoscaling/v2 namespaced stored hpa status
+HorizontalPodAutoscaler autoscaling/v1 namespaced stored hpa status
+CronJob batch/v1 namespaced stored cj status
+CertificateSigningRequest certificates.k8s.io/v1 cluster stored csr status
+EndpointSlice discovery.k8s.io/v1 namespaced stored
+FlowSchema flowcontrol.apiserver.k8s.io/v1 cluster stored - status
+PriorityLevelConfiguration flowcontrol.apiserver.k8s.io/v1 cluster stored - status
+IngressClass networking.k8s.io/v1 cluster stored
+Ingress networking.k8s.io/v1 namespaced stored ing status
+NetworkPolicy networking.k8s.io/v1 namespaced stored netpol
+IPAddress networking.k8s.io/v1 cluster stored ip
+ServiceCIDR networking.k8s.io/v1 cluster stored - status
+RuntimeClass node.k8s.io/v1 cluster stored
+ClusterRoleBinding rbac.authorization.k8s.io/v1 cluster full
+ClusterRole rbac.authorization.k8s.io/v1 cluster full
+RoleBinding rbac.authorization.k8s.io/v1 namespaced full
+Role rbac.authorization.k8s.io/v1 namespaced full
+CSIDriver storage.k8s.io/v1 cluster stored
+CSINode storage.k8s.io/v1 cluster stored
+CSIStorageCapacity storage.k8s.io/v1 namespaced stored
+StorageClass storage.k8s.io/v1 cluster stored sc
+VolumeAttachment storage.k8s.io/v1 cluster stored - status
+VolumeAttributesClass storage.k8s.io/v1 cluster stored vac
+"""
+_PARTS = {
+    "attach": Part("attach", _CONNECT, "PodAttachOptions"),
+    "binding": Part("binding", _CREATE, "Binding"),
+    "eviction": Part("eviction", _CREATE, "Eviction", "policy", "v1"),
+    "exec": Part("exec", _CONNECT, "PodExecOptions"),
+    "finalize": Part("finalize", ("update",)),
+    "log": Part("log", ("get",)),
+    "portforward": Part("portforward", _CONNECT, "PodPortForwardOptions"),
+    "scale": Part("scale", kind="Scale", group="autoscaling", version="v1"),
+    "token": Part("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),
+}
+_VERBS = {
+    "Binding": _CREATE,
+    # There are none: all components are one process, and it answers.
+    "ComponentStatus": ("get", "list"),
+    "Namespace": tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+}
+# What `kubectl get all` shows.
+_IN_ALL = (
+    *("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "Pod"),
+    *("ReplicaSet", "ReplicationController", "Service", "StatefulSet"),
 )
+_EXTENDING = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io")
 
 
-def _workload(kind: str, short: str, *parts: Part) -> Builtin:
-    return Builtin(
-        group="apps",
-        version="v1",
-        kind=kind,
-        plural=f"{kind.lower()}s",
-        namespaced=True,
-        short_names=(short,),
-        categories=_ALL,
-        parts=parts,
-    )
-
-
-_WORKLOADS = (
-    _workload("DaemonSet", "ds", _STATUS),
-    _workload("Deployment", "deploy", _SCALE, _STATUS),
-    _workload("ReplicaSet", "rs", _SCALE, _STATUS),
-    _workload("StatefulSet", "sts", _SCALE, _STATUS),
-    Builtin(
-        group="batch",
-        version="v1",
-        kind="Job",
-        plural="jobs",
-        namespaced=True,
-        categories=_ALL,
-        parts=(_STATUS,),
-    ),
-)
-
-
-def _review(group: str, kind: str, *, namespaced: bool = False) -> Builtin:
-    return Builtin(
-        group=group,
-        version="v1",
-        kind=kind,
-        plural=f"{kind.lower()}s",
-        namespaced=namespaced,
-        verbs=_CREATE,
-    )
-
-
-_REVIEWS = (
-    _review("authentication.k8s.io", "SelfSubjectReview"),
-    _review("authentication.k8s.io", "TokenReview"),
-    _review("authorization.k8s.io", "LocalSubjectAccessReview", namespaced=True),
-    _review("authorization.k8s.io", "SelfSubjectAccessReview"),
-    _review("authorization.k8s.io", "SelfSubjectRulesReview"),
-    _review("authorization.k8s.io", "SubjectAccessReview"),
-)
-
-
-def _device(version: str, kind: str, plural: str, *, namespaced: bool) -> Builtin:
-    return Builtin(
-        group="resource.k8s.io",
-        version=version,
-        kind=kind,
-        plural=plural,
-        namespaced=namespaced,
-        parts=(_STATUS,) if kind == "ResourceClaim" else (),
-        storage_version="v1",
-    )
-
-
-_DEVICES = (
-    *(
-        each
-        for version in ("v1", "v1beta2", "v1beta1")
-        for each in (
-            _device(version, "DeviceClass", "deviceclasses", namespaced=False),
-            _device(version, "ResourceClaim", "resourceclaims", namespaced=True),
-            _device(version, "ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
-            _device(version, "ResourceSlice", "resourceslices", namespaced=False),
-        )
-    ),
-    Builtin(
-        group="resource.k8s.io",
-        version="v1beta2",
-        kind="DeviceTaintRule",
-        plural="devicetaintrules",
-        namespaced=False,
-        parts=(_STATUS,),
-    ),
-)
-
-_OTHERS = (
-    Builtin(
-        group="events.k8s.io",
-        version="v1",
-        kind="Event",
-        plural="events",
-        namespaced=True,
-        short_names=("ev",),
-    ),
-    Builtin(
-        group="policy",
-        version="v1",
-        kind="PodDisruptionBudget",
-        plural="poddisruptionbudgets",
-        namespaced=True,
-        short_names=("pdb",),
-        parts=(_STATUS,),
-    ),
-    Builtin(
-        group="apiextensions.k8s.io",
-        version="v1",
-        kind="CustomResourceDefinition",
-        plural="customresourcedefinitions",
-        namespaced=False,
-        short_names=("crd", "crds"),
-        categories=("api-extensions",),
-        parts=(_STATUS,),
-    ),
-    Builtin(
-        group="scheduling.k8s.io",
-        version="v1",
-        kind="PriorityClass",
-        plural="priorityclasses",
-        namespaced=False,
-        short_names=("pc",),
-    ),
-    Builtin(
-        group="scheduling.k8s.io",
-        version="v1alpha2",
-        kind="PodGroup",
-        plural="podgroups",
-        namespaced=True,
-        parts=(_STATUS,),
-    ),
-    Builtin(
-        group="scheduling.k8s.io",
-        version="v1alpha2",
-        kind="Workload",
-        plural="workloads",
-        namespaced=True,
-    ),
-    Builtin(
-        group="coordination.k8s.io",
-        version="v1",
-        kind="Lease",
-        plural="leases",
-        namespaced=True,
-    ),
-)
-
-
-def _stored(path: str, kind: str, *short: str, namespaced: bool = True) -> Builtin:
-    """`path` is `group/version/plural` and, with a slash at the end, has a status."""
-    group, version, plural, *rest = path.split("/")
+def _builtin(kind: str, version: str, scope: str, depth: str, *more: str) -> Builtin:
+    """A row of the table."""
+    group, _, version = version.rpartition("/")
+    short, parts = (*(each.split(",") for each in more), [], [])[:2]
     return Builtin(
         group=group,
         version=version,
         kind=kind,
-        plural=plural,
-        namespaced=namespaced,
-        short_names=short,
+        plural=_plural(kind.lower()),
+        namespaced=scope == "namespaced",
+        short_names=tuple(name for name in short if name != "-"),
         categories=_categories(group, kind),
-        parts=_MORE_PARTS.get(kind, ()) + ((_STATUS,) if rest else ()),
-        storage_version="v2" if kind == "HorizontalPodAutoscaler" else "",
-        depth=Depth.FULL if group == _RBAC or kind in _DEEP else Depth.STORED,
+        verbs=_CREATE if kind.endswith("Review") else _VERBS.get(kind, ALL_VERBS),
+        parts=tuple(_part(kind, name) for name in parts),
+        storage_version=_storage_version(group, kind),
+        depth=Depth(depth),
     )
+
+
+def _plural(word: str) -> str:
+    if word == "endpoints":
+        return word
+    if word.endswith("y"):
+        return f"{word[:-1]}ies"
+    return f"{word}es" if word.endswith("s") else f"{word}s"
 
 
 def _categories(group: str, kind: str) -> tuple[str, ...]:
-    if group in (_ADMISSION, _AGGREGATION):
+    if group in _EXTENDING:
         return ("api-extensions",)
-    return _ALL if kind in _IN_ALL else ()
+    return ("all",) if kind in _IN_ALL else ()
 
 
-_RBAC = "rbac.authorization.k8s.io"
-_ADMISSION = "admissionregistration.k8s.io"
-_AGGREGATION = "apiregistration.k8s.io"
-_FLOW = "flowcontrol.apiserver.k8s.io"
-_MORE_PARTS = {
-    "ReplicationController": (_SCALE,),
-    "Service": (Part("proxy", _PROXY, "ServiceProxyOptions"),),
-}
-_DEEP = (
-    *("LimitRange", "ResourceQuota", "Service"),
-    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
-)
-_IN_ALL = ("CronJob", "HorizontalPodAutoscaler", "ReplicationController", "Service")
+def _part(kind: str, name: str) -> Part:
+    return (
+        Part(name, _PROXY, f"{kind}ProxyOptions")
+        if name == "proxy"
+        else _PARTS.get(name, Part(name))
+    )
 
-_STORED = (
-    *(
-        _stored(f"{_ADMISSION}/v1/{plural}", kind, namespaced=False)
-        for plural, kind in (
-            ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
-            ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
-            ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
-            ("validatingadmissionpolicies/", "ValidatingAdmissionPolicy"),
-            ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
-            ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
-        )
-    ),
-    _stored(f"{_AGGREGATION}/v1/apiservices/", "APIService", namespaced=False),
-    Builtin(
-        group="",
-        version="v1",
-        kind="ComponentStatus",
-        plural="componentstatuses",
-        namespaced=False,
-        short_names=("cs",),
-        # There are none: all components are one process, and it answers.
-        verbs=("get", "list"),
-        depth=Depth.STORED,
-    ),
-    _stored("/v1/endpoints", "Endpoints", "ep"),
-    _stored("/v1/limitranges", "LimitRange", "limits"),
-    _stored("/v1/persistentvolumeclaims/", "PersistentVolumeClaim", "pvc"),
-    _stored("/v1/persistentvolumes/", "PersistentVolume", "pv", namespaced=False),
-    _stored("/v1/podtemplates", "PodTemplate"),
-    _stored("/v1/replicationcontrollers/", "ReplicationController", "rc"),
-    _stored("/v1/resourcequotas/", "ResourceQuota", "quota"),
-    _stored("/v1/services/", "Service", "svc"),
-    _stored("apps/v1/controllerrevisions", "ControllerRevision"),
-    _stored("autoscaling/v2/horizontalpodautoscalers/", "HorizontalPodAutoscaler", "hpa"),
-    _stored("autoscaling/v1/horizontalpodautoscalers/", "HorizontalPodAutoscaler", "hpa"),
-    _stored("batch/v1/cronjobs/", "CronJob", "cj"),
-    _stored(
-        "certificates.k8s.io/v1/certificatesigningrequests/",
-        "CertificateSigningRequest",
-        "csr",
-        namespaced=False,
-    ),
-    _stored("discovery.k8s.io/v1/endpointslices", "EndpointSlice"),
-    _stored(f"{_FLOW}/v1/flowschemas/", "FlowSchema", namespaced=False),
-    _stored(
-        f"{_FLOW}/v1/prioritylevelconfigurations/", "PriorityLevelConfiguration", namespaced=False
-    ),
-    _stored("networking.k8s.io/v1/ingressclasses", "IngressClass", namespaced=False),
-    _stored("networking.k8s.io/v1/ingresses/", "Ingress", "ing"),
-    _stored("networking.k8s.io/v1/networkpolicies", "NetworkPolicy", "netpol"),
-    _stored("networking.k8s.io/v1/ipaddresses", "IPAddress", "ip", namespaced=False),
-    _stored("networking.k8s.io/v1/servicecidrs/", "ServiceCIDR", namespaced=False),
-    _stored("node.k8s.io/v1/runtimeclasses", "RuntimeClass", namespaced=False),
-    *(
-        _stored(f"{_RBAC}/v1/{kind.lower()}s", kind, namespaced=namespaced)
-        for kind, namespaced in (
-            ("ClusterRoleBinding", False),
-            ("ClusterRole", False),
-            ("RoleBinding", True),
-            ("Role", True),
-        )
-    ),
-    _stored("storage.k8s.io/v1/csidrivers", "CSIDriver", namespaced=False),
-    _stored("storage.k8s.io/v1/csinodes", "CSINode", namespaced=False),
-    _stored("storage.k8s.io/v1/csistoragecapacities", "CSIStorageCapacity"),
-    _stored("storage.k8s.io/v1/storageclasses", "StorageClass", "sc", namespaced=False),
-    _stored("storage.k8s.io/v1/volumeattachments/", "VolumeAttachment", namespaced=False),
-    _stored(
-        "storage.k8s.io/v1/volumeattributesclasses",
-        "VolumeAttributesClass",
-        "vac",
-        namespaced=False,
-    ),
-)
 
-BUILTINS: tuple[Builtin, ...] = (
-    *_CORE,
-    *_WORKLOADS,
-    *_REVIEWS,
-    *_DEVICES,
-    *_OTHERS,
-    *_STORED,
-)
+def _storage_version(group: str, kind: str) -> str:
+    if kind == "HorizontalPodAutoscaler":
+        return "v2"
+    return "v1" if group == "resource.k8s.io" and kind != "DeviceTaintRule" else ""
+
+
+BUILTINS = tuple(_builtin(*row.split()) for row in _TABLE.strip().split("\n"))
 
 
 class Behaviours(Protocol):

@@ -72,7 +72,7 @@ class Registry:
         return iter(self._rules)
 
 
-def merged(registries: Sequence[Registry]) -> tuple[Rule, ...]:
+def merged(registries: Sequence[Iterable[Rule]]) -> tuple[Rule, ...]:
     """All rules by code; two rules with one code or slug are a bug."""
     rules = sorted((rule for each in registries for rule in each), key=lambda rule: rule.code)
     for name in ("code", "slug"):

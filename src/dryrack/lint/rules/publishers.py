@@ -7,19 +7,18 @@ never complete. A publisher may put some of it right; the next one will not.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.dialects.report import Topic
 from dryrack.lint.finding import Problem, Severity
-from dryrack.lint.registry import Registry, broken
+from dryrack.lint.registry import Rule, broken
 from dryrack.lint.world import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.lint.world import World
-
-RULES = Registry()
 
 _SOUND = """\
 apiVersion: v1
@@ -69,7 +68,10 @@ spec:
 """
 
 
-def _remarked(world: World, *topics: Topic) -> Iterator[Problem]:
+_DRIVER = "        driver: gpu.example.com\n"
+
+
+def _remarked(world: World, topics: tuple[Topic, ...]) -> Iterator[Problem]:
     """What readers of the configuration remarked about these topics."""
     for document, read in world.publishings:
         for remark in read.report.remarks:
@@ -79,164 +81,103 @@ def _remarked(world: World, *topics: Topic) -> Iterator[Problem]:
                 yield Problem(Entry(document, None), path, remark.what, remark.fix, line=line)
 
 
-@RULES.rule(
-    "DR801",
-    "publisher-driver-name",
-    Severity.WARNING,
-    summary="A publisher is configured with a driver name that the API does not allow.",
-    example=broken(_SOUND, ("        driver: gpu.example.com", "        driver: example.com/gpu")),
-)
-def publisher_driver_name(world: World) -> Iterator[Problem]:
-    """The API server refuses every slice of such a driver. A driver name has no slash."""
-    return _remarked(world, Topic.DRIVER_NAME)
+_WARNING, _ERROR, _INFO = Severity.WARNING, Severity.ERROR, Severity.INFO
 
-
-@RULES.rule(
-    "DR802",
-    "publisher-attribute-name",
-    Severity.WARNING,
-    summary="A publisher is configured with an attribute name that the API does not allow.",
-    example=broken(_SOUND, ("compute_capability", "compute-capability")),
-)
-def publisher_attribute_name(world: World) -> Iterator[Problem]:
-    """The API server refuses the slice. Names of attributes are identifiers as in C."""
-    return _remarked(world, Topic.ATTRIBUTE_NAME)
-
-
-@RULES.rule(
-    "DR803",
-    "publisher-attribute-form",
-    Severity.WARNING,
-    summary="An attribute is not written as the API has it.",
-    example=broken(_SOUND, ("{string: t4}", "{String: t4}")),
-)
-def publisher_attribute_form(world: World) -> Iterator[Problem]:
-    """
-    In the API an attribute is an object with one field, `string`, `int`, `bool` or `version`,
-    in lower case. Some publishers also take a bare value or another spelling, and others
-    publish an attribute without a value, which the API server refuses.
-    """
-    return _remarked(world, Topic.ATTRIBUTE_FORM)
-
-
-@RULES.rule(
-    "DR804",
-    "publisher-slice-count",
-    Severity.WARNING,
-    summary="A mapping states more slices than the one it makes.",
-    example=broken(
-        _SOUND,
+# Code, slug and severity; summary; why; the sound file, what of it is replaced and by what; topics.
+_TABLE = (
+    (
+        ("DR801", "publisher-driver-name", _WARNING),
+        "A publisher is configured with a driver name that the API does not allow.",
+        "The API server refuses every slice of such a driver. A driver name has no slash.",
+        (_SOUND, "        driver: gpu.example.com", "        driver: example.com/gpu"),
+        (Topic.DRIVER_NAME,),
+    ),
+    (
+        ("DR802", "publisher-attribute-name", _WARNING),
+        "A publisher is configured with an attribute name that the API does not allow.",
+        "The API server refuses the slice. Names of attributes are identifiers as in C.",
+        (_SOUND, "compute_capability", "compute-capability"),
+        (Topic.ATTRIBUTE_NAME,),
+    ),
+    (
+        ("DR803", "publisher-attribute-form", _WARNING),
+        "An attribute is not written as the API has it.",
         (
-            "        driver: gpu.example.com\n",
-            "        driver: gpu.example.com\n        pool: {resourceSliceCount: 3}\n",
+            "In the API an attribute is an object with one field, `string`, `int`, `bool` or\n"
+            "`version`, in lower case. Some publishers also take a bare value or another\n"
+            "spelling, and others publish an attribute without a value, which the API server\n"
+            "refuses."
         ),
+        (_SOUND, "{string: t4}", "{String: t4}"),
+        (Topic.ATTRIBUTE_FORM,),
+    ),
+    (
+        ("DR804", "publisher-slice-count", _WARNING),
+        "A mapping states more slices than the one it makes.",
+        "A publisher makes one slice per mapping and node, so the pool would never be complete.",
+        (_SOUND, _DRIVER, f"{_DRIVER}        pool: {{resourceSliceCount: 3}}\n"),
+        (Topic.SLICE_COUNT,),
+    ),
+    (
+        ("DR805", "publisher-pool-name", _WARNING),
+        "One pool name is configured for all nodes that a mapping selects.",
+        (
+            "Nodes that share a pool name share its devices: with a second node the pool has a\n"
+            "slice too many, and no device of either node is allocated."
+        ),
+        (_SOUND, _DRIVER, f"{_DRIVER}        pool: {{name: t4-pool}}\n"),
+        (Topic.POOL_NAME,),
+    ),
+    (
+        ("DR806", "publisher-all-nodes", _WARNING),
+        "A slice for all nodes is configured to be published once per selected node.",
+        (
+            "A publisher that sets `nodeName` beside `allNodes` is refused by the API server,\n"
+            "and one that does not publishes the same devices once per node."
+        ),
+        (_SOUND, _DRIVER, f"{_DRIVER}        allNodes: true\n"),
+        (Topic.ALL_NODES,),
+    ),
+    (
+        ("DR807", "publisher-amount-as-string", _WARNING),
+        "An amount is configured as an attribute.",
+        "Text cannot be compared as an amount; amounts belong in `capacity`.",
+        (_SOUND, "          capacity:\n            memory: {value", "            memory: {string"),
+        (Topic.AMOUNT,),
+    ),
+    (
+        ("DR808", "publisher-refused", _ERROR),
+        "A publisher cannot use its configuration.",
+        (
+            "With anything in it that cannot be understood, or that the API would refuse, a\n"
+            "publisher keeps to the configuration that it had before, or has none."
+        ),
+        (_SOUND, "{version: 7.5.0}", '{version: "7.5"}'),
+        (Topic.REFUSAL,),
+    ),
+    (
+        ("DR809", "publisher-capacity", _WARNING),
+        "An overlay promises another number of devices than it has.",
+        (
+            "An autoscaler makes nodes for as many devices as the capacity says; pods that ask\n"
+            "for those that are not there stay pending on them."
+        ),
+        (_OVERLAY, 'gpu.example.com/device: "1"', 'gpu.example.com/device: "8"'),
+        (Topic.PROMISE,),
+    ),
+    (
+        ("DR810", "publisher-loose", _INFO),
+        "Something is written as only some publishers understand it.",
+        (
+            "Keys in another case, `count`, a driver in a device, and what a publisher decides\n"
+            "itself: the API has none of it, and another publisher may not take it."
+        ),
+        (_SOUND, "        - name: t4-0", "        - name: t4\n          count: 1"),
+        (Topic.SPELLING, Topic.PUBLISHER),
     ),
 )
-def publisher_slice_count(world: World) -> Iterator[Problem]:
-    """A publisher makes one slice per mapping and node, so the pool would never be complete."""
-    return _remarked(world, Topic.SLICE_COUNT)
 
-
-@RULES.rule(
-    "DR805",
-    "publisher-pool-name",
-    Severity.WARNING,
-    summary="One pool name is configured for all nodes that a mapping selects.",
-    example=broken(
-        _SOUND,
-        (
-            "        driver: gpu.example.com\n",
-            "        driver: gpu.example.com\n        pool: {name: t4-pool}\n",
-        ),
-    ),
+RULES = tuple(
+    Rule(*name, summary, why, broken(sound, (old, new)), partial(_remarked, topics=topics))
+    for name, summary, why, (sound, old, new), topics in _TABLE
 )
-def publisher_pool_name(world: World) -> Iterator[Problem]:
-    """
-    Nodes that share a pool name share its devices: with a second node the pool has a slice
-    too many, and no device of either node is allocated.
-    """
-    return _remarked(world, Topic.POOL_NAME)
-
-
-@RULES.rule(
-    "DR806",
-    "publisher-all-nodes",
-    Severity.WARNING,
-    summary="A slice for all nodes is configured to be published once per selected node.",
-    example=broken(
-        _SOUND,
-        (
-            "        driver: gpu.example.com\n",
-            "        driver: gpu.example.com\n        allNodes: true\n",
-        ),
-    ),
-)
-def publisher_all_nodes(world: World) -> Iterator[Problem]:
-    """
-    A publisher that sets `nodeName` beside `allNodes` is refused by the API server, and one
-    that does not publishes the same devices once per node.
-    """
-    return _remarked(world, Topic.ALL_NODES)
-
-
-@RULES.rule(
-    "DR807",
-    "publisher-amount-as-string",
-    Severity.WARNING,
-    summary="An amount is configured as an attribute.",
-    example=broken(
-        _SOUND,
-        (
-            "          capacity:\n            memory: {value: 16Gi}",
-            "            memory: {string: 16Gi}",
-        ),
-    ),
-)
-def publisher_amount_as_string(world: World) -> Iterator[Problem]:
-    """Text cannot be compared as an amount; amounts belong in `capacity`."""
-    return _remarked(world, Topic.AMOUNT)
-
-
-@RULES.rule(
-    "DR808",
-    "publisher-refused",
-    Severity.ERROR,
-    summary="A publisher cannot use its configuration.",
-    example=broken(_SOUND, ("{version: 7.5.0}", '{version: "7.5"}')),
-)
-def publisher_refused(world: World) -> Iterator[Problem]:
-    """
-    With anything in it that cannot be understood, or that the API would refuse, a publisher
-    keeps to the configuration that it had before, or has none.
-    """
-    return _remarked(world, Topic.REFUSAL)
-
-
-@RULES.rule(
-    "DR809",
-    "publisher-capacity",
-    Severity.WARNING,
-    summary="An overlay promises another number of devices than it has.",
-    example=broken(_OVERLAY, ('gpu.example.com/device: "1"', 'gpu.example.com/device: "8"')),
-)
-def publisher_capacity(world: World) -> Iterator[Problem]:
-    """
-    An autoscaler makes nodes for as many devices as the capacity says; pods that ask for those
-    that are not there stay pending on them.
-    """
-    return _remarked(world, Topic.PROMISE)
-
-
-@RULES.rule(
-    "DR810",
-    "publisher-loose",
-    Severity.INFO,
-    summary="Something is written as only some publishers understand it.",
-    example=broken(_SOUND, ("        - name: t4-0", "        - name: t4\n          count: 1")),
-)
-def publisher_loose(world: World) -> Iterator[Problem]:
-    """
-    Keys in another case, `count`, a driver in a device, and what a publisher decides itself: the
-    API has none of it, and another publisher may not take it.
-    """
-    return _remarked(world, Topic.SPELLING, Topic.PUBLISHER)
