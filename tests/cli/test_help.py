@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from dryrack import __version__
+from dryrack.base.version import __version__
 from dryrack.cli.main import ENGINES, app
 from dryrack.cluster.engines import families
 

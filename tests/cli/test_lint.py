@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dryrack.cli.files import UsageError
 from dryrack.cli.main import app
-from dryrack.lint.examples import CLASS, POD, SLICE, TEMPLATE, join
+from dryrack.linter.examples import CLASS, POD, SLICE, TEMPLATE, join
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,9 @@ import pytest
 import yaml
 from tests.cli.command import EXAMPLES, dryrack
 
+from dryrack.base.errors import ContentError
 from dryrack.cli.durations import seconds_of
-from dryrack.cli.files import ContentError, UsageError
+from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format
 from dryrack.cli.publish import Wish, address_of, every_node, options_of, run, selected_nodes
 from dryrack.client.client import Client

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from dryrack.base.errors import ContentError
 from dryrack.cli.board import Sight, rows, slice_rows
-from dryrack.cli.files import ContentError
 from dryrack.cli.scenes import EXAMPLES, Expectation, Scene, load_scenes
 from dryrack.cli.stage import Stage
 from dryrack.cli.visit import ENGINES, play_on

@@ -12,6 +12,10 @@ class DryrackError(Exception):
     """A mistake that the caller can put right; its text is written for a person."""
 
 
+class ContentError(DryrackError):
+    """What was given to read says something wrong."""
+
+
 class InternalError(AssertionError):
     """A bug of ours."""
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import claim_name
-from dryrack.base.errors import DryrackError
+from dryrack.base.errors import ContentError, DryrackError
 from dryrack.base.words import listed
-from dryrack.cli.chance import SeededChance
 from dryrack.cli.doubts import refusals, unknown_fields
-from dryrack.cli.files import ContentError, UsageError, without_pauses
+from dryrack.cli.files import UsageError, without_pauses
 from dryrack.cli.objects import load
 from dryrack.cli.output import (
     NamedFormat,
@@ -25,6 +24,7 @@ from dryrack.cli.output import (
     say,
     shown,
 )
+from dryrack.cluster.seeded_chance import SeededChance
 from dryrack.placement.explain import stories
 from dryrack.placement.whatif import Settings as Reckoning
 from dryrack.placement.whatif import nodes_of, what_if

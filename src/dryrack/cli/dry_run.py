@@ -10,8 +10,9 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from dryrack.base.errors import ContentError
 from dryrack.cli.board import SLICE_COLUMNS, Sight, slice_rows
-from dryrack.cli.files import ContentError, read_sources
+from dryrack.cli.files import read_sources
 from dryrack.cli.judging import Judge
 from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.cli.publish import config_hint

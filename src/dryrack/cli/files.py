@@ -31,10 +31,6 @@ class UsageError(DryrackError):
     """The command was called wrongly; nothing was done."""
 
 
-class ContentError(DryrackError):
-    """The command was called rightly, but what it was given to read is wrong."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """One input as it was read."""

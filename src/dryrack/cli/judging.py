@@ -16,9 +16,9 @@ from dryrack.apiserver.builtin import BUILTINS, Builtin, Depth
 from dryrack.apiserver.metadata import tidied
 from dryrack.apiserver.strategies.catalog import strategy_of
 from dryrack.apiserver.strategy import Write
-from dryrack.cli.chance import SeededChance
 from dryrack.client.transport import User
 from dryrack.cluster.refusals import mismatch_path
+from dryrack.cluster.seeded_chance import SeededChance
 from dryrack.kinds.convert import GROUP
 from dryrack.kinds.shape import render
 from dryrack.kinds.validation.problems import OMITTED, FieldProblem, Reason, required

@@ -1,5 +1,5 @@
 """
-`dryrack lint`: prints what `hardware.lint` finds.
+`dryrack lint`: prints what `linter` finds.
 
 For people, one line per finding in the form that editors and `grep` understand; for programs,
 the same as data. Findings are data and go to standard output, the tally is talk.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.cli.files import read_sources, without_pauses
 from dryrack.cli.judging import Judge
 from dryrack.cli.output import Format, paint, print_data, say, shown
-from dryrack.lint import Finding, Severity, lint
+from dryrack.linter import Finding, Severity, lint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 import typer.main
 
-from dryrack import __version__
 from dryrack.base.errors import DryrackError
+from dryrack.base.version import __version__
 from dryrack.cli import hardware
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown

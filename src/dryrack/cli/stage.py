@@ -13,9 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.base.errors import DryrackError
+from dryrack.base.errors import ContentError, DryrackError
 from dryrack.cli.board import COLUMNS, SLICE_COLUMNS, Sight, events_of, rows, slice_rows
-from dryrack.cli.files import ContentError
 from dryrack.cli.output import paint, print_line, print_table, say, stdout_console, table_of
 from dryrack.cli.scenes import EXAMPLES
 from dryrack.client.client import Client

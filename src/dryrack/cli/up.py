@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver import runtime_config
-from dryrack.cli.files import ContentError, UsageError, read_sources
+from dryrack.base.errors import ContentError
+from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import say
 from dryrack.cluster import kubeconfig, launching
 from dryrack.cluster.engines import UnknownEngineError, families, wanted

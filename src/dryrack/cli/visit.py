@@ -12,7 +12,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from dryrack.cli.files import ContentError
+from dryrack.base.errors import ContentError
 from dryrack.cli.output import say
 from dryrack.cli.stage import SECONDS_MAX, Actors, Stage, files_of, objects_of
 from dryrack.client.client import Client

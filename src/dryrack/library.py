@@ -1,0 +1,138 @@
+"""
+The library: what tests, notebooks and scripts do with devices that do not exist.
+
+Objects are plain dictionaries, as in a manifest, so that a field is changed as one changes any
+dictionary. `import dryrack` offers all of it by name, and loads each part when it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.errors import ContentError
+from dryrack.kinds.documents import Document, read
+from dryrack.kinds.places import Place
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from dryrack.client.client import Client
+    from dryrack.kinds.shape import Path as FieldPath
+    from dryrack.linter import Finding
+    from dryrack.placement import Explanation, Settings, WhatIf
+    from dryrack.placement.world import World
+
+Raw = dict[str, Any]
+
+
+def load(*paths: str | Path) -> list[Raw]:
+    """
+    The objects in files of YAML or JSON, in their order.
+
+    >>> import dryrack
+    >>> [each["kind"] for each in dryrack.load("one-h100.yaml")]
+    ['ResourceClaimTemplate', 'Pod']
+    """
+    readings = [read(Path(path).read_bytes(), str(path)) for path in paths]
+    problems = [str(problem) for reading in readings for problem in reading.problems]
+    if problems:
+        raise ContentError("\n".join(problems))
+    return [document.raw for reading in readings for document in reading.documents]
+
+
+def allocate(objects: Iterable[Raw], *, node: str = "", release: str = "1.36") -> WhatIf:
+    """
+    Which devices on which node each claim and pod would get, and why not.
+
+    With a `node`, only on that one; `release` is the Kubernetes to behave as.
+
+    >>> import dryrack
+    >>> answer = dryrack.allocate(dryrack.load("fleet.yaml", "training.yaml"))
+    >>> [(each.claim, each.node) for each in answer.given]
+    [('default/trainer-gpus', 'rack-1'), ('default/three-anywhere', 'rack-2')]
+    """
+    from dryrack.placement import what_if
+
+    return what_if(_world(objects), _settings(node, release))
+
+
+def explain(
+    objects: Iterable[Raw], claim: str, *, node: str = "", release: str = "1.36"
+) -> Explanation:
+    """
+    The case of one claim, by its namespace and name: what it gets, or what each node lacks and
+    what would help.
+
+    >>> import dryrack
+    >>> objects = dryrack.load("fleet.yaml", "training.yaml", "greedy.yaml")
+    >>> dryrack.explain(objects, "default/four-gpus").helps[-1]
+    'ask for 2 instead of 4 in request gpus'
+    """
+    from dryrack.placement import explain_claim
+
+    return explain_claim(_world(objects), claim, _settings(node, release))
+
+
+def lint(*paths: str | Path) -> tuple[Finding, ...]:
+    """
+    What a cluster would refuse in files, or take and never schedule.
+
+    >>> import dryrack
+    >>> dryrack.lint("fleet.yaml", "training.yaml")
+    ()
+    """
+    from dryrack.cli.judging import Judge
+    from dryrack.linter import lint as lint_files
+
+    return lint_files([(str(path), Path(path).read_bytes()) for path in paths], Judge())
+
+
+@asynccontextmanager
+async def connect(kubeconfig: str | Path = "", *, context: str = "") -> AsyncIterator[Client]:
+    """
+    A client of a cluster, that of kubectl if none is named.
+
+    >>> import dryrack
+    >>> from dryrack.client.endpoints import NODES
+    >>> async def node_names():
+    ...     async with dryrack.connect() as client:
+    ...         return [each["metadata"]["name"] for each in (await client.list(NODES)).items]
+    """
+    from dryrack.client.client import Client
+    from dryrack.client.https import connected
+    from dryrack.cluster.attached import connection_of
+
+    connection = connection_of(os.environ, kubeconfig=str(kubeconfig), context=context)
+    async with connected(connection) as transport:
+        yield Client(transport)
+
+
+class _Nowhere:
+    """The places of an object that was read from no file."""
+
+    def locate(self, path: FieldPath) -> Place:
+        return Place(0, 0)
+
+
+def _world(objects: Iterable[Raw]) -> World:
+    from dryrack.placement.manifests import manifests
+    from dryrack.placement.world import World
+
+    found = manifests(Document("objects", each, _Nowhere()) for each in objects)
+    if found.problems:
+        raise ContentError("\n".join(dict.fromkeys(map(str, found.problems))))
+    return World.of(each.object for each in found.objects)
+
+
+def _settings(node: str, release: str) -> Settings:
+    from dryrack.allocation import Release
+    from dryrack.cluster.seeded_chance import SeededChance
+    from dryrack.placement import Settings
+
+    known = {each.value: each for each in Release}
+    if release not in known:
+        raise ContentError(f"release {release!r}: not known; write {' or '.join(known)}")
+    return Settings(chance=SeededChance(), release=known[release], node=node or None)

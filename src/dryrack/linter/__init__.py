@@ -1,0 +1,11 @@
+"""
+Lint: what a cluster would refuse, or accept and never schedule.
+
+`lint` is a function from the content of files to findings, in the order of file, line and
+code, and the same under any order of hashing. It reads no file itself.
+"""
+
+from dryrack.linter.engine import lint
+from dryrack.linter.finding import Finding, Severity
+
+__all__ = ["Finding", "Severity", "lint"]

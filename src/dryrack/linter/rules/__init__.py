@@ -1,0 +1,41 @@
+"""All rules, by code."""
+
+from __future__ import annotations
+
+from dryrack.linter.registry import Rule, merged
+from dryrack.linter.rules import (
+    api,
+    claims,
+    constraints,
+    counters,
+    devices,
+    nodes,
+    pods,
+    policy,
+    pools,
+    publishers,
+    reading,
+    selectors,
+    supply,
+)
+
+RULES: tuple[Rule, ...] = merged(
+    [
+        module.RULES
+        for module in (
+            reading,
+            api,
+            pools,
+            counters,
+            nodes,
+            devices,
+            selectors,
+            claims,
+            constraints,
+            supply,
+            pods,
+            policy,
+            publishers,
+        )
+    ]
+)

@@ -1,0 +1,352 @@
+"""
+DR1xx: what the API server refuses, and what it takes and forgets.
+
+The verdict is that of `kinds.validation`, with the server's reason, field and words. A code
+stands for a reason; mistakes that people make often have a code, and a fix, of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dryrack.hardware import names
+from dryrack.kinds.migrations import misplaced_in
+from dryrack.kinds.places import parse_path
+from dryrack.kinds.validation import FieldProblem, Reason, warnings
+from dryrack.kinds.validation.gates import drop_disabled
+from dryrack.linter import examples
+from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.registry import Example, Registry, broken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from dryrack.linter.refusals import Refusal
+    from dryrack.linter.world import World
+
+RULES = Registry()
+
+_BY_REASON = {
+    Reason.REQUIRED: "DR101",
+    Reason.NOT_SUPPORTED: "DR103",
+    Reason.DUPLICATE: "DR104",
+    Reason.FORBIDDEN: "DR105",
+    Reason.TOO_LONG: "DR106",
+    Reason.TOO_MANY: "DR107",
+}
+_OTHER = "DR102"
+# The first pattern that fits decides; what fits none goes by its reason.
+_SPECIAL: tuple[tuple[str, Reason, re.Pattern[str]], ...] = (
+    ("DR111", Reason.INVALID, re.compile(r"(.*\.)?driver")),
+    ("DR112", Reason.INVALID, re.compile(r".*\.(attributes|capacity)")),
+    ("DR113", Reason.INVALID, re.compile(r".*\.cel\.expression")),
+    ("DR114", Reason.FORBIDDEN, re.compile(r".*\.cel\.expression")),
+    ("DR115", Reason.TOO_MANY, re.compile(r"spec\.devices")),
+    ("DR116", Reason.FORBIDDEN, re.compile(r".*\.adminAccess")),
+    ("DR117", Reason.NOT_FOUND, re.compile(r".*\.resources\.claims\[[0-9]+\]")),
+    ("DR118", Reason.REQUIRED, re.compile(r"spec(\.devices\[[0-9]+\])?")),
+    ("DR118", Reason.INVALID, re.compile(r"spec(\.devices\[[0-9]+\])?")),
+)
+
+
+def code_of(problem: FieldProblem) -> str:
+    """The code under which a refusal is told."""
+    for code, reason, pattern in _SPECIAL:
+        if problem.reason is reason and pattern.fullmatch(problem.field):
+            return code
+    return _BY_REASON.get(problem.reason, _OTHER)
+
+
+_CORRECTED: Mapping[str, Callable[[str], str]] = {
+    "DR111": names.driver_name,
+    "DR112": names.identifier,
+}
+_DEFAULT_FIXES = {
+    "DR101": "set it",
+    "DR102": "change it to what the message asks for",
+    "DR103": "use one of the supported values",
+    "DR104": "keep one of them",
+    "DR105": "remove it",
+    "DR106": "shorten it",
+    "DR107": "split it over several objects",
+    "DR113": "correct the expression",
+    "DR114": "test the cheap conditions first, and bound what is searched",
+    "DR115": "split the slice and raise resourceSliceCount",
+    "DR116": 'label the namespace resource.kubernetes.io/admin-access: "true"',
+    "DR117": "add it to spec.resourceClaims",
+    "DR118": "set exactly one of nodeName, nodeSelector, allNodes and perDeviceNodeSelection",
+}
+
+
+def _fix(code: str, refusal: Refusal) -> str:
+    if "sharedCounters" in refusal.problem.detail:
+        return "put the counters into a slice of their own, in the same pool"
+    if code in _CORRECTED:
+        return f"write {_CORRECTED[code](refusal.key or str(refusal.problem.value))!r}"
+    older = misplaced_in(refusal.entry.document.raw, refusal.path)
+    return older or refusal.problem.fix or _DEFAULT_FIXES[code]
+
+
+def _refused(code: str) -> Callable[[World], Iterator[Problem]]:
+    def check(world: World) -> Iterator[Problem]:
+        for refusal in world.refusals:
+            if code_of(refusal.problem) == code:
+                yield Problem(
+                    refusal.entry,
+                    refusal.path,
+                    refusal.problem.message,
+                    _fix(code, refusal),
+                    reason=refusal.problem.reason.value,
+                    line=refusal.line,
+                )
+
+    return check
+
+
+def _api_rule(code: str, slug: str, summary: str, *, why: str, example: Example) -> None:
+    check = _refused(code)
+    check.__doc__ = why
+    RULES.rule(code, slug, Severity.ERROR, summary=summary, example=example)(check)
+
+
+_DEVICES = examples.SLICE[examples.SLICE.index("  devices:") :]
+_SOUND = examples.join(examples.CLASS, examples.CLAIM)
+_MODEL = 'device.attributes["gpu.example.com"].model == "h100"'
+
+_api_rule(
+    "DR101",
+    "value-required",
+    "A field that the API requires is not set.",
+    why="The API server refuses the object.",
+    example=broken(examples.SLICE, ("    name: rack-1\n", "")),
+)
+_api_rule(
+    "DR102",
+    "value-invalid",
+    "A field has a value that the API does not allow.",
+    why="The API server refuses the object; the message is the server's own.",
+    example=broken(examples.SLICE, ("name: gpu-0", "name: GPU_0")),
+)
+_api_rule(
+    "DR103",
+    "value-not-supported",
+    "A field has none of the values that the API knows.",
+    why="The API server refuses the object. Such values are written exactly, in camel case.",
+    example=broken(
+        _SOUND.replace("count: 2", "allocationMode: All"),
+        ("allocationMode: All", "allocationMode: all"),
+    ),
+)
+_api_rule(
+    "DR104",
+    "value-duplicate",
+    "A value that must be unique occurs twice.",
+    why="The API server refuses the object.",
+    example=broken(examples.SLICE, ("name: gpu-1", "name: gpu-0")),
+)
+_api_rule(
+    "DR105",
+    "value-forbidden",
+    "A field may not be set here.",
+    why="The API server refuses the object.",
+    example=broken(
+        examples.join(
+            examples.CLASS,
+            examples.TEMPLATE.replace(
+                "spec:\n  spec:", "spec:\n  metadata: {labels: {team: a}}\n  spec:"
+            ),
+        ),
+        ("metadata: {labels: {team: a}}", "metadata: {name: training}"),
+    ),
+)
+_api_rule(
+    "DR106",
+    "value-too-long",
+    "A text is longer than the API allows.",
+    why="The API server refuses the object. A string attribute has at most 64 bytes.",
+    example=broken(
+        examples.SLICE.replace(
+            "numa: {int: 0}", "numa: {int: 0}\n      note: {string: cold aisle}"
+        ),
+        ("note: {string: cold aisle}", f"note: {{string: {'very ' * 13}long}}"),
+    ),
+)
+_ALTERNATIVES = "".join(
+    f"      - {{name: n{count}, deviceClassName: gpu, count: {count}}}\n"
+    for count in range(9, 1, -1)
+)
+_api_rule(
+    "DR107",
+    "value-too-many",
+    "A list is longer than the API allows.",
+    why="The API server refuses the object. A request has at most eight alternatives.",
+    example=broken(
+        examples.join(examples.CLASS, examples.CLAIM[: examples.CLAIM.index("      exactly:")])
+        + "      firstAvailable:\n"
+        + _ALTERNATIVES,
+        (_ALTERNATIVES, _ALTERNATIVES + "      - {name: n1, deviceClassName: gpu, count: 1}\n"),
+    ),
+)
+_api_rule(
+    "DR111",
+    "driver-name",
+    "A driver has a name that the API does not allow.",
+    why="""
+    The name of a driver is a DNS name of at most 63 characters. A slash, as in the names of
+    labels and CDI kinds, is not part of it.
+    """,
+    example=broken(
+        examples.SLICE.replace("driver: gpu.example.com", "driver: example.com.gpu"),
+        ("driver: example.com.gpu", "driver: example.com/gpu"),
+    ),
+)
+_api_rule(
+    "DR112",
+    "attribute-name",
+    "An attribute or capacity has a name that the API does not allow.",
+    why="""
+    Selectors write the name after a dot, so it is an identifier as in C: letters, digits and
+    underscores, at most 32 of them, with an optional domain and a slash before it.
+    """,
+    example=broken(
+        examples.SLICE.replace(
+            "numa: {int: 0}", "numa: {int: 0}\n      compute_capability: {version: 9.0.0}"
+        ),
+        ("compute_capability", "compute-capability"),
+    ),
+)
+_api_rule(
+    "DR113",
+    "expression-invalid",
+    "A selector does not compile.",
+    why="The API server refuses the object; the message is the compiler's own.",
+    example=broken(_SOUND, (_MODEL, _MODEL.replace("attributes", "attribute"))),
+)
+_KEYS = 'device.attributes["gpu.example.com"]'
+_api_rule(
+    "DR114",
+    "expression-too-costly",
+    "A selector could take more work than the API allows.",
+    why="""
+    The API server estimates the worst case before it accepts an expression. Loops inside
+    loops over attributes multiply.
+    """,
+    example=broken(
+        _SOUND,
+        (
+            _MODEL,
+            f"{_KEYS}.exists(a, {_KEYS}.exists(b, {_KEYS}.exists(c, {_KEYS}.exists(d, a == d))))",
+        ),
+    ),
+)
+_MANY = "  devices:\n" + "".join(f"  - name: gpu-{index}\n" for index in range(128))
+_api_rule(
+    "DR115",
+    "too-many-devices",
+    "A slice has more devices than fit.",
+    why="""
+    A slice has at most 128 devices, and at most 64 if any of them has taints, draws on
+    counters or has lists as attributes. A pool may have many slices.
+    """,
+    example=broken(
+        examples.SLICE.replace(_DEVICES, _MANY),
+        ("  - name: gpu-127\n", "  - name: gpu-127\n  - name: gpu-128\n"),
+    ),
+)
+_api_rule(
+    "DR116",
+    "admin-access-forbidden",
+    "A claim asks for admin access in a namespace that does not allow it.",
+    why="""
+    Admin access reaches devices that belong to others, so the API server refuses it unless
+    the namespace carries the label, with the value "true" in lower case.
+    """,
+    example=broken(
+        examples.join(
+            examples.NAMESPACE,
+            examples.CLASS,
+            examples.CLAIM.replace("count: 2", "allocationMode: All\n        adminAccess: true"),
+        ),
+        ('resource.kubernetes.io/admin-access: "true"', 'example.com/team: "a"'),
+    ),
+)
+_DROPPED = """\
+    nodeAllocatableResourceMappings:
+      memory: {capacityKey: memory}
+"""
+_WITH_POD = examples.join(examples.CLASS, examples.TEMPLATE, examples.POD)
+_api_rule(
+    "DR117",
+    "claim-name-unknown",
+    "A container uses a claim that its pod does not have.",
+    why="""
+    The API server refuses the pod. The name is that of an entry of `spec.resourceClaims`, not
+    that of the claim or template it stands for.
+    """,
+    example=broken(
+        _WITH_POD.replace(
+            "      - name: gpu\n  resourceClaims",
+            "      - name: gpu\n        request: gpu\n  resourceClaims",
+        ),
+        (
+            "      - name: gpu\n        request: gpu\n  resourceClaims",
+            "      - name: gpu\n        request: gpu\n      - name: one-gpu\n  resourceClaims",
+        ),
+    ),
+)
+_api_rule(
+    "DR118",
+    "node-placement",
+    "A slice does not say for which nodes it is, or says it twice.",
+    why="""
+    Exactly one of `nodeName`, `nodeSelector`, `allNodes: true` and
+    `perDeviceNodeSelection: true` is set, and counters are not in the same slice as devices.
+    """,
+    example=broken(
+        examples.SLICE, ("  nodeName: rack-1\n", "  nodeName: rack-1\n  allNodes: true\n")
+    ),
+)
+
+
+@RULES.rule(
+    "DR121",
+    "field-dropped",
+    Severity.WARNING,
+    summary="A field belongs to a feature that is off, so the API server drops it.",
+    example=broken(
+        examples.SLICE,
+        (
+            "  - name: gpu-1\n",
+            f"  - name: gpu-1\n{_DROPPED}",
+        ),
+    ),
+)
+def field_dropped(world: World) -> Iterator[Problem]:
+    """
+    A server does not refuse a field of a disabled feature: it stores the object without it
+    and says nothing. This is for the default gates of Kubernetes 1.36.
+    """
+    for entry in world.validated:
+        for field in drop_disabled(entry.value).fields:
+            yield Problem(
+                entry,
+                parse_path(field),
+                "the field belongs to a feature gate that is off by default, so it is dropped",
+                "leave it out, or enable the gate",
+            )
+
+
+@RULES.rule(
+    "DR122",
+    "api-warning",
+    Severity.WARNING,
+    summary="The API server takes the object, with a warning.",
+    example=broken(examples.SLICE, ("driver: gpu.example.com", "driver: GPU.example.com")),
+)
+def api_warning(world: World) -> Iterator[Problem]:
+    """kubectl prints the warning once, when the object is created, and nobody sees it again."""
+    for entry in world.validated:
+        for text in warnings(entry.value):
+            field, _, what = text.partition(": ")
+            yield Problem(entry, parse_path(field), what, "write it in lower case")

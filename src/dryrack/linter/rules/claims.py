@@ -1,0 +1,239 @@
+"""
+DR5xx: claims that nobody could satisfy, and parts of claims that do nothing.
+
+What depends on files that may simply not have been given is a warning: the class may be in
+the cluster already, and so may the devices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.hardware.names import quoted, suggestion
+from dryrack.kinds.selectors import tolerates_device_taint
+from dryrack.linter import examples
+from dryrack.linter.asks import asks_of
+from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.registry import Registry, broken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.resource import (
+        DeviceTaint,
+        OpaqueDeviceConfiguration,
+    )
+    from dryrack.linter.asks import Ask
+    from dryrack.linter.finding import Path
+    from dryrack.linter.world import Entry, World
+
+RULES = Registry()
+
+# The API's own bound on the devices of one claim.
+_RESULTS_MAX = 32
+
+_SOUND = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM)
+_CONFIG = """\
+    config:
+    - opaque:
+        driver: gpu.example.com
+        parameters: {kind: Sharing}
+"""
+
+
+@RULES.rule(
+    "DR501",
+    "class-unknown",
+    Severity.WARNING,
+    summary="A request names a class that is not in the files.",
+    example=broken(
+        examples.join(examples.CLASS, examples.CLAIM),
+        ("deviceClassName: gpu", "deviceClassName: gpus"),
+    ),
+)
+def class_unknown(world: World) -> Iterator[Problem]:
+    """
+    A pod whose claim names a class that does not exist is unschedulable, even if the class
+    belongs to an alternative that is not needed.
+    """
+    for ask in world.asks:
+        name = ask.details.device_class_name
+        if name and name not in world.class_of:
+            yield Problem(
+                ask.claim.entry,
+                (*ask.path, "deviceClassName"),
+                f"request {ask.name!r} names class {name!r}, which is not in the files",
+                suggestion(name, world.class_of) or "add the DeviceClass",
+            )
+
+
+@RULES.rule(
+    "DR503",
+    "too-many-for-one-claim",
+    Severity.ERROR,
+    summary="A claim asks for more than the 32 devices that a claim can hold.",
+    example=broken(examples.join(examples.CLASS, examples.CLAIM), ("count: 2", "count: 33")),
+)
+def too_many_for_one_claim(world: World) -> Iterator[Problem]:
+    """The API server accepts the claim; the scheduler then refuses it on every attempt."""
+    for claim in world.claims:
+        least: dict[str, int] = {}
+        for ask in asks_of(claim):
+            least[ask.request] = min(least.get(ask.request, ask.count), ask.count)
+        if sum(least.values()) > _RESULTS_MAX:
+            yield Problem(
+                claim.entry,
+                (*claim.path, "devices", "requests"),
+                f"the claim asks for at least {sum(least.values())} devices, and a claim can hold"
+                f" {_RESULTS_MAX}",
+                "split it into several claims",
+            )
+
+
+def _configs(world: World) -> Iterator[tuple[Entry[object], Path, OpaqueDeviceConfiguration]]:
+    for entry in world.classes:
+        for index, config in enumerate(entry.value.spec.config):
+            if config.opaque is not None:
+                yield entry, ("spec", "config", index), config.opaque
+    for claim in world.claims:
+        for index, each in enumerate(claim.spec.devices.config):
+            if each.opaque is not None:
+                yield claim.entry, (*claim.path, "devices", "config", index), each.opaque
+
+
+@RULES.rule(
+    "DR507",
+    "config-for-nobody",
+    Severity.WARNING,
+    summary="A configuration is for a driver that no slice in the files has.",
+    example=broken(
+        _SOUND + _CONFIG, ("        driver: gpu.example.com", "        driver: gpu.exampel.com")
+    ),
+)
+def config_for_nobody(world: World) -> Iterator[Problem]:
+    """Each driver reads only its own configuration and passes over the others in silence."""
+    for entry, path, opaque in _configs(world):
+        if world.drivers and opaque.driver not in world.drivers:
+            yield Problem(
+                entry,
+                (*path, "opaque", "driver"),
+                f"no slice is of driver {opaque.driver!r}, so nobody reads this configuration",
+                suggestion(opaque.driver, world.drivers) or f"there are {quoted(world.drivers)}",
+            )
+
+
+def _taints(world: World) -> tuple[DeviceTaint, ...]:
+    on_devices = (taint for placed in world.devices for taint in placed.device.taints)
+    by_rules = (entry.value.spec.taint for entry in world.taint_rules)
+    unique = {(each.key, each.value, each.effect): each for each in (*on_devices, *by_rules)}
+    return tuple(unique.values())
+
+
+@RULES.rule(
+    "DR510",
+    "toleration-without-taint",
+    Severity.INFO,
+    summary="A toleration tolerates no taint in the files.",
+    example=broken(
+        examples.join(
+            examples.SLICE,
+            examples.TAINT_RULE,
+            examples.CLASS,
+            examples.CLAIM.replace(
+                "count: 2",
+                "count: 2\n        tolerations:\n"
+                "        - {key: example.com/broken, operator: Exists}",
+            ),
+        ),
+        (
+            "{key: example.com/broken, operator: Exists}",
+            "{key: example.com/borken, operator: Exists}",
+        ),
+    ),
+)
+def toleration_without_taint(world: World) -> Iterator[Problem]:
+    """It may be a provision for later, or a key or value that was misspelt."""
+    taints = _taints(world)
+    for ask in world.asks:
+        for index, toleration in enumerate(ask.details.tolerations):
+            if world.devices and not any(
+                tolerates_device_taint(toleration, taint) for taint in taints
+            ):
+                yield Problem(
+                    ask.claim.entry,
+                    (*ask.path, "tolerations", index),
+                    f"no device in the files has a taint with key {toleration.key!r} that this"
+                    " tolerates",
+                    suggestion(toleration.key, {taint.key for taint in taints})
+                    or "remove it, unless the taint is still to come",
+                )
+
+
+@RULES.rule(
+    "DR512",
+    "alternative-never-reached",
+    Severity.WARNING,
+    summary="An alternative wants at least what an earlier one wants, so it is never taken.",
+    example=broken(
+        examples.join(examples.CLASS, examples.CLAIM[: examples.CLAIM.index("      exactly:")])
+        + """\
+      firstAvailable:
+      - name: two
+        deviceClassName: gpu
+        count: 2
+      - name: one
+        deviceClassName: gpu
+        count: 1
+""",
+        (
+            """\
+      - name: two
+        deviceClassName: gpu
+        count: 2
+      - name: one
+        deviceClassName: gpu
+        count: 1
+""",
+            """\
+      - name: one
+        deviceClassName: gpu
+        count: 1
+      - name: two
+        deviceClassName: gpu
+        count: 2
+""",
+        ),
+    ),
+)
+def alternative_never_reached(world: World) -> Iterator[Problem]:
+    """
+    Alternatives are tried in order. One that asks for the same devices and no fewer of them
+    cannot fit where the earlier one did not: put the wish first and the fallback last.
+    """
+    for claim in world.claims:
+        earlier: list[Ask] = []
+        for ask in asks_of(claim):
+            first = next((each for each in earlier if _fits_whenever(each, ask)), None)
+            earlier.append(ask)
+            if first is not None:
+                yield Problem(
+                    claim.entry,
+                    ask.path,
+                    f"alternative {ask.name!r} is never taken, as {first.name!r} before it asks"
+                    " for no more",
+                    "put the larger alternative first",
+                )
+
+
+def _fits_whenever(first: Ask, second: Ask) -> bool:
+    """Whether `first` is an alternative of the same request that fits wherever `second` does."""
+    if not first.is_alternative or first.request != second.request:
+        return False
+    a, b = first.details, second.details
+    return (a.device_class_name, a.selectors, a.capacity, a.tolerations, a.allocation_mode) == (
+        b.device_class_name,
+        b.selectors,
+        b.capacity,
+        b.tolerations,
+        b.allocation_mode,
+    ) and first.count <= second.count

@@ -1,0 +1,135 @@
+"""
+DR504 to DR506: constraints that nothing satisfies, or everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.hardware.names import suggestion
+from dryrack.linter import examples
+from dryrack.linter.asks import asks_of
+from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.registry import Registry, broken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.resource import DeviceConstraint
+    from dryrack.linter.asks import Ask
+    from dryrack.linter.finding import Path
+    from dryrack.linter.world import ClaimEntry, World
+
+RULES = Registry()
+
+_CONSTRAINT = """\
+    constraints:
+    - requests: [gpus]
+      matchAttribute: gpu.example.com/model
+"""
+_CONSTRAINED = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM) + _CONSTRAINT
+
+
+def _covered(constraint_requests: tuple[str, ...], ask: Ask) -> bool:
+    return not constraint_requests or any(
+        each in (ask.name, ask.request) for each in constraint_requests
+    )
+
+
+def _constraints(world: World) -> Iterator[tuple[ClaimEntry, Path, DeviceConstraint, list[Ask]]]:
+    for claim in world.claims:
+        asks = list(asks_of(claim))
+        for index, constraint in enumerate(claim.spec.devices.constraints):
+            path = (*claim.path, "devices", "constraints", index)
+            yield claim, path, constraint, [a for a in asks if _covered(constraint.requests, a)]
+
+
+def _attribute(constraint: DeviceConstraint) -> tuple[str, str]:
+    """The field that counts, and the attribute it names."""
+    if constraint.match_attribute is not None:
+        return "matchAttribute", constraint.match_attribute
+    return "distinctAttribute", constraint.distinct_attribute or ""
+
+
+@RULES.rule(
+    "DR504",
+    "constraint-attribute-missing",
+    Severity.WARNING,
+    summary="A constraint names an attribute that no matching device has.",
+    example=broken(_CONSTRAINED, ("gpu.example.com/model\n", "gpu.example.com/modle\n")),
+)
+def constraint_attribute_missing(world: World) -> Iterator[Problem]:
+    """A device without the attribute does not satisfy the constraint, so nothing is found."""
+    for claim, path, constraint, asks in _constraints(world):
+        field, attribute = _attribute(constraint)
+        lacking = [ask for ask in asks if _lacks(world, ask, attribute)]
+        for ask in lacking:
+            if any(other.request == ask.request and other not in lacking for other in asks):
+                # Another alternative of the request has it.
+                continue
+            names = world.candidates(ask).names_of("attributes")
+            yield Problem(
+                claim.entry,
+                (*path, field),
+                f"no device that matches request {ask.name!r} has attribute {attribute!r}",
+                suggestion(attribute, names) or "name one that they have",
+            )
+
+
+def _lacks(world: World, ask: Ask, attribute: str) -> bool:
+    """Whether there are devices for the ask, and none has the attribute."""
+    selected = world.candidates(ask)
+    is_absent = "/" in attribute and attribute not in selected.names_of("attributes")
+    return is_absent and bool(selected.shapes)
+
+
+@RULES.rule(
+    "DR505",
+    "constraint-over-one-device",
+    Severity.WARNING,
+    summary="A constraint covers a single device, so it does nothing.",
+    example=broken(_CONSTRAINED, ("count: 2", "count: 1")),
+)
+def constraint_over_one_device(world: World) -> Iterator[Problem]:
+    """
+    One device always agrees with itself. Often the constraint lists one request where it
+    should list two, or was meant to hold between claims, which no constraint can do.
+    """
+    for claim, path, _, asks in _constraints(world):
+        requests = {ask.request for ask in asks}
+        several = any(ask.is_all or ask.count > 1 for ask in asks)
+        if len(requests) == 1 and not several:
+            yield Problem(
+                claim.entry,
+                path,
+                f"the constraint covers only the one device of request {asks[0].name!r}",
+                "list all requests that should agree, or remove it",
+            )
+
+
+@RULES.rule(
+    "DR506",
+    "constraint-says-both",
+    Severity.WARNING,
+    summary="A constraint has matchAttribute and distinctAttribute; only the first counts.",
+    example=broken(
+        _CONSTRAINED,
+        (
+            "      matchAttribute: gpu.example.com/model\n",
+            (
+                "      matchAttribute: gpu.example.com/model\n"
+                "      distinctAttribute: gpu.example.com/numa\n"
+            ),
+        ),
+    ),
+)
+def constraint_says_both(world: World) -> Iterator[Problem]:
+    """The API server does not refuse it, and the scheduler never looks at the second."""
+    for claim, path, constraint, _ in _constraints(world):
+        if constraint.match_attribute is not None and constraint.distinct_attribute is not None:
+            yield Problem(
+                claim.entry,
+                (*path, "distinctAttribute"),
+                "distinctAttribute is ignored beside matchAttribute",
+                "write two constraints",
+            )

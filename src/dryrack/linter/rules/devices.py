@@ -1,0 +1,200 @@
+"""
+DR3xx: devices that are published in a way that selectors cannot use.
+
+All of these pass the API server. A fleet repeats one mistake on every device, so each rule
+speaks once per driver and name, at the first place, and says how many others there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from dryrack.hardware.names import amount, qualified
+from dryrack.linter import examples
+from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.registry import Registry, broken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dryrack.kinds.resource import DeviceAttribute
+    from dryrack.linter.world import PlacedDevice, World
+
+RULES = Registry()
+
+_WHOLE = re.compile(r"0|[1-9][0-9]*")
+_DOTTED = re.compile(r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){1,2}")
+# Names of things that are told apart but never measured, whatever they are made of.
+_NAMING = re.compile(r"(?i)(^|_)(uu)?id$|serial|bus|address|slot|uid")
+
+
+def _strings(world: World) -> Iterator[tuple[PlacedDevice, str, str]]:
+    for placed in world.devices:
+        for name, attribute in placed.device.attributes.items():
+            if attribute.string_value is not None:
+                yield placed, name, attribute.string_value
+
+
+def _once_per_name(
+    found: Iterable[tuple[PlacedDevice, str, str]],
+) -> Iterator[tuple[PlacedDevice, str, str, str]]:
+    """The first place of each driver and name, and a word about the others."""
+    places: dict[tuple[str, str], list[tuple[PlacedDevice, str, str]]] = defaultdict(list)
+    for place in found:
+        placed, name, _ = place
+        places[placed.entry.value.spec.driver, name].append(place)
+    for first, *others in places.values():
+        yield (*first, f", as on {len(others)} more of the driver's devices" if others else "")
+
+
+@RULES.rule(
+    "DR301",
+    "amount-as-string",
+    Severity.WARNING,
+    summary="An amount is published as a string attribute.",
+    example=broken(
+        examples.SLICE.replace(
+            "numa: {int: 1}\n    capacity:\n      memory: {value: 80Gi}", "numa: {int: 1}"
+        ),
+        (
+            "numa: {int: 0}\n    capacity:\n      memory: {value: 80Gi}",
+            "numa: {int: 0}\n      memory: {string: 80Gi}",
+        ),
+    ),
+)
+def amount_as_string(world: World) -> Iterator[Problem]:
+    """
+    A string can only be compared as text, so no selector can ask for "at least 40Gi", and no
+    claim can request a part of it. Amounts belong in `capacity`.
+    """
+    meant = ((placed, name, text) for placed, name, text in _strings(world) if amount(text))
+    for placed, name, text, others in _once_per_name(meant):
+        yield Problem(
+            placed.entry,
+            (*placed.path, "attributes", name, "string"),
+            f"attribute {name!r} is the text {text!r}, which cannot be compared as an"
+            f" amount{others}",
+            f"move it to capacity: {name}: {{value: {amount(text)}}}",
+        )
+
+
+@RULES.rule(
+    "DR302",
+    "number-as-string",
+    Severity.INFO,
+    summary="A number or version is published as a string attribute.",
+    example=broken(
+        examples.SLICE.replace("numa: {int: 0}", "numa: {int: 0}\n      cores: {int: 2560}"),
+        ("cores: {int: 2560}", 'cores: {string: "2560"}'),
+    ),
+)
+def number_as_string(world: World) -> Iterator[Problem]:
+    """Text compares letter by letter: "10" comes before "9", and "9.0" is not "9.0.0"."""
+    numbers = (
+        (placed, name, text)
+        for placed, name, text in _strings(world)
+        if (_WHOLE.fullmatch(text) or _DOTTED.fullmatch(text)) and not _NAMING.search(name)
+    )
+    for placed, name, text, others in _once_per_name(numbers):
+        yield Problem(
+            placed.entry,
+            (*placed.path, "attributes", name, "string"),
+            f"attribute {name!r} is the text {text!r}, which does not compare as a number{others}",
+            f"write {{int: {text}}}"
+            if "." not in text
+            else f"write {{version: {'.'.join(([*text.split('.'), '0'])[:3])}}}",
+        )
+
+
+def _type(attribute: DeviceAttribute) -> str:
+    for name in ("int", "bool", "string", "version"):
+        if getattr(attribute, f"{name}_value") is not None:
+            return name
+        if getattr(attribute, f"{name}_values") is not None:
+            return f"{name}s"
+    return "nothing"
+
+
+@RULES.rule(
+    "DR303",
+    "attribute-types-differ",
+    Severity.WARNING,
+    summary="One attribute has different types on different devices of a driver.",
+    example=broken(examples.SLICE, ("numa: {int: 1}", "numa: {string: one}")),
+)
+def types_differ(world: World) -> Iterator[Problem]:
+    """
+    A selector is written for one type. On a device with another it is false or an error, and
+    an error stops the scheduling of every pod that reaches the device.
+    """
+    first: dict[str, tuple[PlacedDevice, str]] = {}
+    told: set[str] = set()
+    for placed in world.devices:
+        for name, attribute in placed.device.attributes.items():
+            full, has = qualified(name, placed.entry.value.spec.driver), _type(attribute)
+            model, expected = first.setdefault(full, (placed, has))
+            if has != expected and full not in told:
+                told.add(full)
+                yield Problem(
+                    placed.entry,
+                    (*placed.path, "attributes", name),
+                    f"attribute {full!r} is of type {has} here and {expected} on device {model.id}",
+                    "use one type on all devices",
+                )
+
+
+@RULES.rule(
+    "DR304",
+    "name-given-twice",
+    Severity.ERROR,
+    summary="A device has one attribute or capacity under its short and its full name.",
+    example=broken(
+        examples.SLICE,
+        ("numa: {int: 0}", "numa: {int: 0}\n      gpu.example.com/model: {string: h200}"),
+    ),
+)
+def given_twice(world: World) -> Iterator[Problem]:
+    """
+    A name without a domain is in the driver's own. With both spellings on one device a
+    selector sees either value, and which one may change from one attempt to the next.
+    """
+    for placed in world.devices:
+        driver = placed.entry.value.spec.driver
+        for kind in ("attributes", "capacity"):
+            names = getattr(placed.device, kind)
+            for name in names:
+                if "/" not in name and f"{driver}/{name}" in names:
+                    yield Problem(
+                        placed.entry,
+                        (*placed.path, kind, f"{driver}/{name}"),
+                        f"{name!r} and '{driver}/{name}' of device {placed.device.name!r} are the"
+                        " same name",
+                        "keep one of them",
+                    )
+
+
+@RULES.rule(
+    "DR305",
+    "capacity-not-positive",
+    Severity.WARNING,
+    summary="A capacity is zero or less.",
+    example=broken(
+        examples.SLICE.replace(
+            "numa: {int: 1}\n    capacity:\n      memory: {value: 80Gi}", "numa: {int: 1}"
+        ),
+        ("memory: {value: 80Gi}", "memory: {value: -80Gi}"),
+    ),
+)
+def not_positive(world: World) -> Iterator[Problem]:
+    """The API server takes any quantity. Nobody can use a device that has less than nothing."""
+    for placed in world.devices:
+        for name, capacity in placed.device.capacity.items():
+            if capacity.value.nanos <= 0:
+                yield Problem(
+                    placed.entry,
+                    (*placed.path, "capacity", name, "value"),
+                    f"capacity {name!r} of device {placed.device.name!r} is {capacity.value}",
+                    "state what the device has, or leave the capacity out",
+                )

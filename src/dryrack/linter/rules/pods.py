@@ -1,0 +1,217 @@
+"""
+DR6xx: pods, and the templates of pods in workloads, that do not get what they claim.
+
+A pod names its claims in one place and hands them to containers in another, by names that
+only it knows. The API server checks that the names agree; it cannot know that a claim
+nobody uses was meant to be used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.hardware.names import quoted, suggestion
+from dryrack.linter import examples
+from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.registry import Registry, broken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.core import PodResourceClaim
+    from dryrack.linter.finding import Path
+    from dryrack.linter.world import ClaimEntry, PodEntry, World
+
+RULES = Registry()
+
+_SOUND = examples.join(examples.CLASS, examples.TEMPLATE, examples.POD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A container's use of one of its pod's claims."""
+
+    pod: PodEntry
+    path: Path
+    container: str
+    name: str
+    request: str
+
+
+def _uses(pod: PodEntry) -> Iterator[_Use]:
+    for kind, containers in (
+        ("initContainers", pod.spec.init_containers),
+        ("containers", pod.spec.containers),
+    ):
+        for index, container in enumerate(containers):
+            for nth, claim in enumerate(container.resources.claims):
+                path = (*pod.path, kind, index, "resources", "claims", nth)
+                yield _Use(pod, path, container.name, claim.name, claim.request)
+
+
+@RULES.rule(
+    "DR601",
+    "claim-not-used",
+    Severity.WARNING,
+    summary="A pod has a claim that none of its containers uses.",
+    example=broken(
+        _SOUND,
+        ("    resources:\n      claims:\n      - name: gpu\n  resourceClaims", "  resourceClaims"),
+    ),
+)
+def claim_not_used(world: World) -> Iterator[Problem]:
+    """
+    The devices are allocated and prepared, and no container sees them. The claim must also
+    be listed under `resources.claims` of each container that should have it.
+    """
+    for pod in world.pods:
+        used = {use.name for use in _uses(pod)}
+        for index, claim in enumerate(pod.spec.resource_claims):
+            if claim.name not in used:
+                containers = [container.name for container in pod.spec.containers]
+                yield Problem(
+                    pod.entry,
+                    (*pod.path, "resourceClaims", index),
+                    f"no container uses claim {claim.name!r}, so none gets its devices",
+                    f"add resources.claims: [{{name: {claim.name}}}] to container"
+                    f" {quoted(containers)}",
+                )
+
+
+def _kind_and_name(claim: PodResourceClaim) -> tuple[str, str, bool]:
+    """The field that names the claim, the name, and whether it is a template's."""
+    if claim.resource_claim_template_name is not None:
+        return "resourceClaimTemplateName", claim.resource_claim_template_name, True
+    return "resourceClaimName", claim.resource_claim_name or "", False
+
+
+def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
+    """Why the named claim cannot be found; empty if it is there."""
+    _, name, is_template = _kind_and_name(claim)
+    known = world.claim_names(is_template=is_template)
+    if not name or world.claim_of(pod.namespace, name, is_template=is_template):
+        return ""
+    if (pod.namespace, name) in world.templates_to_come:
+        return ""
+    if world.claim_of(pod.namespace, name, is_template=not is_template):
+        other = "claim" if is_template else "template"
+        field = "resourceClaimName" if is_template else "resourceClaimTemplateName"
+        return f"{name!r} is a {other}; write {field}: {name}"
+    elsewhere = [namespace for namespace, names in known.items() if name in names]
+    if elsewhere:
+        return f"it is in namespace {elsewhere[0]!r}; a pod uses those of its own namespace"
+    kind = "ResourceClaimTemplate" if is_template else "ResourceClaim"
+    return suggestion(name, known.get(pod.namespace, ())) or f"add the {kind}"
+
+
+@RULES.rule(
+    "DR602",
+    "claim-not-in-files",
+    Severity.WARNING,
+    summary="A pod names a claim or template that is not in the files.",
+    example=broken(
+        _SOUND, ("resourceClaimTemplateName: one-gpu", "resourceClaimTemplateName: two-gpus")
+    ),
+)
+def claim_not_in_files(world: World) -> Iterator[Problem]:
+    """The pod waits until the claim or template exists in its namespace."""
+    for pod in world.pods:
+        for index, claim in enumerate(pod.spec.resource_claims):
+            fix = _missing(world, pod, claim)
+            if fix:
+                field, name, is_template = _kind_and_name(claim)
+                kind = "template" if is_template else "claim"
+                yield Problem(
+                    pod.entry,
+                    (*pod.path, "resourceClaims", index, field),
+                    f"no {kind} {name!r} in namespace {pod.namespace!r} is in the files",
+                    fix,
+                )
+
+
+def _claim_used(world: World, use: _Use) -> ClaimEntry | None:
+    for claim in use.pod.spec.resource_claims:
+        if claim.name == use.name:
+            _, name, is_template = _kind_and_name(claim)
+            return world.claim_of(use.pod.namespace, name, is_template=is_template)
+    return None
+
+
+@RULES.rule(
+    "DR603",
+    "request-name-unknown",
+    Severity.WARNING,
+    summary="A container uses a request that the claim does not have.",
+    example=broken(
+        _SOUND.replace(
+            "      - name: gpu\n  resourceClaims",
+            "      - name: gpu\n        request: gpu\n  resourceClaims",
+        ),
+        ("        request: gpu\n  resourceClaims", "        request: gpus\n  resourceClaims"),
+    ),
+)
+def request_name_unknown(world: World) -> Iterator[Problem]:
+    """The container starts without devices: none was prepared for a request of that name."""
+    for pod in world.pods:
+        for use in _uses(pod):
+            claim = _claim_used(world, use)
+            names = [each.name for each in claim.spec.devices.requests] if claim else []
+            if use.request and claim and use.request not in names:
+                yield Problem(
+                    pod.entry,
+                    (*use.path, "request"),
+                    f"claim {use.name!r} has no request {use.request!r}",
+                    suggestion(use.request, names) or f"there is {quoted(names)}",
+                )
+
+
+@RULES.rule(
+    "DR604",
+    "claim-shared-by-replicas",
+    Severity.INFO,
+    summary="The pods of a workload share one claim by name.",
+    example=broken(
+        examples.join(
+            examples.CLASS,
+            examples.CLAIM,
+            examples.TEMPLATE,
+            """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: trainer
+  namespace: team-a
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: trainer}}
+  template:
+    metadata: {labels: {app: trainer}}
+    spec:
+      containers:
+      - name: main
+        image: example.com/train:1
+        resources: {claims: [{name: gpu}]}
+      resourceClaims:
+      - name: gpu
+        resourceClaimTemplateName: one-gpu
+""",
+        ),
+        ("resourceClaimTemplateName: one-gpu", "resourceClaimName: training"),
+    ),
+)
+def claim_shared_by_replicas(world: World) -> Iterator[Problem]:
+    """
+    Every replica gets the same devices, and all must run where those devices are. That can be
+    what was meant; a template gives each pod its own.
+    """
+    for pod in world.pods:
+        for index, claim in enumerate(pod.spec.resource_claims):
+            if pod.is_template and claim.resource_claim_name is not None:
+                yield Problem(
+                    pod.entry,
+                    (*pod.path, "resourceClaims", index, "resourceClaimName"),
+                    f"all pods of the workload share claim {claim.resource_claim_name!r} and its"
+                    " devices",
+                    "name a template with resourceClaimTemplateName to give each pod its own",
+                )

@@ -1,0 +1,213 @@
+"""
+DR7xx: objects that rule over other people's devices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.hardware.names import suggestion
+from dryrack.kinds.convert import GROUP
+from dryrack.linter import examples
+from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.registry import Registry, broken
+from dryrack.linter.world import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dryrack.kinds.documents import Document
+    from dryrack.kinds.resource import DeviceTaintSelector
+    from dryrack.linter.finding import Path
+    from dryrack.linter.world import PlacedDevice, World
+
+RULES = Registry()
+
+_ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+_SELECTOR = """\
+  deviceSelector:
+    driver: gpu.example.com
+    pool: rack-1
+    device: gpu-1
+"""
+
+
+def _is_empty(selector: DeviceTaintSelector) -> bool:
+    return not (selector.driver or selector.pool or selector.device)
+
+
+@RULES.rule(
+    "DR701",
+    "taints-everything",
+    Severity.WARNING,
+    summary="A taint rule selects every device in the cluster.",
+    example=broken(examples.TAINT_RULE, (_SELECTOR, "  deviceSelector: {}\n")),
+)
+def taints_everything(world: World) -> Iterator[Problem]:
+    """
+    An empty selector is not "nothing" but "everything": with the effect NoExecute it evicts
+    every pod in the cluster that has a device, of any driver.
+    """
+    for entry in world.taint_rules:
+        selector = entry.value.spec.device_selector
+        if selector is not None and _is_empty(selector):
+            evicts = entry.value.spec.taint.effect == "NoExecute"
+            yield Problem(
+                entry,
+                ("spec", "deviceSelector"),
+                "the empty selector taints every device of every driver in the cluster"
+                + (", and evicts every pod that uses one" if evicts else ""),
+                "name a driver, pool or device",
+            )
+
+
+@RULES.rule(
+    "DR702",
+    "taints-nothing",
+    Severity.WARNING,
+    summary="A taint rule without a selector does nothing.",
+    example=broken(examples.TAINT_RULE, (_SELECTOR, "")),
+)
+def taints_nothing(world: World) -> Iterator[Problem]:
+    """Without `deviceSelector` a rule selects no device at all."""
+    for entry in world.taint_rules:
+        if entry.value.spec.device_selector is None:
+            yield Problem(
+                entry,
+                ("spec",),
+                "without deviceSelector the rule taints no device",
+                "add deviceSelector with a driver, pool or device",
+            )
+
+
+def _selects(selector: DeviceTaintSelector, placed: PlacedDevice) -> bool:
+    spec = placed.entry.value.spec
+    return (
+        selector.driver in (None, spec.driver)
+        and selector.pool in (None, spec.pool.name)
+        and selector.device in (None, placed.device.name)
+    )
+
+
+@RULES.rule(
+    "DR703",
+    "taints-no-device",
+    Severity.WARNING,
+    summary="A taint rule selects no device in the files.",
+    example=broken(
+        examples.join(examples.SLICE, examples.TAINT_RULE),
+        ("    device: gpu-1", "    device: gpu-8"),
+    ),
+)
+def taints_no_device(world: World) -> Iterator[Problem]:
+    """A rule waits for devices to come; a misspelt name waits for ever."""
+    for entry in world.taint_rules:
+        selector = entry.value.spec.device_selector
+        if selector is None or _is_empty(selector) or not world.devices:
+            continue
+        if not any(_selects(selector, placed) for placed in world.devices):
+            yield Problem(
+                entry,
+                ("spec", "deviceSelector"),
+                "no device in the files is selected",
+                _near(selector, world) or "correct the driver, pool or device",
+            )
+
+
+def _near(selector: DeviceTaintSelector, world: World) -> str:
+    """A hint for the first part of the selector that nothing has."""
+    devices = world.devices
+    parts = (
+        (selector.driver, {placed.entry.value.spec.driver for placed in devices}),
+        (selector.pool, {placed.entry.value.spec.pool.name for placed in devices}),
+        (selector.device, {placed.device.name for placed in devices}),
+    )
+    for name, known in parts:
+        if name is not None and name not in known:
+            return suggestion(name, known)
+    return ""
+
+
+@RULES.rule(
+    "DR704",
+    "admin-label-value",
+    Severity.WARNING,
+    summary='A namespace has the admin access label with another value than "true".',
+    example=broken(examples.NAMESPACE, ('admin-access: "true"', 'admin-access: "True"')),
+)
+def admin_label_value(world: World) -> Iterator[Problem]:
+    """The value is compared letter by letter; anything but "true" allows nothing."""
+    for entry in world.namespaces:
+        value = entry.value.metadata.labels.get(_ADMIN_LABEL, "true")
+        if value != "true":
+            yield Problem(
+                entry,
+                ("metadata", "labels", _ADMIN_LABEL),
+                f"the value {value!r} does not allow admin access",
+                'write "true", or remove the label',
+            )
+
+
+_ROLE = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: my-scheduler
+rules:
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims/status, resourceclaims/binding]
+  verbs: [update, patch]
+"""
+_STATUS = "resourceclaims/status"
+# What of the status each of these lets somebody write, besides the right to write the status.
+_PARTS = ("resourceclaims/binding", "resourceclaims/driver")
+_WRITING = frozenset({"update", "patch", "*"})
+
+
+@RULES.rule(
+    "DR705",
+    "status-not-enough",
+    Severity.WARNING,
+    summary="A role may write the status of claims, but no part of it.",
+    example=broken(
+        _ROLE, ("[resourceclaims/status, resourceclaims/binding]", "[resourceclaims/status]")
+    ),
+)
+def status_not_enough(world: World) -> Iterator[Problem]:
+    """
+    Since Kubernetes 1.36 a scheduler that writes allocations needs `resourceclaims/binding`
+    besides `resourceclaims/status`, and a driver that writes the status of devices needs
+    `resourceclaims/driver`. Without, the write is forbidden.
+    """
+    for document in world.documents:
+        if document.kind not in ("ClusterRole", "Role"):
+            continue
+        grants = list(_grants(document))
+        granted = {resource for _, resource in grants}
+        for path, resource in grants:
+            if resource == _STATUS and not granted.intersection((*_PARTS, "*", "resourceclaims/*")):
+                yield Problem(
+                    Entry(document, None),
+                    path,
+                    "the role may write the status of claims, but neither allocations nor the"
+                    " status of devices in it",
+                    f"add {_PARTS[0]} for a scheduler, or {_PARTS[1]} for a driver",
+                )
+
+
+def _grants(document: Document) -> Iterator[tuple[Path, str]]:
+    """The resources of the group that a role lets somebody write, or that are parts of one."""
+    rules = document.raw.get("rules")
+    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        if not isinstance(rule, dict) or not {GROUP, "*"}.intersection(_texts(rule, "apiGroups")):
+            continue
+        resources = _texts(rule, "resources")
+        is_writing = _WRITING.intersection(_texts(rule, "verbs"))
+        for resource in resources:
+            if is_writing or resource in _PARTS:
+                yield ("rules", index, "resources"), resource
+
+
+def _texts(rule: Mapping[str, Any], field: str) -> list[str]:
+    values = rule.get(field)
+    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []

@@ -1,0 +1,195 @@
+"""
+DR0xx: files that do not say what they seem to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.hardware.names import suggestion
+from dryrack.kinds.bystanders import Mistaken, Standing, standing
+from dryrack.kinds.catalog import CURRENT, Unknown, model_of
+from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2
+from dryrack.kinds.documents import Document
+from dryrack.kinds.migrations import moved
+from dryrack.kinds.places import Tree, parse_path, spot
+from dryrack.linter import examples
+from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.registry import Registry, broken
+from dryrack.linter.world import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.linter.world import World
+
+RULES = Registry()
+
+# Custom kinds of others that lint reads something from.
+_READ = frozenset({"ComputeDomain", "DRAConfig"})
+
+
+@RULES.rule(
+    "DR001",
+    "file-unreadable",
+    Severity.ERROR,
+    summary="A file or document cannot be read as YAML or JSON.",
+    example=broken(
+        examples.SLICE, ("  nodeName: rack-1\n", "  nodeName: rack-1\n  nodeName: rack-2\n")
+    ),
+)
+def file_unreadable(world: World) -> Iterator[Problem]:
+    """
+    Nothing else can be said about the document. What kubectl reads is read here as well, unless
+    it would lose a part of it without a word; that is a fault, too. A key that occurs twice: one
+    of its values would be lost. `1` and `'1'` in one object: JSON has one key for both, and which
+    value it gets is left to chance. Text after the end of a document, such as a second `{…}`
+    without a line `---` before it, or anything after `...`: it would not be there.
+    """
+    for fault in world.faults:
+        document = Document(fault.file, {}, Tree(spot(fault.line, fault.column)))
+        yield Problem(Entry(document, None), (), fault.message, fault.fix or "correct the text")
+
+
+@RULES.rule(
+    "DR002",
+    "wrong-type",
+    Severity.ERROR,
+    summary="A field has a value of the wrong type.",
+    example=broken(examples.SLICE, ("generation: 1", 'generation: "1"')),
+)
+def wrong_type(world: World) -> Iterator[Problem]:
+    """The API server refuses the object before it looks at anything else."""
+    for document, mismatch in world.mismatches:
+        yield Problem(
+            Entry(document, None),
+            parse_path(mismatch.path),
+            f"expected {mismatch.expected}, got {mismatch.got}",
+            mismatch.fix or f"write {mismatch.expected}",
+        )
+
+
+@RULES.rule(
+    "DR003",
+    "field-unknown",
+    Severity.ERROR,
+    summary="A field does not exist in the API.",
+    example=broken(
+        examples.SLICE,
+        (
+            "    capacity:\n      memory: {value: 80Gi}\n  - name: gpu-1",
+            "    capacities:\n      memory: {value: 80Gi}\n  - name: gpu-1",
+        ),
+    ),
+)
+def field_unknown(world: World) -> Iterator[Problem]:
+    """kubectl refuses an unknown field, and other clients lose it. Names are exact in case."""
+    for field in world.unknown_fields:
+        name = str(field.path[-1])
+        yield Problem(
+            Entry(field.document, None),
+            field.path,
+            f"{field.document.kind} has no field {name!r} here",
+            moved(field.path, field.document.api_version)
+            or suggestion(name, field.siblings)
+            or "remove it",
+        )
+
+
+@RULES.rule(
+    "DR004",
+    "kind-unknown",
+    Severity.ERROR,
+    summary="An object is of a kind or version that does not exist.",
+    example=broken(examples.CLASS, ("kind: DeviceClass", "kind: DeviceClas")),
+)
+def kind_unknown(world: World) -> Iterator[Problem]:
+    """The API server answers that there is no such resource."""
+    for document in world.documents:
+        found = standing(document)
+        if isinstance(found, Mistaken):
+            yield Problem(
+                Entry(document, None), found.path, found.message, found.fix or "write a word"
+            )
+
+
+@RULES.rule(
+    "DR005",
+    "api-version-old",
+    Severity.INFO,
+    summary="An object is written for an API version that is no longer served by default.",
+    example=broken(examples.CLASS, ("resource.k8s.io/v1\n", "resource.k8s.io/v1beta2\n")),
+)
+def api_version_old(world: World) -> Iterator[Problem]:
+    """
+    It is read and judged as what it is in v1. A cluster serves the beta versions only if that
+    is switched on.
+    """
+    for document in world.documents:
+        current = CURRENT.get(document.kind)
+        is_old = document.api_version in (V1BETA1, V1BETA2, V1ALPHA3)
+        is_there = not isinstance(model_of(document.api_version, document.kind), Unknown)
+        if current and is_old and is_there and document.api_version != current:
+            yield Problem(
+                Entry(document, None),
+                ("apiVersion",),
+                f"{document.api_version} is not served by default",
+                f"rewrite it for {current}",
+            )
+
+
+@RULES.rule(
+    "DR006",
+    "object-twice",
+    Severity.WARNING,
+    summary="Two objects in the files have the same kind and name.",
+    example=broken(
+        examples.join(examples.CLASS, examples.CLASS.replace("name: gpu", "name: big-gpu")),
+        ("name: big-gpu", "name: gpu"),
+    ),
+)
+def object_twice(world: World) -> Iterator[Problem]:
+    """
+    Applied to a cluster, the later one replaces the earlier. So it does here, and for
+    `dryrack allocate`: what is said about pools, classes, claims and pods is about the last of
+    them. By itself each is judged, because a server is shown each.
+    """
+    for repeat in world.repeats:
+        yield Problem(
+            Entry(repeat.document, None),
+            ("metadata", "name"),
+            repeat.message,
+            "rename or remove one of them, unless it is meant to replace the other",
+        )
+
+
+@RULES.rule(
+    "DR007",
+    "kind-custom",
+    Severity.INFO,
+    summary="Objects of a custom kind are not checked.",
+    example=broken(
+        "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: driver\n",
+        ("coordination.k8s.io", "coordination.k8s.com"),
+    ),
+)
+def kind_custom(world: World) -> Iterator[Problem]:
+    """
+    Only the cluster that has its definition knows the kind. Told once for each kind in a file, so
+    that nobody takes silence for praise; the exit code stays 0, because nothing is known to be
+    wrong.
+    """
+    seen: set[tuple[str, str, str]] = set()
+    for document in world.documents:
+        key = (document.file, document.api_version, document.kind)
+        is_read = document.kind in _READ
+        if key in seen or is_read or standing(document) is not Standing.CUSTOM:
+            continue
+        seen.add(key)
+        what = f"{document.kind} of {document.api_version} is a custom kind, which is not checked"
+        yield Problem(
+            Entry(document, None),
+            ("kind",),
+            what,
+            "make sure that kind and apiVersion are spelt right",
+        )

@@ -1,0 +1,203 @@
+"""
+Which devices a list of selectors picks, by evaluating it on every device there is.
+
+Fleets are many copies of few devices. Devices that look the same to all expressions, because
+they differ only in what none of them reads, are one `Shape`. An expression is compiled once,
+and a list of selectors runs once per shape, however many claims carry it. As in the scheduler,
+selectors run in order, a device that one refuses is not shown to the next, and an error is not
+a "no": it stops the pod that met it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dryrack import cel
+from dryrack.hardware.names import qualified
+from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
+from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
+from dryrack.kinds.validation.problems import byte_length
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.kinds.resource import DeviceSelector
+    from dryrack.linter.world import PlacedDevice
+
+# What a scheduler of the reference release compiles stored selectors with.
+STORED = cel.Environment(
+    consumable_capacity=True, list_type_attributes=False, new_expressions=False
+)
+
+# The API's bound on what an expression may cost, by estimate and at run time.
+COST_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Devices that no expression can tell apart."""
+
+    device: cel.Device
+    members: list[PlacedDevice] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An expression that ends in an error on some devices."""
+
+    selector: int
+    expression: str
+    message: str
+    shapes: tuple[Shape, ...]
+
+    @property
+    def example(self) -> PlacedDevice:
+        return self.shapes[0].members[0]
+
+    @property
+    def device_count(self) -> int:
+        return sum(len(shape.members) for shape in self.shapes)
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """What remains of the shapes; all of them if an expression is refused (not `compiled`)."""
+
+    shapes: tuple[Shape, ...]
+    failures: tuple[Failure, ...] = ()
+    compiled: bool = True
+
+    @property
+    def devices(self) -> Iterator[PlacedDevice]:
+        return (placed for shape in self.shapes for placed in shape.members)
+
+    @property
+    def examples(self) -> Iterator[PlacedDevice]:
+        """One device of each shape."""
+        return (shape.members[0] for shape in self.shapes)
+
+    @cached_property
+    def device_count(self) -> int:
+        return sum(len(shape.members) for shape in self.shapes)
+
+    def names_of(self, kind: str) -> frozenset[str]:
+        """Full names of all attributes, or of all capacities."""
+        return self._names[kind]
+
+    @cached_property
+    def _names(self) -> Mapping[str, frozenset[str]]:
+        return {
+            kind: frozenset(
+                qualified(name, placed.entry.value.spec.driver)
+                for placed in self.examples
+                for name in getattr(placed.device, kind)
+            )
+            for kind in ("attributes", "capacity")
+        }
+
+
+class Selection:
+    """All devices of a world, ready to be asked about."""
+
+    def __init__(
+        self, devices: Iterable[PlacedDevice], visible: frozenset[str] | None = None
+    ) -> None:
+        """`visible` are the attributes and capacities that anybody reads; None for all."""
+        self.everything = Selected(_shapes(devices, visible))
+        self._programs: dict[str, cel.Program | None] = {}
+        # By identity: every `among` is itself an answer that is kept here.
+        self._answers: dict[tuple[Hashable, ...], Selected] = {}
+
+    def select(self, selectors: Sequence[DeviceSelector], among: Selected) -> Selected:
+        """Those of `among` that pass all selectors."""
+        texts = tuple(each.cel.expression if each.cel else "" for each in selectors)
+        key = (id(among), texts)
+        if key not in self._answers:
+            self._answers[key] = self._run(texts, among)
+        return self._answers[key]
+
+    def _run(self, texts: Sequence[str], among: Selected) -> Selected:
+        programs = [self._program(text) for text in texts]
+        remaining, failures = among.shapes, []
+        for index, program in enumerate(programs):
+            if program is None:
+                return Selected(among.shapes, compiled=False)
+            passed, errors = _evaluate(program, remaining)
+            failures += [
+                Failure(index, texts[index], message, tuple(shapes))
+                for message, shapes in errors.items()
+            ]
+            remaining = passed
+        return Selected(remaining, tuple(failures))
+
+    def _program(self, text: str) -> cel.Program | None:
+        if text not in self._programs:
+            self._programs[text] = _compiled(text)
+        return self._programs[text]
+
+
+def _compiled(text: str) -> cel.Program | None:
+    """The program, unless the API would refuse it; what no cluster has is not worth running."""
+    if byte_length(text) > EXPRESSION_BYTES_MAX:
+        return None
+    program = cel.compile_expression(text, STORED)
+    if isinstance(program, cel.CompileError) or program.max_cost > COST_MAX:
+        return None
+    return program
+
+
+def _evaluate(
+    program: cel.Program, shapes: Iterable[Shape]
+) -> tuple[tuple[Shape, ...], dict[str, list[Shape]]]:
+    passed: list[Shape] = []
+    errors: dict[str, list[Shape]] = {}
+    for shape in shapes:
+        try:
+            if program.matches(shape.device):
+                passed.append(shape)
+        except cel.EvaluationError as error:
+            errors.setdefault(error.message, []).append(shape)
+    return tuple(passed), errors
+
+
+def _shapes(devices: Iterable[PlacedDevice], visible: frozenset[str] | None) -> tuple[Shape, ...]:
+    found: dict[Hashable, Shape] = {}
+    for placed in devices:
+        driver, device = placed.entry.value.spec.driver, placed.device
+        key = (
+            driver,
+            _seen(device.attributes, visible),
+            _seen(device.capacity, visible),
+            bool(device.allow_multiple_allocations),
+        )
+        shape = found.get(key)
+        if shape is None:
+            attributes, capacity = device.attributes, device.capacity
+            multiple = device.allow_multiple_allocations
+            shape = found[key] = Shape(cel.Device(driver, attributes, capacity, multiple))
+        shape.members.append(placed)
+    return tuple(found.values())
+
+
+def _seen(values: Mapping[str, object], visible: frozenset[str] | None) -> tuple[object, ...]:
+    """What can be seen of a map, in an order that does not depend on how it was written."""
+    names = sorted(
+        name
+        for name, value in values.items()
+        if visible is None or name.rpartition("/")[2] in visible or _is_odd(value)
+    )
+    return tuple((name, _value(values[name])) for name in names)
+
+
+def _value(value: object) -> object:
+    # A request policy is not visible to expressions.
+    return value.value if isinstance(value, DeviceCapacity) else value
+
+
+def _is_odd(value: object) -> bool:
+    """Whether the value alone can make every expression fail on the device."""
+    return isinstance(value, DeviceAttribute) and (
+        value.int_value is None and value.bool_value is None and value.string_value is None
+    )

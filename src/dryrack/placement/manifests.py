@@ -1,0 +1,111 @@
+"""
+From documents to the objects that a what-if reckons with.
+
+Workloads stand for the pods that they will make. Kinds that allocation does not look at,
+Kubernetes' own and custom ones, are passed over with a note, because people keep whole
+applications in one file; a kind that does not exist is a mistake. Of documents about one object the
+last counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.bystanders import Standing, standing
+from dryrack.kinds.catalog import Typed, typed
+from dryrack.kinds.core import Node
+from dryrack.kinds.decode import to_builtins
+from dryrack.kinds.documents import latest
+from dryrack.kinds.workload_pods import Made, WorkloadPods, named
+from dryrack.kinds.workloads import TEMPLATES
+from dryrack.placement.whatif import nodes_of
+from dryrack.placement.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dryrack.kinds.documents import Document, Problem
+
+
+@dataclass(slots=True)
+class Manifests:
+    """The objects, in the order of their documents, with all that is to be said about them."""
+
+    objects: tuple[Typed, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def manifests(documents: Iterable[Document]) -> Manifests:
+    """What documents are about; with a problem, some of the objects are missing."""
+    found = Manifests()
+    kept, repeats = latest(each for each in documents if not _is_bystander(each, found.notes))
+    found.notes += [
+        str(repeat.document.problem("metadata.name", repeat.message)) for repeat in repeats
+    ]
+    objects = {id(each): _typed(each, found) for each in kept if not _is_workload(each)}
+    every = list(objects.values())
+    if len(every) < len(kept):
+        every = _with_pods(kept, objects, found)
+    found.objects = tuple(each for each in every if each is not None)
+    return found
+
+
+def _with_pods(
+    documents: Sequence[Document], objects: Mapping[int, Typed | None], found: Manifests
+) -> list[Typed | None]:
+    """The objects with the pods of workloads, in the order of the documents."""
+    world = World.of(each.object for each in objects.values() if each is not None)
+    nodes = [to_builtins(node) for node in nodes_of(world)[0]]
+    workloads = WorkloadPods(documents, nodes)
+    every: list[Typed | None] = []
+    for each in documents:
+        if id(each) in objects:
+            every.append(objects[id(each)])
+        else:
+            every += [_typed(pod, found) for pod in _pods(each, workloads, found)]
+    return every
+
+
+def _typed(document: Document, found: Manifests) -> Typed | None:
+    answer = typed(named(document) if document.kind == "Pod" else document)
+    if isinstance(answer, Typed) and isinstance(answer.object, Node) and not document.name:
+        # Devices are for nodes by their names, and a server gives a node none.
+        answer = (document.problem("metadata", "a Node without a name", "write metadata.name"),)
+    if isinstance(answer, Typed):
+        return answer
+    found.problems += answer
+    return None
+
+
+def _pods(workload: Document, workloads: WorkloadPods, found: Manifests) -> tuple[Document, ...]:
+    made = workloads.of(workload)
+    if not isinstance(made, Made):
+        found.problems += made
+        return ()
+    name = f"{workload.kind} {workload.name}".strip()
+    found.notes.append(str(workload.problem("", f"{name}: {made.note}")))
+    return made.pods
+
+
+def _is_workload(document: Document) -> bool:
+    """Whether it is one of Kubernetes' own kinds that make pods."""
+    return document.kind in TEMPLATES and standing(document) is Standing.BYSTANDER
+
+
+def _is_bystander(document: Document, notes: list[str]) -> bool:
+    if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
+        return False
+    hint = "to try its pods, write one of them as a Pod" if _asks_for_devices(document) else ""
+    what = f"{document.kind} {document.name} takes no part; ignored"
+    notes.append(str(document.problem("", what, hint)))
+    return True
+
+
+def _asks_for_devices(document: Document) -> bool:
+    """Whether pods of a custom kind have claims, where most of these keep them."""
+    spec: Any = document.raw
+    for step in (*TEMPLATES["Deployment"], "spec"):
+        spec = spec.get(step) if isinstance(spec, dict) else None
+    return isinstance(spec, dict) and bool(spec.get("resourceClaims"))

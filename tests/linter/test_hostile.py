@@ -1,0 +1,106 @@
+"""
+Whatever a file says, lint answers with findings.
+
+The rules' examples are broken at random: a value is replaced by one of another kind, a field
+is dropped or renamed. No rule may trip over what it did not expect.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dryrack.linter import lint
+from dryrack.linter.examples import CLASS, SLICE, join
+from dryrack.linter.rules import RULES
+
+STRANGE: tuple[Any, ...] = (
+    None,
+    "",
+    "x",
+    "a/b/c",
+    "80Gi",
+    "device.",
+    0,
+    -1,
+    2**70,
+    1.5,
+    True,
+    [],
+    [None],
+    ["x"],
+    {},
+    {"x": None},
+    {"": {}},
+)
+EXAMPLES = [list(yaml.safe_load_all(rule.example.bad)) for rule in RULES if rule.code != "DR001"]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every container of a document with each of its keys."""
+    found: list[tuple[Any, Any]] = []
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        keys = list(each) if isinstance(each, dict) else range(len(each))
+        for key in keys:
+            found.append((each, key))
+            if isinstance(each[key], dict | list):
+                pending.append(each[key])
+    return found
+
+
+def broken(seed: int) -> str:
+    """An example with one to four places changed."""
+    chance = random.Random(seed)
+    documents = copy.deepcopy(chance.choice(EXAMPLES))
+    for _ in range(chance.randint(1, 4)):
+        holder, key = chance.choice(places(documents))
+        match chance.randint(0, 3):
+            case 0 if isinstance(holder, dict):
+                del holder[key]
+            case 1 if isinstance(holder, dict):
+                holder[f"{key}s"] = holder.pop(key)
+            case _:
+                holder[key] = copy.deepcopy(chance.choice(STRANGE))
+    return yaml.safe_dump_all(documents, sort_keys=False)
+
+
+HOSTILE = {
+    "deep": "(" * 4000 + "true" + ")" * 4000,
+    "long": 'device.driver == "' + "x" * 200_000 + '"',
+    "chain": " && ".join(["device.driver == 'a'"] * 400),
+    "costly": 'device.attributes["a"].all(a, ' * 4 + "true" + ")" * 4,
+    "regular": 'device.driver.matches("(a+)+$(a+)+$(a+)+$")',
+    "selects": "device" + ".a" * 3000,
+}
+
+
+@pytest.mark.parametrize("expression", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_selector_is_judged_and_forgotten(expression: str) -> None:
+    """What the API refuses is told as such and is not run on any device."""
+    text = join(SLICE, CLASS.replace('device.driver == "gpu.example.com"', json.dumps(expression)))
+    found = lint([("hostile.yaml", text.encode())])
+
+    assert {finding.code for finding in found} <= {"DR106", "DR113", "DR114", "DR401"}
+    assert found
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_no_file_makes_lint_stumble(seed: int) -> None:
+    """A broken file yields findings, each at a line of the file, and never an exception."""
+    text = broken(seed)
+    lines = len(text.splitlines())
+
+    for finding in lint([("broken.yaml", text.encode())]):
+        assert 1 <= finding.line <= lines + 1
+        assert finding.what
+        assert finding.fix
