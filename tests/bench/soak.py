@@ -4,10 +4,11 @@ A soak: many short pods with claims through one plane, and what is left of them.
     python -m tests.bench.soak [--pods N]
 
 Pods come in batches, each with a claim from a template, on a whole embedded cluster in virtual
-time; when they run they are deleted, and when pods and claims are gone the next batch comes, a
-minute after the last. What a cluster keeps for a while, as watch logs and Events, is at its bound
-after the first tenth: with fewer pods than usual these bounds are lower. Memory after each tenth
-is printed; if the last is much above the second, the exit code is 1.
+time. Half of a batch are pods of a Job, which is deleted when it is complete; the others are
+deleted when they run. When pods and claims are gone the next batch comes, a minute after the
+last. What a cluster keeps for a while, as watch logs and Events, is at its bound after the first
+tenth: with fewer pods than usual these bounds are lower. Memory after each tenth is printed; if
+the last is much above the second, the exit code is 1.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from tests.bench import load
 
 from dryrack.apiserver.event_expiry import EVENT_SECONDS
 from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
-from dryrack.client.endpoints import CLASSES, NODES, PODS, SLICES, TEMPLATES
+from dryrack.client.endpoints import CLASSES, JOBS, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.inhabitants import virtual_node
 from dryrack.cluster.plane import PlaneOptions
+from dryrack.store import Key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
 Raw = dict[str, Any]
 
@@ -90,19 +92,31 @@ class Soak:
     async def batch(self, size: int = BATCH) -> None:
         """Pods come, run, and go with their claims; a minute passes."""
         client, began = self.cluster.client, self.clock.now()
-        names = [f"pod-{self._made + number}" for number in range(size)]
+        job, half = f"job-{self._made}", size // 2
+        names = [f"pod-{self._made + number}" for number in range(half)]
         self._made += size
+        await client.create(JOBS, _job(job, half))
         for name in names:
-            await client.create(PODS, _pod(name))
-        await self._until(lambda: self._running() == size, "pods run")
+            await client.create(PODS, _named(name) | {"spec": _pod_spec()})
+        await self._until(lambda: self._running(names) == half, "pods run")
+        await self._until(lambda: self._is_complete(job), "the Job is complete")
+        await client.delete(JOBS, job, namespace="default", propagation="Background")
         for name in names:
             await client.delete(PODS, name, namespace="default", grace_seconds=1)
         await self._until(lambda: not self._left(), "pods and claims are gone")
         await self.clock.advance(max(0.0, began + BATCH_SECONDS - self.clock.now()))
 
-    def _running(self) -> int:
-        pods = self.cluster.plane.store.list("pods", None)[0]
-        return sum(each.object.get("status", {}).get("phase") == "Running" for each in pods)
+    def _running(self, names: Sequence[str]) -> int:
+        found = (self._status("pods", name) for name in names)
+        return sum(status.get("phase") == "Running" for status in found)
+
+    def _is_complete(self, job: str) -> bool:
+        conditions = self._status("jobs.batch", job).get("conditions") or ()
+        return any(each["type"] == "Complete" for each in conditions)
+
+    def _status(self, resource: str, name: str) -> Raw:
+        stored = self.cluster.plane.store.get(Key(resource, "default", name))
+        return stored.object.get("status") or {} if stored is not None else {}
 
     def _left(self) -> int:
         store = self.cluster.plane.store
@@ -147,15 +161,22 @@ def _class() -> Raw:
 
 def _template() -> Raw:
     request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-    spec = {"spec": {"devices": {"requests": [request]}}}
-    return {"metadata": {"name": "gpu", "namespace": "default"}, "spec": spec}
+    return _named("gpu") | {"spec": {"spec": {"devices": {"requests": [request]}}}}
 
 
-def _pod(name: str) -> Raw:
+def _job(name: str, pods: int) -> Raw:
+    template = {"spec": _pod_spec() | {"restartPolicy": "Never"}}
+    return _named(name) | {"spec": {"completions": pods, "parallelism": pods, "template": template}}
+
+
+def _pod_spec() -> Raw:
     container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "gpu"}]}}
     claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
-    spec = {"containers": [container], "resourceClaims": claims}
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    return {"containers": [container], "resourceClaims": claims}
+
+
+def _named(name: str) -> Raw:
+    return {"metadata": {"name": name, "namespace": "default"}}
 
 
 if __name__ == "__main__":

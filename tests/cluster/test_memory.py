@@ -169,12 +169,12 @@ def test_pods_that_are_gone_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("dryrack.store.store.READABLE_OBJECTS_MAX", 10)
 
     async def scenario() -> Counter[str]:
-        async with soaking(event_seconds=90.0, watch_log_events_max=50) as soak:
+        async with soaking(event_seconds=90.0, watch_log_events_max=10) as soak:
             for _ in range(4):
-                await soak.batch(10)
+                await soak.batch(6)
             before = objects_by_type()
             for _ in range(3):
-                await soak.batch(10)
+                await soak.batch(6)
             return objects_by_type() - before
 
     grown = run_virtual(scenario())
