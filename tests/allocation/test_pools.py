@@ -10,6 +10,8 @@ from dryrack.allocation import Features, PoolId, Release
 from dryrack.allocation.pools import Inventory, Pool
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
 
 FEATURES = Features.defaults()
@@ -114,13 +116,13 @@ def test_a_node_costs_its_own_slices_only(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     inventory = Inventory([*slices, one("s", pool="s", allNodes=True)], FEATURES, Release.V1_36)
     looked_at: list[int] = []
-    add = Inventory._add
+    view = Inventory._view
 
-    def counted(self: Inventory, found: dict[PoolId, list[int]], index: int) -> None:
-        looked_at.append(index)
-        add(self, found, index)
+    def counted(self: Inventory, pool: PoolId, numbers: Sequence[int]) -> Pool | None:
+        looked_at.extend(numbers)
+        return view(self, pool, numbers)
 
-    monkeypatch.setattr(Inventory, "_add", counted)
+    monkeypatch.setattr(Inventory, "_view", counted)
 
     assert len(inventory.pools(node("node-77"))) == 2
     assert looked_at == [77, 10_000]

@@ -26,6 +26,7 @@ from dryrack.allocation.features import Features, Release
 from dryrack.allocation.identity import DeviceId, PoolId
 from dryrack.allocation.printing import printed
 from dryrack.kinds.core import Node, NodeSelector
+from dryrack.kinds.pool_generation import Generation, newest_generation
 from dryrack.kinds.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from dryrack.kinds.selectors import NodeMatcher, SelectorError, strict_node_selector
 
@@ -218,17 +219,15 @@ class Inventory:
         counters = chain.from_iterable(self._where.get(pool, ()) for pool in ids)
         of_pool: dict[PoolId, list[int]] = {}
         for _, number in (*own, *sorted((*shared, *counters))):
-            self._add(of_pool, number)
-        views = (self._view(pool, tuple(seen)) for pool, seen in of_pool.items())
+            of_pool.setdefault(_pool_id(slices[number]), []).append(number)
+        views = (self._view(pool, numbers) for pool, numbers in of_pool.items())
         pools = _in_order(pool for pool in views if pool is not None)
         return _View(node.metadata.labels, pools, ids)
 
     def _find_senseless(self) -> None:
         for pool in self._changed:
-            of_pool: dict[PoolId, list[int]] = {}
-            for _, number in self._where.get(pool, ()):
-                self._add(of_pool, number)
-            view = self._view(pool, tuple(of_pool[pool])) if of_pool else None
+            numbers = [number for _, number in self._where.get(pool, ())]
+            view = self._view(pool, numbers) if numbers else None
             if view is not None and (view.incomplete or view.invalid):
                 self._senseless[pool] = view
             else:
@@ -252,20 +251,12 @@ class Inventory:
             _matches(device, node, each) for device in spec.devices
         )
 
-    def _add(self, of_pool: dict[PoolId, list[int]], index: int) -> None:
-        each = self._slices[index]
-        pool = _pool_id(each)
-        there = of_pool.get(pool)
-        if there is None:
-            of_pool[pool] = [index]
-            return
-        newest = self._slices[there[0]].spec.pool.generation
-        if each.spec.pool.generation > newest:
-            of_pool[pool] = [index]
-        elif each.spec.pool.generation == newest:
-            there.append(index)
+    def _newest(self, numbers: Iterable[int]) -> Generation[int]:
+        return newest_generation(numbers, lambda number: self._slices[number].spec.pool)
 
-    def _view(self, pool: PoolId, indices: tuple[int, ...]) -> Pool | None:
+    def _view(self, pool: PoolId, numbers: Sequence[int]) -> Pool | None:
+        # A single slice is the newest; most pools of a node are one.
+        indices = tuple(numbers) if len(numbers) == 1 else self._newest(numbers).slices
         seen = self._seen.setdefault(pool, {})
         if indices not in seen:
             seen[indices] = self._build(pool, indices)
@@ -276,15 +267,12 @@ class Inventory:
         stated = self._slices[indices[0]].spec.pool
         if len(indices) == stated.resource_slice_count:
             return self._assemble(pool, indices, indices)
-        everywhere = [number for _, number in self._of_pool[pool]]
-        if any(self._slices[i].spec.pool.generation > stated.generation for i in everywhere):
+        newest = self._newest(number for _, number in self._of_pool[pool])
+        if newest.number > stated.generation:
             return None
-        current = tuple(
-            i for i in everywhere if self._slices[i].spec.pool.generation == stated.generation
-        )
-        if len(current) != stated.resource_slice_count:
-            return Pool(pool, incomplete=(len(current), stated.resource_slice_count))
-        return self._assemble(pool, indices, current)
+        if len(newest.slices) != stated.resource_slice_count:
+            return Pool(pool, incomplete=(len(newest.slices), stated.resource_slice_count))
+        return self._assemble(pool, indices, newest.slices)
 
     def _assemble(self, pool: PoolId, here: tuple[int, ...], current: tuple[int, ...]) -> Pool:
         ordered = sorted(here, key=lambda index: self._slices[index].metadata.name)

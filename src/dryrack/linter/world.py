@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dryrack.kinds.core import Namespace, Node
 from dryrack.kinds.meta import KubernetesObject
+from dryrack.kinds.pool_generation import newest_generation
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import PodSpec
     from dryrack.kinds.documents import Document, Repeat
     from dryrack.kinds.documents import Problem as Fault
+    from dryrack.kinds.pool_generation import Generation
     from dryrack.kinds.resource import Device, ResourceClaimSpec
     from dryrack.kinds.shape import Mismatch
     from dryrack.kinds.validation.writes import Validated
@@ -135,21 +137,22 @@ class Pool:
     slices: tuple[Entry[ResourceSlice], ...]
 
     @cached_property
-    def generation(self) -> int:
-        return max(each.value.spec.pool.generation for each in self.slices)
+    def newest(self) -> Generation[Entry[ResourceSlice]]:
+        return newest_generation(self.slices, lambda each: each.value.spec.pool)
 
-    @cached_property
+    @property
+    def generation(self) -> int:
+        return self.newest.number
+
+    @property
     def current(self) -> tuple[Entry[ResourceSlice], ...]:
         """The slices of the highest generation: the only ones that count."""
-        highest = self.generation
-        return tuple(each for each in self.slices if each.value.spec.pool.generation == highest)
+        return self.newest.slices
 
-    @cached_property
+    @property
     def lacks_slices(self) -> bool:
         """Whether a slice is still to come, so that what is not there may yet be."""
-        return any(
-            each.value.spec.pool.resource_slice_count > len(self.current) for each in self.current
-        )
+        return max(self.newest.counts) > len(self.current)
 
     def devices(self) -> Iterator[PlacedDevice]:
         for entry in self.current:

@@ -15,6 +15,7 @@ from msgspec.structs import replace as changed
 from dryrack.allocation.identity import claim_name
 from dryrack.allocation.reasons import Code
 from dryrack.allocation.taints import blocking_taints
+from dryrack.kinds.pool_generation import newest_generation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,8 +102,7 @@ def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> 
         if reason.code is not Code.POOL_INCOMPLETE:
             continue
         there = [each for each in world.slices if _pool(each) == reason.device]
-        newest = max(each.spec.pool.generation for each in there)
-        current = [each for each in there if each.spec.pool.generation == newest]
+        current = newest_generation(there, lambda each: each.spec.pool).slices
         slices = tuple(
             _with_count(each, len(current)) if each in current else each for each in world.slices
         )

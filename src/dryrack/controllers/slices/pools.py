@@ -23,11 +23,13 @@ from dryrack.controllers.objects import is_deleted, labels_of, owners_of, uid_of
 from dryrack.controllers.writes import Create, Delete, Plan, Update, Write
 from dryrack.hardware.slicing import MANAGED_BY, MANAGER
 from dryrack.kinds.decode import DecodeError, decode, to_builtins
-from dryrack.kinds.resource import ResourceSliceSpec
+from dryrack.kinds.pool_generation import newest_generation
+from dryrack.kinds.resource import ResourcePool, ResourceSliceSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from dryrack.kinds.pool_generation import Generation
     from dryrack.kinds.resource import ResourceSlice
 
 Raw = dict[str, Any]
@@ -71,14 +73,14 @@ def plan(wanted: Sequence[Raw], observed: Sequence[Raw]) -> Plan:
     names = {name_of(each) for each in wanted}
     obsolete = [each for each in observed if name_of(each) not in names]
     pairs = [(each, there.get(name_of(each))) for each in with_known_times(wanted, observed)]
-    newest = max(map(_generation, observed), default=0)
-    kept = [(_at(new, newest), old) for new, old in pairs if old is not None]
+    newest = newest_generation(observed, _pool)
+    kept = [(_at(new, newest.number), old) for new, old in pairs if old is not None]
     if len(kept) == len(pairs) and _is_one_write(kept, obsolete, newest):
         updates = [_updated(new, old) for new, old in kept if not is_same(new, old)]
         return Plan((*_deleted(obsolete), *updates))
-    fresh = [(_at(new, newest + 1), old) for new, old in pairs]
-    stale = [each for each in obsolete if _generation(each) < newest]
-    last = [each for each in obsolete if _generation(each) == newest]
+    fresh = [(_at(new, newest.number + 1), old) for new, old in pairs]
+    stale = [each for each in obsolete if _generation(each) < newest.number]
+    last = [each for each in obsolete if _generation(each) == newest.number]
     return Plan((*_deleted(stale), *_renewed(fresh), *_deleted(last)))
 
 
@@ -108,7 +110,9 @@ def _renewed(pairs: Sequence[tuple[Raw, Raw | None]]) -> Iterator[Write]:
     yield from (Create(SLICES, new) for new, old in pairs if old is None)
 
 
-def _is_one_write(kept: Sequence[tuple[Raw, Raw]], obsolete: Sequence[Raw], newest: int) -> bool:
+def _is_one_write(
+    kept: Sequence[tuple[Raw, Raw]], obsolete: Sequence[Raw], newest: Generation[Raw]
+) -> bool:
     """
     Whether the generation can stay: then at most one of its slices says anything else.
 
@@ -119,12 +123,9 @@ def _is_one_write(kept: Sequence[tuple[Raw, Raw]], obsolete: Sequence[Raw], newe
     changed = sum(not is_same_spec(new["spec"], old["spec"]) for new, old in kept)
     if changed > 1:
         return False
-    going = [each for each in obsolete if _generation(each) == newest]
-    if not going:
-        return True
-    members = [*going, *(old for _, old in kept if _generation(old) == newest)]
-    is_whole = all(_count(each) == len(members) for each in members)
-    return len(kept) == 1 and len(members) == len(going) + 1 and is_whole
+    going = sum(_generation(each) == newest.number for each in obsolete)
+    is_last_left = len(kept) == 1 and len(newest.slices) == going + 1
+    return not going or (is_last_left and newest.is_complete)
 
 
 def _deleted(obsolete: Iterable[Raw]) -> Iterator[Write]:
@@ -150,11 +151,16 @@ def _at(new: Raw, generation: int) -> Raw:
 
 
 def _generation(slice_: Raw) -> int:
-    return int(slice_["spec"]["pool"].get("generation", 0))
+    return _pool(slice_).generation
 
 
-def _count(slice_: Raw) -> int:
-    return int(slice_["spec"]["pool"].get("resourceSliceCount", 0))
+def _pool(slice_: Raw) -> ResourcePool:
+    pool = slice_["spec"]["pool"]
+    return ResourcePool(
+        name=pool["name"],
+        generation=int(pool.get("generation", 0)),
+        resource_slice_count=int(pool.get("resourceSliceCount", 0)),
+    )
 
 
 def _owners(slice_: Raw) -> list[tuple[str, ...]]:

@@ -43,7 +43,7 @@ def _label(pool: Pool) -> str:
 
 def _count(pool: Pool) -> int | None:
     """What the slices agree on; None if they do not."""
-    counts = {each.value.spec.pool.resource_slice_count for each in pool.current}
+    counts = set(pool.newest.counts)
     return counts.pop() if len(counts) == 1 else None
 
 
