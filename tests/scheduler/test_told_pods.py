@@ -61,6 +61,23 @@ def test_a_pod_waits_for_a_port_of_the_host() -> None:
     with_scheduler(story)
 
 
+def test_the_event_of_a_pod_with_a_long_name_has_a_name_that_may_be() -> None:
+    """It begins with that of its pod, as much of it as there is room for."""
+    name = "p" * 253
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        await client.create(PODS, pod(name, volumes=[volume]))
+        told = ['persistentvolumeclaim "data" not found']
+        await tells(cluster, name, "FailedScheduling", told)
+        events = (await client.list(EVENTS, Selection(namespace="default"))).items
+        assert [len(each["metadata"]["name"]) for each in events] == [253]
+
+    with_scheduler(story)
+
+
 def test_a_pod_waits_for_its_volume_claim() -> None:
     """It is told which is missing; one that is there is enough, bound or not."""
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}

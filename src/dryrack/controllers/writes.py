@@ -7,7 +7,6 @@ acts on a world that lacks its own last deeds. The first refusal ends it; the re
 """
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -18,10 +17,11 @@ from typing import Any, assert_never
 from dryrack.base.metrics import Registry
 from dryrack.base.ports import Chance
 from dryrack.client.client import MERGE_PATCH, Client, Selection
-from dryrack.client.endpoints import EVENTS, Endpoint
-from dryrack.client.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
+from dryrack.client.endpoints import Endpoint
+from dryrack.client.errors import ApiError, NotFoundError
+from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informers, Name, name_of
-from dryrack.client.timekeeping import Timekeeper, sleep, timestamp
+from dryrack.client.timekeeping import Timekeeper, sleep
 
 Raw = dict[str, Any]
 Sight = Callable[[], Awaitable[None]]
@@ -31,9 +31,6 @@ _logger = logging.getLogger(__name__)
 # A cache that lags more than this has lost its watch; planning again is then the lesser evil,
 # and the server refuses what does not fit its state.
 CATCH_UP_SECONDS_MAX = 10.0
-
-# What the API takes as a name; an event's begins with that of its object.
-NAME_MAX = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +161,7 @@ class Hands:
     def __init__(self, around: Surroundings, component: str) -> None:
         self._around = around
         self._component = component
+        self._recorder = EventRecorder(around.client, around.clock, around.chance, component)
 
     async def carry_out(self, writes: Sequence[Write]) -> Sequence[Raw | None]:
         """
@@ -264,48 +262,6 @@ class Hands:
         return partial(informer.parted, write.name, write.uid) if informer else None
 
     async def _report(self, report: Report) -> None:
-        now = self._around.clock.now()
-        suffix = _digest(report) if report.once else self._around.chance.uuid()[:16]
-        event = event_object(report, self._component, now, suffix=suffix)
-        try:
-            await self._around.client.create(EVENTS, event)
-        except (ApiError, TransportError) as error:
-            if isinstance(error, AlreadyExistsError) and report.once:
-                return
-            _logger.info("%s: event %s lost: %s", self._component, report.reason, error)
-
-
-def _digest(report: Report) -> str:
-    whose = report.regarding["metadata"].get("uid", "")
-    return hashlib.sha256(f"{whose} {report.reason} {report.once}".encode()).hexdigest()[:16]
-
-
-def event_object(report: Report, component: str, now: float, *, suffix: str) -> Raw:
-    """An event as recorders of client-go write it."""
-    metadata = report.regarding["metadata"]
-    namespace = metadata.get("namespace") or "default"
-    regarding = {
-        "kind": report.regarding["kind"],
-        "apiVersion": report.regarding["apiVersion"],
-        "name": metadata["name"],
-        "namespace": metadata.get("namespace", ""),
-        "uid": metadata.get("uid", ""),
-        "resourceVersion": metadata.get("resourceVersion", ""),
-    }
-    when = timestamp(now)
-    ending = f".{suffix.replace('-', '')}"
-    return {
-        "metadata": {
-            "name": metadata["name"][: NAME_MAX - len(ending)].rstrip("-.") + ending,
-            "namespace": namespace,
-        },
-        "involvedObject": {key: value for key, value in regarding.items() if value},
-        "reason": report.reason,
-        "message": report.message,
-        "type": report.type,
-        "source": {"component": component},
-        "reportingComponent": component,
-        "firstTimestamp": when,
-        "lastTimestamp": when,
-        "count": 1,
-    }
+        await self._recorder.record(
+            report.regarding, report.reason, report.message, type=report.type, once=report.once
+        )

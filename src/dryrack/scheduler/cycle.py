@@ -10,15 +10,14 @@ steps aside (see `searches`). What cannot be placed waits until something change
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import LiveAllocator, claim_name
 from dryrack.client.client import STRATEGIC_PATCH
-from dryrack.client.endpoints import EVENTS, PODS, TAINT_RULES
-from dryrack.client.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
+from dryrack.client.endpoints import PODS, TAINT_RULES
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.client.workqueue import WorkQueue
@@ -71,7 +70,7 @@ class Scheduler:
         """
         self._client = client
         self._clock = clock
-        self._chance = chance
+        self._recorder = EventRecorder(client, clock, chance, NAMES[0])
         self._binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
         self._queue: WorkQueue[Name] = WorkQueue(clock)
@@ -191,7 +190,7 @@ class Scheduler:
             for claim, written in zip(claims, bound, strict=True):
                 await self._settle(claim, written)
         message = f"Successfully assigned {'/'.join(name)} to {placed.node}"
-        await self._report(pod, "Normal", "Scheduled", message)
+        await self._report(pod, "Scheduled", message, type="Normal")
 
     async def _settle(self, claim: Raw, written: Raw | None) -> None:
         """Learns what became of a claim; until that is known, it counts as promised."""
@@ -224,7 +223,7 @@ class Scheduler:
             subresource="status",
             media_type=STRATEGIC_PATCH,
         )
-        await self._report(pod, "Warning", "FailedScheduling", message)
+        await self._report(pod, "FailedScheduling", message, type="Warning")
         known = decode(pod, Pod)
         backed = backed_by_devices(demand(known), self._view.classes())
         await self._warn(pod, (*unsupported(known), *backed))
@@ -232,37 +231,15 @@ class Scheduler:
     async def _warn(self, pod: Raw, what: Sequence[str]) -> None:
         """Says once what a pod asks for in vain: such an event has a name that can be had once."""
         for each in what:
-            identity = f"{pod['metadata']['uid']} {each}".encode()
-            suffix = hashlib.sha256(identity).hexdigest()[:8]
             message = f"not honoured by this scheduler yet: {each}"
-            await self._report(pod, "Warning", "NotSupported", message, suffix=suffix)
+            await self._report(pod, "NotSupported", message, type="Warning", once=each)
 
     async def _report(
-        self, pod: Raw, kind: str, reason: str, message: str, *, suffix: str = ""
+        self, pod: Raw, reason: str, message: str, *, type: str, once: str = ""
     ) -> None:
-        """An event for people; losing one is no failure, nor is one that is there already."""
-        metadata, when = pod["metadata"], timestamp(self._clock.now())
-        regarding = {key: metadata[key] for key in ("name", "namespace", "uid")}
-        event = {
-            "metadata": {
-                "name": f"{metadata['name']}.{suffix or self._chance.uuid()[:8]}",
-                "namespace": metadata["namespace"],
-            },
-            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **regarding},
-            "type": kind,
-            "reason": reason,
-            "message": _shortened(message),
-            "source": {"component": NAMES[0]},
-            "reportingComponent": NAMES[0],
-            "firstTimestamp": when,
-            "lastTimestamp": when,
-            "count": 1,
-        }
-        try:
-            with suppress(AlreadyExistsError):
-                await self._client.create(EVENTS, event)
-        except (ApiError, TransportError) as error:
-            _logger.info("event %s of pod %s lost: %s", reason, metadata["name"], error)
+        regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
+        shown = _shortened(message)
+        await self._recorder.record(regarding, reason, shown, type=type, once=once)
 
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
