@@ -16,6 +16,7 @@ from dryrack.controllers.claims import creation, eviction, release, tainting
 from dryrack.controllers.claims.references import DELETE_PROTECTION
 from dryrack.controllers.objects import finalizers_of, status_of, uid_of
 from dryrack.controllers.writes import Create, Delete, Report
+from dryrack.kinds.pod_claims import claim_from_template, generate_name
 
 Raw = dict[str, Any]
 
@@ -55,7 +56,7 @@ def test_a_claim_looks_as_upstream_makes_it() -> None:
     template["spec"]["metadata"] = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
     pod = world.create(PODS, pod_with_claim(POD))
 
-    assert creation.claim_object(pod, "gpu", template) == {
+    assert claim_from_template(pod, "gpu", template) == {
         "metadata": {
             "generateName": "worker-gpu-",
             "namespace": "default",
@@ -87,7 +88,7 @@ def test_a_claim_looks_as_upstream_makes_it() -> None:
 )
 def test_long_names_are_cut_in_proportion(pod: str, entry: str, expected: str) -> None:
     """Both parts of a generated name keep their share of 57 characters."""
-    assert creation.generate_name(pod, entry) == expected
+    assert generate_name(pod, entry) == expected
 
 
 def test_a_missing_template_is_said() -> None:
@@ -186,7 +187,7 @@ def test_a_claim_made_for_a_finished_pod_goes() -> None:
     """It is deleted while the pod is still there, and stays while the pod may run."""
     world = World()
     pod = world.create(PODS, pod_with_claim(POD)) | {"spec": {"nodeName": "n"}}
-    claim = world.create(CLAIMS, creation.claim_object(pod, "gpu", template_in("default")))
+    claim = world.create(CLAIMS, claim_from_template(pod, "gpu", template_in("default")))
     running = release.plan(claim, {POD.name: pod}.get)
     finished = release.plan(claim, {POD.name: pod | {"status": {"phase": "Failed"}}}.get)
     unknown = release.plan(claim, lambda _: None)

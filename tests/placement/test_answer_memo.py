@@ -14,7 +14,7 @@ from dryrack.kinds.documents import Document
 from dryrack.kinds.places import Tree, spot
 from dryrack.placement import Settings, World, explain_claim, what_if
 from dryrack.placement import answer_memo as module
-from dryrack.placement.answer_memo import Memory, Told, Verdict
+from dryrack.placement.answer_memo import Memory, Told
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -33,7 +33,7 @@ class Forgetful(Memory):
         super().__init__()
         self._next = count()
 
-    def answer(self, key: Key) -> Verdict | Told | None:
+    def answer(self, key: Key) -> Told | None:
         return None
 
     def number(self, value: Hashable) -> int:

@@ -12,6 +12,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
 from dryrack.placement import Settings, WhatIf, World, explain_claim, what_if
+from dryrack.placement.whatif import SIZE_ASSUMED
 
 SLICES = """
 apiVersion: resource.k8s.io/v1
@@ -215,9 +216,10 @@ def test_what_a_pod_refers_to_must_be_there() -> None:
 
 def test_assumed_nodes_are_mentioned() -> None:
     """Without Node objects, those that slices name are assumed, and it is said."""
-    assert reckon("").notes == (
-        "no Node objects given; assuming the nodes that slices name: one, two",
-    )
+    [note] = reckon("").notes
+    named = "assuming the nodes that slices name, where devices alone count: one, two"
+
+    assert note == f"no Node objects given; {named}"
 
 
 def test_one_node_can_be_asked_for() -> None:
@@ -348,3 +350,94 @@ def test_a_node_with_a_resource_of_its_own_is_not_taken_for_one_with_devices() -
     [refused] = outcome.refused
     [told] = [each for refusal in refused.nodes for each in refusal.reasons]
     assert told.fact == "the node has 8 example.com/gpu of its own, which are not counted here"
+
+
+def sized_node(name: str, spec: str = "{}", **allocatable: str) -> str:
+    pairs = {"cpu": "4", "memory": "8Gi", "pods": "10", "ephemeral-storage": "1Gi", **allocatable}
+    size = ", ".join(f"{key}: '{value}'" for key, value in pairs.items())
+    return f"""
+apiVersion: v1
+kind: Node
+metadata: {{name: {name}}}
+spec: {spec}
+status: {{allocatable: {{{size}}}}}
+---
+"""
+
+
+def heavy_pod(name: str, cpu: str, claims: str = "", more: str = "") -> str:
+    container = f"[{{name: c, image: i, resources: {{requests: {{cpu: '{cpu}'}}}}}}]"
+    return pod(name, claims, more).replace("[{name: c, image: i}]", container)
+
+
+def test_pods_without_claims_take_their_share_of_a_node() -> None:
+    """What is left of the CPU is not enough for the pod with the claim; it is told how much."""
+    text = sized_node("one") + heavy_pod("plain", "3") + claim("x")
+    outcome = reckon(text + heavy_pod("p", "2", "{name: x, resourceClaimName: x}"))
+
+    [refused] = outcome.refused
+    [reason] = refused.nodes[0].reasons
+    assert (reason.claim, reason.code) == ("default/x", Code.NODE)
+    assert reason.fact == "the pod requests 2 of cpu, and 1 of 4 is left on the node"
+    assert outcome.nodes == {"default/plain": "one"}
+
+
+def test_a_pod_without_claims_that_fits_nowhere_is_a_note() -> None:
+    """The answer is about claims; what else waits is said beside it, as the scheduler says it."""
+    outcome = reckon(sized_node("one") + heavy_pod("plain", "64"))
+
+    said = "0/1 nodes are available: 1 Insufficient cpu."
+    assert outcome.notes == (f"pod default/plain fits nowhere: {said}",)
+    assert (outcome.given, outcome.refused) == ((), ())
+
+
+def test_bound_pods_occupy_their_node_from_the_start() -> None:
+    """One that comes later in the file has its CPU before those that have yet to be placed."""
+    bound = heavy_pod("bound", "3", more="nodeName: one")
+    text = sized_node("one") + heavy_pod("p", "2", "{name: x, resourceClaimName: x}") + claim("x")
+
+    assert places(reckon(text)) == {"default/x": ["one/gpu-0"]}
+    assert places(reckon(text + bound)) == {}
+    ended = bound.replace("---", "status: {phase: Succeeded}\n---")
+    assert places(reckon(text + ended)) == {"default/x": ["one/gpu-0"]}
+
+
+def test_a_bound_pod_is_given_devices_on_its_node_whatever_the_node_says() -> None:
+    """It is there already: neither a cordon nor its own CPU is in its way."""
+    text = sized_node("one", "{unschedulable: true}", pods="1") + sized_node("two") + claim("x")
+    bound = heavy_pod("p", "4", "{name: x, resourceClaimName: x}", "nodeName: one")
+
+    assert places(reckon(text + bound)) == {"default/x": ["one/gpu-0"]}
+
+
+def test_nodes_of_unknown_size_are_asked_for_devices_alone() -> None:
+    """Nobody said how much CPU they have."""
+    outcome = reckon(claim("x") + heavy_pod("p", "640", "{name: x, resourceClaimName: x}"))
+
+    assert places(outcome) == {"default/x": ["one/gpu-0"]}
+
+
+def test_a_node_that_does_not_say_its_size_has_that_of_a_virtual_node() -> None:
+    """As it would on a plane; and it is said."""
+    silent = "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n---\n" + claim("x")
+    wanted = "{name: x, resourceClaimName: x}"
+
+    fitting, large = (reckon(silent + heavy_pod("p", cpu, wanted)) for cpu in ("32", "33"))
+    assert places(fitting) == {"default/x": ["one/gpu-0"]}
+    assert places(large) == {}
+    assert fitting.notes == (f"{SIZE_ASSUMED}: one",)
+
+
+def test_ports_of_the_host_are_given_once() -> None:
+    """The second pod finds the port taken, and the reason says which."""
+    wanted = "{name: NAME, resourceClaimName: NAME}"
+    text = sized_node("two") + claim("x") + claim("z")
+    for name in "xz":
+        made = pod(f"pod-{name}", wanted.replace("NAME", name))
+        ports = "{name: c, image: i, ports: [{containerPort: 1, hostPort: 80}]}"
+        text += made.replace("{name: c, image: i}", ports)
+    outcome = reckon(text)
+
+    assert places(outcome) == {"default/x": ["two/gpu-0"]}
+    [refused] = outcome.refused
+    assert refused.nodes[0].reasons[0].fact == "another pod has port 80/TCP of the node"

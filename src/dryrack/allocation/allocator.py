@@ -10,6 +10,7 @@ was worked out about slices and selectors. Asking changes nothing: give the resu
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.assemble import assemble
@@ -27,7 +28,7 @@ from dryrack.allocation.search import Ending, Walk
 from dryrack.allocation.state import AllocatedState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dryrack.allocation.pools import Pool
     from dryrack.base.ports import Chance
@@ -49,12 +50,12 @@ class Unsatisfiable:
     node: str
     # What Kubernetes adds when it skipped pools that make no sense; empty otherwise.
     error: str
-    _walk: Walk = field(repr=False, compare=False)
+    _diagnose: Callable[[], tuple[Reason, ...]] = field(repr=False, compare=False)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """Why not, worked out when asked: the request that got stuck, then its devices."""
-        return diagnose(self._walk)
+        return self._diagnose()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,4 +186,4 @@ def begin(
     error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
     if ending is Ending.UNDECIDED:
         return Undecided(node.metadata.name, error, tuple(map(claim_name, claims)))
-    return Unsatisfiable(node.metadata.name, error, walk)
+    return Unsatisfiable(node.metadata.name, error, partial(diagnose, walk))

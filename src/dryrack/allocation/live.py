@@ -54,7 +54,9 @@ class LiveAllocator:
         features: Features | None = None,
         release: Release = Release.V1_36,
         chance: Chance,
+        endings: Endings | None = None,
     ) -> None:
+        """`endings` are those of other allocators of the same release and features."""
         features = features if features is not None else Features.defaults(release)
         self._chance = chance
         self._inventory = Inventory((), features, release)
@@ -69,7 +71,7 @@ class LiveAllocator:
             classes=self._classes,
             allocated=self._books,
             selectors=SelectorTable(CelCompiler(features, release)),
-            endings=Endings(),
+            endings=endings if endings is not None else Endings(),
         )
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:

@@ -102,7 +102,7 @@ def load_world(names: Sequence[str], settings: Settings) -> Loaded:
         found = load(names)
         is_valid = tell_doubts(found, settings)
         world = World.of(each.object for each in found)
-    if next(world.in_order(), None) is None:
+    if not any(party.asks_for_devices for party in world.in_order()):
         what = "no pod has a claim" if world.parties else "no claim and no pod"
         raise ContentError(f"{', '.join(names)}: {what}; add what asks for devices")
     known = [node.metadata.name for node in nodes_of(world)[0]]
@@ -156,6 +156,8 @@ def _print_names(world: World, outcome: WhatIf) -> None:
     there = {each.claim for each in outcome.given}
     there |= {claim_name(each) for each in world.claims if each.status.allocation is not None}
     for party in world.in_order():
+        if not party.asks_for_devices:
+            continue
         claims = [claim_name(claim) for claim in party.claims]
         if not party.missing and there.issuperset(claims):
             pod = party.pod.metadata.name if party.pod is not None else ""

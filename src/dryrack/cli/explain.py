@@ -82,7 +82,8 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: Nam
 def _claims(world: World, subject: Subject) -> list[str]:
     if not subject.is_pod:
         return [subject.full_name]
-    pods = {_name(party.pod): party for party in world.in_order() if party.pod is not None}
+    parties = [party for party in world.in_order() if party.asks_for_devices]
+    pods = {_name(party.pod): party for party in parties if party.pod is not None}
     name = subject.full_name
     if name in pods:
         party = pods[name]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CLASSES, NODES, Endpoint
 from dryrack.client.errors import AlreadyExistsError, ApiError
+from dryrack.kinds.virtual_nodes import CAPACITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,10 +32,6 @@ KWOK_NODE = "kwok.x-k8s.io/node"
 # What clouds say of a node, and the catalogue goes by.
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
-# A machine of ordinary size, so that no pod that people try fails for lack of it; that of a type
-# that says how large it is has its size.
-_CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
-
 
 class InhabitantError(DryrackError):
     """An object that the cluster would not take."""
@@ -43,7 +40,8 @@ class InhabitantError(DryrackError):
 def virtual_node(name: str, machine: InstanceType | None = None) -> Raw:
     """A node that exists in the API alone."""
     own = {INSTANCE_TYPE: machine.name} if machine else {}
-    capacity = {**_CAPACITY, **(machine.size if machine else {})}
+    # A machine of a type that says how large it is has its size.
+    capacity = {**CAPACITY, **(machine.size if machine else {})}
     return {
         "kind": "Node",
         "apiVersion": "v1",

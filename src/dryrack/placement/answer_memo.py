@@ -1,27 +1,29 @@
 """
-What nodes answered, so that nobody is asked the same twice.
+Memoization of refusals across what-ifs: no node is asked twice for the same devices.
 
-Claims of one template ask every node the same, and most nodes have not changed since the last one
-asked. An answer holds for claims that say the same, on a node that sees the same slices in the
-same use; all of that is in its key, so a wrong answer cannot be remembered, only none. The memory
-may be shared by what-ifs about much the same world.
+An explanation makes many what-ifs about much the same world, and most nodes see in all of them
+what they saw in the first. A refusal holds for claims that say the same, on a node that sees the
+same slices in the same use; all of that is in its key, so a wrong answer cannot be remembered, only
+none. Within one what-if, who was refused where is known to the fleet (see `prospects`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from dryrack.allocation import LiveAllocator, Undecided, Unsatisfiable, claim_name
 from dryrack.allocation.endings import Endings
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from dryrack.allocation.reasons import Reason
-    from dryrack.kinds.core import Node, Pod
+    from dryrack.allocation import Outcome, Reason, Search
+    from dryrack.allocation.live import Helped
+    from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
 # Ten claims that differ, on ten thousand nodes. Beyond that everything is forgotten.
@@ -31,51 +33,37 @@ Key: TypeAlias = tuple[int, ...]
 _Pool: TypeAlias = tuple[str, str]
 
 
-class Verdict(Enum):
-    """What a node answered, when nobody asked for more."""
-
-    FITS = "fits"
-    DOES_NOT = "does not"
-
-
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Why a node refused claims of these names."""
+    """Why a node refused claims of these names; no reasons while nobody has asked for them."""
 
-    names: tuple[str, ...]
-    reasons: tuple[Reason, ...]
-
-    def to(self, index: int, name: str) -> tuple[Reason, ...]:
-        """The reasons of one of the claims, or of a claim that says the same."""
-        own = self.names[index]
-        if own == name:
-            return tuple(reason for reason in self.reasons if reason.claim == own)
-        return tuple(replace(each, claim=name) for each in self.reasons if each.claim == own)
+    names: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
     def serves(self, names: tuple[str, ...]) -> bool:
         """Whether the reasons are true of claims of these names, too."""
         # Claims of one pod speak of each other by name.
-        return self.names == names or len(names) == 1
+        return self.names == names or len(self.names) == len(names) == 1
 
 
 class Memory:
-    """Answers by what they depend on, and numbers for what is too large for a key."""
+    """Refusals by what they depend on, and numbers for what is too large for a key."""
 
     def __init__(self) -> None:
-        self._answers: dict[Key, Verdict | Told] = {}
+        self._answers: dict[Key, Told] = {}
         self._numbers: dict[Hashable, int] = {}
         # Of nodes that are alike, too, which is worth it where a search is long.
         self.endings = Endings()
         # What is known by its identity must not be replaced by something else.
         self._kept: list[object] = []
 
-    def answer(self, key: Key) -> Verdict | Told | None:
+    def answer(self, key: Key) -> Told | None:
         return self._answers.get(key)
 
-    def keep(self, key: Key, answer: Verdict | Told) -> None:
+    def keep(self, key: Key, told: Told) -> None:
         if len(self._answers) >= ANSWERS_MAX:
             self._answers.clear()
-        self._answers[key] = answer
+        self._answers[key] = told
 
     def number(self, value: Hashable) -> int:
         """A number that stands for the value, and for no other."""
@@ -89,7 +77,61 @@ class Memory:
         return self.number(key)
 
 
-class Sight:
+class RememberingAllocator:
+    """A live allocator whose refusals are remembered; slices and classes stay as they are."""
+
+    def __init__(
+        self,
+        live: LiveAllocator,
+        memory: Memory,
+        slices: Iterable[ResourceSlice],
+        classes: Iterable[DeviceClass],
+    ) -> None:
+        """`live` has these slices and classes."""
+        self._live = live
+        self._memory = memory
+        self._sight = _Sight(memory, slices, classes)
+        # Refusals since the last change, whose reasons can still be worked out.
+        self._fresh: dict[Key, Unsatisfiable] = {}
+        self._asked: tuple[Sequence[ResourceClaim], int] = ((), -1)
+
+    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
+        """As `LiveAllocator.begin`."""
+        key = self._sight.key(self._ask(claims), node)
+        if self._memory.answer(key) is None:
+            outcome = self._live.begin(node, claims)
+            if not isinstance(outcome, Unsatisfiable):
+                return outcome
+            self._memory.keep(key, Told())
+            self._fresh[key] = outcome
+        return Unsatisfiable(node.metadata.name, "", partial(self._reasons, key, node, claims))
+
+    def hold(self, claim: str, allocation: AllocationResult) -> Helped:
+        """The claim, which had nothing, has these devices from now on."""
+        self._fresh.clear()
+        self._sight.use(claim, allocation)
+        return self._live.hold(claim, allocation)
+
+    def _ask(self, claims: Sequence[ResourceClaim]) -> int:
+        if self._asked[0] is not claims:
+            said = tuple(_said(claim.spec) for claim in claims)
+            self._asked = (claims, self._memory.number(said))
+            self._fresh.clear()
+        return self._asked[1]
+
+    def _reasons(self, key: Key, node: Node, claims: Sequence[ResourceClaim]) -> tuple[Reason, ...]:
+        """The reasons, which are worked out for those who are refused everywhere."""
+        names = tuple(map(claim_name, claims))
+        told = self._memory.answer(key)
+        if told is None or not told.serves(names):
+            outcome = self._fresh.get(key) or self._live.allocate(node, claims)
+            assert isinstance(outcome, Unsatisfiable | Undecided), "what refused would do"
+            told = Told(names, outcome.reasons)
+            self._memory.keep(key, told)
+        return told.reasons
+
+
+class _Sight:
     """What every node sees of the devices, and of their use as it goes on."""
 
     def __init__(
@@ -120,18 +162,6 @@ class Sight:
             entry = ("use", self._used.get(pool, -1), claim, _said(each))
             self._used[pool] = self._memory.number(entry)
 
-    def ask(self, claims: Sequence[ResourceClaim]) -> int:
-        """A number for what the claims say."""
-        return self._memory.number(tuple(_said(claim.spec) for claim in claims))
-
-    def ways(self, pod: Pod | None) -> int:
-        """A number for what the pod says about the nodes that it may be on."""
-        if pod is None:
-            return -1
-        spec = pod.spec
-        ways = (spec.node_name, spec.node_selector, spec.affinity, spec.tolerations)
-        return self._memory.number(("ways", _said(ways)))
-
     def key(self, ask: int, node: Node) -> Key:
         """All that the node's answer depends on."""
         view, pools = self._view(node)
@@ -142,7 +172,8 @@ class Sight:
         if name not in self._views:
             pools = tuple({**self._local.get(name, {}), **self._shared})
             stock = tuple((*pool, *self._stock[pool]) for pool in pools)
-            seen = ("view", self._memory.number_of_thing(node), self._classes, stock)
+            labels = tuple(sorted(node.metadata.labels.items()))
+            seen = ("view", name, labels, self._classes, stock)
             self._views[name] = self._memory.number(seen), pools
         return self._views[name]
 

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.obstacles import Obstacle
     from dryrack.kinds.resource import ResourceClaim
+    from dryrack.placement.place import Refusal
     from dryrack.placement.remedies import Change
-    from dryrack.placement.whatif import Given, Refusal, Settings, WhatIf
+    from dryrack.placement.whatif import Given, Settings, WhatIf
     from dryrack.placement.world import World
 
 # Each is a what-if of its own.

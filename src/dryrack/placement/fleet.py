@@ -1,9 +1,10 @@
 """
 All nodes of a cluster, with what is left on each.
 
-Demands of pods on a node that nobody knows (any longer) are remembered, because the two are told
-by different watches. For every kind of pod that was placed lately the fleet remembers where such
-pods may still find room (see `prospects`), and is told what happened that could help.
+Each pod stands on at most one node, once. Demands of pods on a node that nobody knows (any longer)
+are remembered, because the two are told by different watches. For every kind of pod that was placed
+lately the fleet remembers where such pods may still find room (see `prospects`), and is told what
+happened that could help.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dryrack.placement.prospects import Prospects
 from dryrack.placement.room import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Sequence
 
     from dryrack.placement.demand import Amounts
 
@@ -31,6 +32,7 @@ class Fleet:
         self._rooms: dict[str, Room] = {}
         # What pods on nodes demand that are not there.
         self._elsewhere: dict[str, Amounts] = {}
+        self._places: dict[Hashable, tuple[str, Amounts]] = {}
         self._prospects: dict[Hashable, Prospects] = {}
 
     def __len__(self) -> int:
@@ -39,6 +41,10 @@ class Fleet:
     def get(self, name: str) -> Room | None:
         """The room of a node that is there."""
         return self._rooms.get(name)
+
+    def rooms(self) -> Sequence[Room]:
+        """All that are there, by name."""
+        return [self._rooms[name] for name in sorted(self._rooms)]
 
     def put(self, node: Node) -> None:
         """The node is there, as it is now."""
@@ -57,6 +63,21 @@ class Fleet:
             self._elsewhere[name] = room.used
         # So that nobody counts it among those that refuse.
         self.reopen((name,))
+
+    def stand(self, pod: Hashable, node: str, amounts: Amounts) -> None:
+        """The pod is on the node from now on, and nowhere else."""
+        if self._places.get(pod) == (node, amounts):
+            return
+        self.leave(pod)
+        self.take(node, amounts)
+        self._places[pod] = (node, amounts)
+
+    def leave(self, pod: Hashable) -> bool:
+        """The pod is on no node; whether it was on one."""
+        node, amounts = self._places.pop(pod, ("", {}))
+        if node:
+            self.give_back(node, amounts)
+        return bool(node)
 
     def take(self, name: str, amounts: Amounts) -> None:
         """A pod with these demands is on the node from now on."""
@@ -84,8 +105,11 @@ class Fleet:
             del self._prospects[next(iter(self._prospects))]
         return found
 
-    def reopen(self, names: Iterable[str]) -> None:
-        """Something happened on these nodes that could help those whom they refused."""
+    def reopen(self, names: Iterable[str] | None) -> None:
+        """Something happened that could help those whom these nodes refused; None is all nodes."""
+        if names is None:
+            self.reopen_all()
+            return
         there = tuple(names)
         for each in self._prospects.values():
             each.reopen(there)

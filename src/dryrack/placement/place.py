@@ -9,26 +9,36 @@ right. Where a search is given up, other nodes are tried: theirs may be easier.
 
 `decide` does not take long: it asks a few nodes and stops where a long search would be made. Who
 calls it again, after other work, or after the search, goes on with the cluster as it is by then,
-because nodes that refused are remembered. `place` is the same without pauses.
+because nodes that refused are remembered. `place` is the same without pauses. The scheduler and the
+what-if both decide by this.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from dryrack.allocation import Allocated, AllocationError, Search, Undecided, claim_name
+from dryrack.allocation import (
+    Allocated,
+    AllocationError,
+    Code,
+    Reason,
+    Search,
+    Undecided,
+    Unsatisfiable,
+    claim_name,
+)
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.selectors import NAME_FIELD, SelectorError, parse_node_selector
 from dryrack.placement.prospects import Unmet
-from dryrack.placement.room import Wishes, obstacle
+from dryrack.placement.room import NodeRefusal, Wishes, obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.allocation import Outcome, Reason, Unsatisfiable
+    from dryrack.allocation import Outcome
     from dryrack.kinds.core import Node, NodeSelector, Pod
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.kinds.selectors import NodeMatcher
@@ -42,12 +52,17 @@ NO_DEVICES = "cannot allocate all claims"
 # Kubernetes counts seconds, the search here counts steps.
 NOT_DECIDED = "timed out trying to allocate devices"
 ELSEWHERE = "resourceclaim not available on the node"
+_CORRECT = "correct what it names (dryrack lint says where); no node can help"
 
 # Each takes half a second. It is one for all nodes that are alike, and one more for a node that
 # changes meanwhile; further nodes count as undecided.
 SEARCHES_MAX = 8
 # To ask a node for devices takes up to two milliseconds.
 _NODES_A_TURN = 8
+
+
+def _none() -> Iterator[Refusal]:
+    return iter(())
 
 
 class Allocates(Protocol):
@@ -74,10 +89,31 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node does not take a pod with these claims; no node for what no node can help."""
+
+    node: str
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unplaced:
     """No node takes the pod; `message` says it as kube-scheduler would, and then why."""
 
     message: str
+    # Works out why each node refuses.
+    _refusals: Callable[[], Iterator[Refusal]] = field(repr=False, compare=False, default=_none)
+    # Equal for pods and claims that every node treats alike.
+    kind: Hashable = field(repr=False, compare=False, default=None)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """
+        Why each of the nodes refuses, by name; to be read before the cluster changes.
+
+        Reasons of a pod with one claim may name another claim that wants the same.
+        """
+        return tuple(self._refusals())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +133,21 @@ class _Refused:
 
 
 def place(
-    pod: Pod, wanted: Sequence[ResourceClaim], allocated: Sequence[ResourceClaim], cluster: Cluster
+    pod: Pod,
+    wanted: Sequence[ResourceClaim],
+    allocated: Sequence[ResourceClaim],
+    cluster: Cluster,
+    *,
+    by_devices: Sequence[str] = (),
 ) -> Placed | Unplaced:
-    """Where the pod goes with the claims that it wants and those that it has already."""
-    searches_left = SEARCHES_MAX
+    """
+    Where the pod goes with the claims that it wants and those that it has already.
+
+    `by_devices` are the extended resources that one of the claims stands for.
+    """
+    wishes, searches_left = Wishes.of(pod, by_devices), SEARCHES_MAX
     while True:
-        outcome = decide(pod, wanted, allocated, cluster, searches_left=searches_left)
+        outcome = _Attempt(wishes, wanted, _reaches(allocated), cluster, searches_left).run()
         if not isinstance(outcome, Unfinished):
             return outcome
         if outcome.search is not None:
@@ -119,25 +164,39 @@ def decide(
     searches_left: int = SEARCHES_MAX,
 ) -> Placed | Unplaced | Unfinished:
     """The same as far as it is known soon."""
-    attempt = _Attempt(Wishes.of(pod), wanted, _reaches(allocated), cluster, searches_left)
-    try:
-        return attempt.run()
-    except AllocationError as error:
-        return Unplaced(str(error))
+    return _Attempt(Wishes.of(pod), wanted, _reaches(allocated), cluster, searches_left).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """Where a claim can be used that is allocated already."""
+
+    claim: str
+    selector: NodeSelector
+    matcher: NodeMatcher
+
+    def refusal(self, node: Node) -> NodeRefusal | None:
+        try:
+            if self.matcher.matches(node):
+                return None
+        except SelectorError:
+            pass
+        fact = f"claim {self.claim} is allocated for other nodes"
+        return NodeRefusal(ELSEWHERE, fact, "use a node that it is allocated for")
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     wishes: Wishes
     wanted: Sequence[ResourceClaim]
-    reaches: Sequence[tuple[NodeSelector, NodeMatcher]]
+    reaches: Sequence[_Reach]
     cluster: Cluster
     searches_left: int
 
     def run(self) -> Placed | Unplaced | Unfinished:
         only = self._only_room()
         tried = self._tried(only) if only is not None else None
-        if isinstance(tried, Placed | Unfinished):
+        if isinstance(tried, Placed | Unplaced | Unfinished):
             return tried
         return self._anywhere({only.name: tried} if only is not None and tried is not None else {})
 
@@ -147,42 +206,47 @@ class _Attempt:
 
         Pods of daemon sets are: each is a kind of its own, and not worth remembering.
         """
-        ties = [*(reach for _, reach in self.reaches), self.wishes.affinity]
+        ties = [*(reach.matcher for reach in self.reaches), self.wishes.affinity]
         names = [name for tie in ties if tie is not None and (name := _only_node(tie))]
         return self.cluster.fleet.get(names[0]) if names else None
 
     def _anywhere(self, refused: Mapping[str, _Refused]) -> Placed | Unplaced | Unfinished:
         """The first of the nodes that takes the pod, if none of those that refused."""
-        prospects = self.cluster.fleet.prospects(self._kind())
+        kind = self._kind()
+        prospects = self.cluster.fleet.prospects(kind)
         first: Unsatisfiable | None = None
         asked = 0
         for room in prospects.open():
             if asked == _NODES_A_TURN:
                 return Unfinished()
             tried = refused.get(room.name) or self._tried(room)
-            if isinstance(tried, Placed | Unfinished):
+            if isinstance(tried, Placed | Unplaced | Unfinished):
                 return tried
             prospects.close(room.name, tried.words)
             asked += tried.words in (NO_DEVICES, NOT_DECIDED)
             first = first or tried.decision
-        return Unplaced(self._message(prospects, first))
+        return Unplaced(self._message(prospects, first), self._refusals, kind)
 
     def _kind(self) -> Hashable:
         """All of the pod and its claims that decides which nodes do."""
         devices = [
             (claim.spec.devices.requests, claim.spec.devices.constraints) for claim in self.wanted
         ]
-        selectors = tuple(selector for selector, _ in self.reaches)
+        selectors = tuple(reach.selector for reach in self.reaches)
         return self.wishes.kind, _encode(devices), selectors
 
-    def _tried(self, room: Room) -> Placed | _Refused | Unfinished:
-        """The pod in the room, or why not."""
-        refusal = obstacle(self.wishes, room) or _elsewhere(self.reaches, room)
-        if refusal:
-            return _Refused(refusal)
+    def _tried(self, room: Room) -> Placed | Unplaced | _Refused | Unfinished:
+        """The pod in the room, or why not; Unplaced, if no other can do."""
+        refusal = self._kept_off(room)
+        if refusal is not None:
+            return _Refused(refusal.words)
         if not self.wanted:
             return Placed(room.name, self.wishes.amounts, ())
-        outcome = self.cluster.allocator.begin(room.node, self.wanted)
+        try:
+            outcome = self.cluster.allocator.begin(room.node, self.wanted)
+        except AllocationError as error:
+            refused = self._for_all(room, Code.ERROR, str(error), _CORRECT)
+            return Unplaced(str(error), lambda: iter((refused,)))
         if isinstance(outcome, Allocated):
             return Placed(room.name, self.wishes.amounts, outcome.results)
         if isinstance(outcome, Search) and self.searches_left > 0:
@@ -190,6 +254,37 @@ class _Attempt:
         if isinstance(outcome, Search | Undecided):
             return _Refused(NOT_DECIDED)
         return _Refused(NO_DEVICES, outcome)
+
+    def _kept_off(self, room: Room) -> NodeRefusal | None:
+        """Why the pod cannot be in the room, whatever devices are there."""
+        refusal = obstacle(self.wishes, room)
+        if refusal is None and self.reaches:
+            found = (reach.refusal(room.node) for reach in self.reaches)
+            refusal = next((each for each in found if each is not None), None)
+        return refusal
+
+    def _refusals(self) -> Iterator[Refusal]:
+        """Why each of the nodes refuses, once all have done so."""
+        told: dict[NodeRefusal, tuple[Reason, ...]] = {}
+        for room in self.cluster.fleet.rooms():
+            kept_off = self._kept_off(room)
+            if kept_off is None:
+                yield Refusal(room.name, self._asked(room).reasons)
+                continue
+            if kept_off not in told:
+                refused = self._for_all(room, Code.NODE, kept_off.fact, kept_off.remedy)
+                told[kept_off] = refused.reasons
+            yield Refusal(room.name, told[kept_off])
+
+    def _for_all(self, room: Room, code: Code, fact: str, remedy: str) -> Refusal:
+        """The same reason for every claim."""
+        reasons = [
+            Reason(
+                claim=claim_name(claim), request="", device="", code=code, fact=fact, remedy=remedy
+            )
+            for claim in self.wanted
+        ]
+        return Refusal(room.name, tuple(reasons))
 
     def _message(self, prospects: Prospects, first: Unsatisfiable | None) -> str:
         nodes = len(self.cluster.fleet)
@@ -212,11 +307,14 @@ class _Attempt:
         return prospects.told.to(names)
 
     def _asked(self, room: Room) -> Unsatisfiable | Undecided:
-        """What a node has against these claims that refused others like them."""
-        outcome = self.cluster.allocator.begin(room.node, self.wanted)
-        assert not isinstance(outcome, Allocated), "what refused would do"
-        if isinstance(outcome, Search):
-            # How it ended is forgotten, and would be the same.
+        """What a node has against these claims that refused them, or others like them."""
+        try:
+            outcome = self.cluster.allocator.begin(room.node, self.wanted)
+        except AllocationError as error:
+            reasons = self._for_all(room, Code.ERROR, str(error), _CORRECT).reasons
+            return Unsatisfiable(room.name, "", lambda: reasons)
+        if isinstance(outcome, Allocated | Search):
+            # A search was given up; how it ended is forgotten, or there is less to search now.
             return Undecided(room.name, "", tuple(map(claim_name, self.wanted)))
         return outcome
 
@@ -242,7 +340,7 @@ def _quantity(value: object) -> str:
 _encode = msgspec.json.Encoder(enc_hook=_quantity).encode
 
 
-def _reaches(allocated: Iterable[ResourceClaim]) -> list[tuple[NodeSelector, NodeMatcher]]:
+def _reaches(allocated: Iterable[ResourceClaim]) -> list[_Reach]:
     """Where claims can be used that are allocated already; some can be used anywhere."""
     found = []
     for claim in allocated:
@@ -250,7 +348,7 @@ def _reaches(allocated: Iterable[ResourceClaim]) -> list[tuple[NodeSelector, Nod
         assert allocation is not None, "a claim that is allocated has its allocation"
         selector = allocation.node_selector
         if selector is not None:
-            found.append((selector, parse_node_selector(selector)))
+            found.append(_Reach(claim_name(claim), selector, parse_node_selector(selector)))
     return found
 
 
@@ -260,11 +358,3 @@ def _only_node(reach: NodeMatcher) -> str:
             if each.key == NAME_FIELD and each.operator == "In" and len(each.values) == 1:
                 return each.values[0]
     return ""
-
-
-def _elsewhere(reaches: Iterable[tuple[NodeSelector, NodeMatcher]], room: Room) -> str:
-    try:
-        there = all(reach.matches(room.node) for _, reach in reaches)
-    except SelectorError:
-        there = False
-    return "" if there else ELSEWHERE

@@ -43,7 +43,8 @@ class Unmet:
     @staticmethod
     def of(node: str, names: tuple[str, ...], reasons: Sequence[Reason]) -> Unmet:
         words = ". ".join(each.message for each in brief(reasons))
-        index = names.index(reasons[0].claim) if reasons else 0
+        # Those of a claim that is alone may name another that wants the same.
+        index = names.index(reasons[0].claim) if reasons and len(names) > 1 else 0
         return Unmet(node, names, index, words)
 
     def serves(self, names: tuple[str, ...]) -> bool:

@@ -2,8 +2,8 @@
 A node and what is left on it.
 
 `obstacle` answers with the words that kube-scheduler uses for the same refusal, so that people
-find what they know; the first obstacle is enough. What a pod wants of a node is worked out once,
-and asked of many.
+find what they know, and with what is so on this very node; the first obstacle is enough. What a pod
+wants of a node is worked out once, and asked of many.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import Taint
+from dryrack.kinds.quantity import ZERO, Quantity
 from dryrack.kinds.selectors import (
     SelectorError,
     parse_node_selector,
@@ -68,20 +69,24 @@ class Wishes:
     affinity: NodeMatcher | None
     tolerations: Sequence[Toleration]
     bears_cordons: bool
+    # Extended resources that a claim stands for, so that devices are given for them.
+    by_devices: Sequence[str]
     kind: Hashable
     """The same for all pods that want the same."""
 
     @staticmethod
-    def of(pod: Pod) -> Wishes:
+    def of(pod: Pod, by_devices: Sequence[str] = ()) -> Wishes:
         affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
         required = (
             affinity.required_during_scheduling_ignored_during_execution if affinity else None
         )
         amounts, tolerations, labels = demand(pod), pod.spec.tolerations, pod.spec.node_selector
+        for name in by_devices:
+            amounts.pop(name, None)
         kind = (
             frozenset(amounts.items()),
             tuple(sorted(labels.items())),
-            (pod.spec.node_name, required, tolerations),
+            (pod.spec.node_name, required, tolerations, tuple(by_devices)),
         )
         return Wishes(
             amounts,
@@ -90,45 +95,76 @@ class Wishes:
             None if required is None else parse_node_selector(required),
             tolerations,
             any(tolerates_taint(each, _CORDONED) for each in tolerations),
+            by_devices,
             kind,
         )
 
 
-def obstacle(wishes: Wishes, room: Room) -> str:
-    """Why the pod cannot run there, leaving devices aside; empty if nothing is in the way."""
+@dataclass(frozen=True, slots=True)
+class NodeRefusal:
+    """Why a node does not take a pod, leaving devices aside."""
+
+    # What kube-scheduler says of all nodes that refuse for this.
+    words: str
+    # What is so on this one, and what would have to change.
+    fact: str
+    remedy: str
+
+
+def obstacle(wishes: Wishes, room: Room) -> NodeRefusal | None:
+    """Why the pod cannot run there, leaving devices aside; None if nothing is in the way."""
     if wishes.node_name not in ("", room.name):
-        return "node(s) didn't match the requested node name"
-    spec = room.node.spec
+        words = "node(s) didn't match the requested node name"
+        return NodeRefusal(words, f"the pod is bound to node {wishes.node_name}", "remove nodeName")
+    return (
+        _closed(wishes, room.node)
+        or _unselected(wishes, room.node)
+        or _port_taken(wishes.amounts, room)
+        or _full(wishes.amounts, room)
+        or _of_its_own(wishes.by_devices, room.node)
+    )
+
+
+def _closed(wishes: Wishes, node: Node) -> NodeRefusal | None:
+    spec = node.spec
     if spec.unschedulable and not wishes.bears_cordons:
-        return "node(s) were unschedulable"
-    if spec.taints and untolerated_taint(spec.taints, wishes.tolerations, _BLOCKING) is not None:
-        return "node(s) had untolerated taint(s)"
-    if not _allows(wishes, room.node):
-        return "node(s) didn't match Pod's node affinity/selector"
-    if not _has_ports(wishes.amounts, room):
-        return "node(s) didn't have free ports for the requested pod ports"
-    return _full(wishes.amounts, room)
+        words, fact = "node(s) were unschedulable", "the node is cordoned"
+        return NodeRefusal(words, fact, "uncordon the node")
+    taint = untolerated_taint(spec.taints, wishes.tolerations, _BLOCKING) if spec.taints else None
+    if taint is None:
+        return None
+    fact = f"the node is tainted {taint.key}:{taint.effect}"
+    return NodeRefusal("node(s) had untolerated taint(s)", fact, "tolerate the taint")
 
 
-def _allows(wishes: Wishes, node: Node) -> bool:
+def _unselected(wishes: Wishes, node: Node) -> NodeRefusal | None:
+    words = "node(s) didn't match Pod's node affinity/selector"
     labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in wishes.labels.items()):
-        return False
+    allowed = all(labels.get(key) == value for key, value in wishes.labels.items())
     try:
-        return wishes.affinity is None or wishes.affinity.matches(node)
-    except SelectorError:
-        return False
+        if allowed and (wishes.affinity is None or wishes.affinity.matches(node)):
+            return None
+    except SelectorError as error:
+        fact = f"the pod's node affinity makes no sense: {error}"
+        return NodeRefusal(words, fact, "correct the affinity")
+    fact = "the pod's node selector or affinity excludes the node"
+    return NodeRefusal(words, fact, "label the node")
 
 
-def _has_ports(amounts: Amounts, room: Room) -> bool:
+def _port_taken(amounts: Amounts, room: Room) -> NodeRefusal | None:
     wanted = [each for each in amounts if isinstance(each, HostPort)]
     if not wanted:
-        return True
+        return None
     taken = [each for each in room.used if isinstance(each, HostPort)]
-    return not any(each.conflicts(other) for each in wanted for other in taken)
+    for each in wanted:
+        if any(each.conflicts(other) for other in taken):
+            words = "node(s) didn't have free ports for the requested pod ports"
+            fact = f"another pod has port {each.number}/{each.protocol} of the node"
+            return NodeRefusal(words, fact, "use another port")
+    return None
 
 
-def _full(amounts: Amounts, room: Room) -> str:
+def _full(amounts: Amounts, room: Room) -> NodeRefusal | None:
     allocatable = room.node.status.allocatable
     missing = [
         name
@@ -139,6 +175,24 @@ def _full(amounts: Amounts, room: Room) -> str:
         > (allocatable[name].nanos if name in allocatable else 0)
     ]
     if not missing:
-        return ""
-    first = min(missing)
-    return "Too many pods" if first == PODS else f"Insufficient {first}"
+        return None
+    name = min(missing)
+    total = allocatable.get(name, ZERO)
+    left = Quantity.of(max(total.nanos - room.used.get(name, 0), 0), total.format)
+    if name == PODS:
+        fact = f"the node takes {total} pods, and has as many"
+        return NodeRefusal("Too many pods", fact, "use a node that takes more")
+    wanted = Quantity.of(amounts[name], total.format)
+    fact = f"the pod requests {wanted} of {name}, and {left} of {total} is left on the node"
+    return NodeRefusal(f"Insufficient {name}", fact, f"request less {name}, or free some")
+
+
+def _of_its_own(resources: Sequence[str], node: Node) -> NodeRefusal | None:
+    """A node that has some of a resource gives that, and no devices of the class."""
+    for name in resources:
+        amount = node.status.allocatable.get(name)
+        if amount is not None and amount.nanos:
+            fact = f"the node has {amount} {name} of its own, which are not counted here"
+            remedy = "leave them out of the node to try the devices of the class"
+            return NodeRefusal(f"node(s) had {name} of their own", fact, remedy)
+    return None

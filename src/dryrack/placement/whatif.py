@@ -1,48 +1,52 @@
 """
-What if these objects were all there was: who would get which devices, and who would not.
+What-if: the scheduler's answer for the objects of files, if these were all there was.
 
-Parties are served one after the other, each on the first node that has all it asks for; what
-one is given is taken for those that follow. Claims that are allocated already keep what they
-have. As in a cluster, an error on any node that is looked at stops the whole party.
+Everybody is placed one after the other, by the code that the scheduler runs (see `place`), on nodes
+with all that is left of their devices, CPU, memory, ports and places for pods; what one is given is
+taken for those that follow. Pods that are bound occupy their node from the start, and claims that
+are allocated already keep what they have.
 
-Of a pod only what keeps it off a node is respected: nodeName, nodeSelector, required node
-affinity, node taints, cordoned nodes, and where claims that it shares are already allocated.
+A claim that no pod uses is placed as a pod that asks for nothing else and tolerates every taint. A
+pod that is bound takes devices on its node alone, whatever else the node says. Where no Nodes are
+given, those that slices name are assumed, and as nothing is known of their size, nothing but
+devices counts there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
-from dryrack.allocation.allocator import Allocated, Allocator, Outcome, Undecided, Unsatisfiable
-from dryrack.allocation.errors import AllocationError
+from msgspec.structs import replace as changed
+
+from dryrack.allocation import Code, LiveAllocator, Reason, claim_name
 from dryrack.allocation.features import Features, Release
-from dryrack.allocation.identity import claim_name
-from dryrack.allocation.reasons import Code, Reason
-from dryrack.allocation.state import AllocatedState
 from dryrack.allocation.taints import apply_taint_rules
 from dryrack.base.errors import DryrackError
 from dryrack.base.words import listed
-from dryrack.kinds.core import Node
+from dryrack.kinds.core import Node, NodeStatus, Pod, PodSpec, Toleration
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.meta import ObjectMeta
-from dryrack.kinds.selectors import SelectorError, matches_node, pod_allows_node, untolerated_taint
-from dryrack.placement.answer_memo import Memory, Sight, Told, Verdict
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.virtual_nodes import CAPACITY, sized
+from dryrack.placement.answer_memo import Memory, RememberingAllocator
+from dryrack.placement.demand import PODS, demand
+from dryrack.placement.fleet import Fleet
+from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from dryrack.base.ports import Chance
-    from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
-    from dryrack.placement.answer_memo import Key
     from dryrack.placement.world import Missing, Party, World
 
-# The scheduler looks at all nodes of a cluster up to this size before it decides.
-_FITTING_NODES_MAX = 100
-
-_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_ANYTHING = (Toleration(operator="Exists"),)
+# A node of which nothing is known takes as many pods as there are.
+_UNKNOWN_SIZE = {PODS: Quantity.parse("1000000000")}
+_USUAL = ", ".join(f"{name} {amount}" for name, amount in CAPACITY.items())
+SIZE_ASSUMED = f"what nodes do not say of their size is that of a virtual node ({_USUAL})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +58,17 @@ class Given:
     allocation: AllocationResult
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a claim would not be allocated on a node; no node for a claim that nobody has."""
-
-    node: str
-    reasons: tuple[Reason, ...]
-
-
 class Refusals(Sequence[Refusal]):
     """Why each node refused a claim; the reasons may be shared with claims that say the same."""
 
-    def __init__(self, told: Sequence[tuple[str, Told]], index: int, name: str) -> None:
-        self._told = told
-        self._index = index
-        self._name = name
+    def __init__(self, shared: Sequence[Refusal], claim: str, *, alone: bool) -> None:
+        """`alone` is a claim that is the only one of its pod: all reasons are about it."""
+        self._shared = shared
+        self._claim = claim
+        self._alone = alone
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._shared)
 
     @overload
     def __getitem__(self, place: int) -> Refusal: ...
@@ -79,9 +76,16 @@ class Refusals(Sequence[Refusal]):
     def __getitem__(self, place: slice) -> Sequence[Refusal]: ...
     def __getitem__(self, place: int | slice) -> Refusal | Sequence[Refusal]:
         if isinstance(place, slice):
-            return Refusals(self._told[place], self._index, self._name)
-        node, told = self._told[place]
-        return Refusal(node, told.to(self._index, self._name))
+            return Refusals(self._shared[place], self._claim, alone=self._alone)
+        refusal = self._shared[place]
+        return Refusal(refusal.node, tuple(self._own(refusal.reasons)))
+
+    def _own(self, reasons: Iterable[Reason]) -> Iterator[Reason]:
+        for each in reasons:
+            if each.claim == self._claim:
+                yield each
+            elif self._alone:
+                yield replace(each, claim=self._claim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,38 +97,14 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A party before a node."""
-
-    party: Party
-    wanted: tuple[ResourceClaim, ...]
-    node: Node
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusing:
-    """A node that has not enough; the attempt, unless it was remembered."""
-
-    asked: _Asked
-    outcome: Unsatisfiable | Undecided | None = None
-
-
-def _is_error(refusal: Refusal | _Refusing) -> bool:
-    return isinstance(refusal, Refusal) and refusal.reasons[0].code is Code.ERROR
-
-
-def _node_of(refusal: Refusal | _Refusing) -> str:
-    return refusal.node if isinstance(refusal, Refusal) else refusal.asked.node.metadata.name
-
-
-@dataclass(frozen=True, slots=True)
 class WhatIf:
     """The outcome for all parties. `notes` say what was assumed."""
 
     given: tuple[Given, ...]
     refused: tuple[Refused, ...]
     notes: tuple[str, ...] = ()
+    # The node of each pod that would be placed, by namespace and name.
+    nodes: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The outcome as programs read it."""
@@ -159,7 +139,7 @@ class Settings:
     node: str | None = None
     # Whose case it is: nobody after this claim is served, and nobody else is told reasons.
     only: str | None = None
-    # What nodes answered in other what-ifs under the same release and features.
+    # What nodes refused in other what-ifs under the same release and features.
     memory: Memory | None = None
 
 
@@ -172,251 +152,167 @@ class _Round:
     def __init__(self, world: World, settings: Settings) -> None:
         self._world = world
         self._only = settings.only
-        self._features = settings.features or Features.defaults(settings.release)
-        slices = world.slices
-        if self._features.device_taints:
-            slices = apply_taint_rules(slices, world.taint_rules)
-        self._nodes, self._notes = _nodes(world, settings.node)
-        self._memory = settings.memory or Memory()
-        self._state = AllocatedState.from_claims(world.claims, self._features)
-        self._allocator = Allocator(
-            slices,
-            world.classes,
-            features=self._features,
-            release=settings.release,
-            allocated=self._state,
-            chance=settings.chance,
-            endings=self._memory.endings,
-        )
-        self._there: dict[str, AllocationResult] = {
-            claim_name(claim): claim.status.allocation
-            for claim in world.claims
-            if claim.status.allocation is not None
-        }
-        self._sight = Sight(self._memory, slices, world.classes)
-        for name, allocation in self._there.items():
-            self._sight.use(name, allocation)
+        nodes, self._notes = _nodes(world, settings.node)
+        self._allocator = _allocator(world, settings)
+        self._fleet = Fleet()
+        self._cluster = Cluster(self._fleet, self._allocator)
+        self._there: dict[str, AllocationResult] = {}
         self._given: list[Given] = []
         self._refused: list[Refused] = []
         self._settled: dict[str, None] = {}
-        # Who was refused by all nodes: how much had been given by then, and why.
-        self._hopeless: dict[tuple[int, ...], tuple[int, Sequence[tuple[str, Told]]]] = {}
+        self._nodes: dict[str, str] = {}
+        self._unplaced: list[str] = []
+        # Why pods of a kind are refused, as long as nobody is given anything.
+        self._known: dict[Hashable, tuple[Refusal, ...]] = {}
+        for node in nodes:
+            self._fleet.put(node)
+        for claim in world.claims:
+            if claim.status.allocation is not None:
+                self._hold(claim_name(claim), claim.status.allocation)
+        for pod in world.pods:
+            if pod.spec.node_name:
+                self._fleet.take(pod.spec.node_name, demand(self._sized(pod)))
 
     def run(self) -> WhatIf:
         for party in self._world.in_order():
             self._serve(party)
             if self._only is not None and self._only in map(claim_name, party.claims):
                 break
-        settled = tuple(
-            f"claim {name} is allocated already, and keeps it" for name in self._settled
-        )
-        return WhatIf(tuple(self._given), tuple(self._refused), self._notes + settled)
+        settled = [f"claim {name} is allocated already, and keeps it" for name in self._settled]
+        notes = (*self._notes, *settled, *self._unplaced)
+        return WhatIf(tuple(self._given), tuple(self._refused), notes, self._nodes)
 
     def _serve(self, party: Party) -> None:
         if party.missing:
             self._refuse_missing(party)
             return
-        wanted = [claim for claim in party.claims if claim_name(claim) not in self._there]
+        wanted = tuple(claim for claim in party.claims if claim_name(claim) not in self._there)
         self._settled |= {claim_name(c): None for c in party.claims if c.status.allocation}
-        if not wanted or self._is_refused_again(party, wanted):
-            return
-        chosen: tuple[str, Allocated] | None = None
-        refusals: list[Refusal | _Refusing] = []
-        fitting = 0
-        for asked in self._in_turn(party, wanted):
-            answer = self._answer(asked, is_choosing=chosen is None)
-            if isinstance(answer, Refusal | _Refusing):
-                refusals.append(answer)
-                if _is_error(answer):
-                    chosen, refusals = None, [answer]
-                    break
-                continue
-            if isinstance(answer, Allocated):
-                chosen = chosen or (asked.node.metadata.name, answer)
-            fitting += 1
-            if fitting == _FITTING_NODES_MAX:
-                break
-        if chosen is not None:
-            self._give(wanted, *chosen)
+        if party.pod is not None and not party.pod.spec.node_name:
+            outcome = self._placed(self._sized(party.pod), party, wanted)
+        elif wanted:
+            outcome = self._for_devices_alone(party, wanted)
         else:
-            self._refuse(party, wanted, refusals)
+            return
+        if isinstance(outcome, Placed):
+            if party.pod is not None:
+                self._nodes[_full_name(party.pod)] = outcome.node
+            self._give(wanted, outcome)
+        else:
+            self._refuse(party, wanted, outcome)
 
-    def _is_refused_again(self, party: Party, wanted: Sequence[ResourceClaim]) -> bool:
-        """Whether the like was refused, and nothing given since; the claim is refused then."""
-        given, told = self._hopeless.get(self._like(party, wanted), (-1, ()))
-        name = claim_name(wanted[0])
-        if given != len(self._given) or (not told and self._only in (None, name)):
-            return False
-        self._refused.append(Refused(name, Refusals(told, 0, name)))
-        return True
+    def _placed(self, pod: Pod, party: Party, wanted: Sequence[ResourceClaim]) -> Placed | Unplaced:
+        """Where the scheduler's code puts the pod, which is there from now on."""
+        had = (claim for claim in party.claims if claim_name(claim) in self._there)
+        allocated = [self._allocated(claim) for claim in had]
+        outcome = place(pod, wanted, allocated, self._cluster, by_devices=party.extended)
+        if isinstance(outcome, Placed):
+            self._fleet.take(outcome.node, outcome.amounts)
+        return outcome
 
-    def _like(self, party: Party, wanted: Sequence[ResourceClaim]) -> tuple[int, ...]:
-        """What parties have in common that every node treats alike; nothing for larger ones."""
-        if len(party.claims) > 1:
-            return ()
-        extended = self._memory.number(("extended", party.extended))
-        return (self._sight.ask(wanted), self._sight.ways(party.pod), extended)
+    def _for_devices_alone(
+        self, party: Party, wanted: Sequence[ResourceClaim]
+    ) -> Placed | Unplaced:
+        """A claim by itself, or a pod that has its place already."""
+        node = party.pod.spec.node_name if party.pod is not None else ""
+        stand_in = Pod(spec=PodSpec(node_name=node, tolerations=_ANYTHING))
+        if party.pod is None:
+            return self._placed(stand_in, party, wanted)
+        amounts = demand(self._sized(party.pod))
+        self._fleet.give_back(node, amounts)
+        outcome = self._placed(stand_in, party, wanted)
+        if isinstance(outcome, Placed):
+            self._fleet.give_back(node, outcome.amounts)
+        self._fleet.take(node, amounts)
+        return outcome
 
-    def _in_turn(self, party: Party, wanted: Sequence[ResourceClaim]) -> Iterator[_Asked]:
-        ask = self._sight.ask(wanted)
-        for node in self._nodes:
-            yield _Asked(party, tuple(wanted), node, self._sight.key(ask, node))
-
-    def _answer(
-        self, asked: _Asked, *, is_choosing: bool
-    ) -> Allocated | Verdict | Refusal | _Refusing:
-        """What the node says; that it fits is enough once another node is chosen."""
-        kept_off = (
-            _kept_off(asked.party.pod, asked.node)
-            or _of_its_own(asked.party.extended, asked.node)
-            or self._tied_elsewhere(asked)
+    def _sized(self, pod: Pod) -> Pod:
+        """The pod as nodes see it; those of unknown size are not asked for any of it."""
+        if self._world.nodes:
+            return pod
+        asks_nothing = changed(
+            pod.spec, containers=(), init_containers=(), overhead={}, resources=None
         )
-        if kept_off is not None:
-            return _refusal_of(asked.wanted, asked.node.metadata.name, Code.NODE, kept_off)
-        known = self._memory.answer(asked.key)
-        if isinstance(known, Told) or known is Verdict.DOES_NOT:
-            return _Refusing(asked)
-        if known is Verdict.FITS and not is_choosing:
-            return Verdict.FITS
-        outcome = self._try(asked)
-        if isinstance(outcome, Refusal):
-            return outcome
-        fits = isinstance(outcome, Allocated)
-        self._memory.keep(asked.key, Verdict.FITS if fits else Verdict.DOES_NOT)
-        return outcome if isinstance(outcome, Allocated) else _Refusing(asked, outcome)
+        return changed(pod, spec=asks_nothing)
 
-    def _try(self, asked: _Asked) -> Outcome | Refusal:
-        try:
-            return self._allocator.allocate(asked.node, asked.wanted)
-        except AllocationError as error:
-            remedy = "correct what it names (dryrack lint says where); no node can help"
-            told = (str(error), remedy)
-            return _refusal_of(asked.wanted, asked.node.metadata.name, Code.ERROR, told)
+    def _allocated(self, claim: ResourceClaim) -> ResourceClaim:
+        allocation = self._there[claim_name(claim)]
+        return changed(claim, status=changed(claim.status, allocation=allocation))
 
-    def _tied_elsewhere(self, asked: _Asked) -> tuple[str, str] | None:
-        for claim in asked.party.claims:
-            allocation = self._there.get(claim_name(claim))
-            if allocation is None or allocation.node_selector is None:
-                continue
-            if not matches_node(allocation.node_selector, asked.node):
-                fact = f"claim {claim_name(claim)} is allocated for other nodes"
-                return fact, "use a node that it is allocated for"
-        return None
+    def _hold(self, claim: str, allocation: AllocationResult) -> None:
+        self._there[claim] = allocation
+        self._fleet.reopen(self._allocator.hold(claim, allocation))
 
-    def _give(self, wanted: Sequence[ResourceClaim], node: str, outcome: Allocated) -> None:
-        for claim, allocation in zip(wanted, outcome.results, strict=True):
+    def _give(self, wanted: Sequence[ResourceClaim], placed: Placed) -> None:
+        self._known.clear()
+        for claim, allocation in zip(wanted, placed.allocations, strict=True):
             name = claim_name(claim)
-            self._given.append(Given(name, node, allocation))
-            self._there[name] = allocation
-            self._sight.use(name, allocation)
-            self._state = self._state.allocate(allocation, self._features, claim=name)
-        self._allocator = self._allocator.with_allocated(self._state)
+            self._given.append(Given(name, placed.node, allocation))
+            self._hold(name, allocation)
 
-    def _refuse(
-        self,
-        party: Party,
-        wanted: Sequence[ResourceClaim],
-        refusals: Sequence[Refusal | _Refusing],
-    ) -> None:
+    def _refuse(self, party: Party, wanted: Sequence[ResourceClaim], outcome: Unplaced) -> None:
         names = tuple(map(claim_name, wanted))
-        told: tuple[tuple[str, Told], ...] = ()
-        if self._only is None or self._only in names:
-            told = tuple((_node_of(each), self._told(each, names)) for each in refusals)
+        shared: tuple[Refusal, ...] = ()
+        if not names and party.pod is not None and self._only is None:
+            self._unplaced.append(f"pod {_full_name(party.pod)} fits nowhere: {outcome.message}")
+        if names and (self._only is None or self._only in names):
+            shared = self._reasons(outcome, names)
         self._refused += [
-            Refused(name, Refusals(told, index, name)) for index, name in enumerate(names)
+            Refused(name, Refusals(shared, name, alone=len(names) == 1)) for name in names
         ]
-        like = self._like(party, wanted)
-        # An error speaks of the claim by name.
-        if like and not any(_is_error(each) for each in refusals):
-            self._hopeless[like] = (len(self._given), told)
 
-    def _told(self, refusal: Refusal | _Refusing, names: tuple[str, ...]) -> Told:
-        """The reasons, which are worked out for those who are refused everywhere."""
-        if isinstance(refusal, Refusal):
-            return Told(names, refusal.reasons)
-        known = self._memory.answer(refusal.asked.key)
-        if isinstance(known, Told) and known.serves(names):
-            return known
-        outcome = refusal.outcome or self._try(refusal.asked)
-        assert not isinstance(outcome, Allocated), "a node that takes back what it said"
-        told = Told(names, outcome.reasons)
-        self._memory.keep(refusal.asked.key, told)
-        return told
+    def _reasons(self, outcome: Unplaced, names: Sequence[str]) -> tuple[Refusal, ...]:
+        # Claims of one pod speak of each other by name, and so does an error.
+        if len(names) > 1 or outcome.kind is None:
+            return outcome.refusals
+        if outcome.kind not in self._known:
+            self._known[outcome.kind] = outcome.refusals
+        return self._known[outcome.kind]
 
     def _refuse_missing(self, party: Party) -> None:
-        pod = f"pod {party.pod.metadata.namespace}/{party.pod.metadata.name}" if party.pod else ""
         self._refused += [Refused(each.claim, (for_lack_of(each),)) for each in party.missing]
-        for claim in party.claims:
-            name = claim_name(claim)
+        pod = f"pod {_full_name(party.pod)}" if party.pod else ""
+        for name in map(claim_name, party.claims):
             if name not in self._there:
-                told = (f"{pod} waits for what is not there", "see its other claims")
-                self._refused.append(
-                    Refused(name, (_refusal_of((claim,), "", Code.OTHER_CLAIM, told),))
-                )
+                fact = f"{pod} waits for what is not there"
+                refusal = _on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
+                self._refused.append(Refused(name, (refusal,)))
 
 
 def for_lack_of(missing: Missing) -> Refusal:
     """The refusal of a claim that cannot even be made."""
-    reason = Reason(
-        claim=missing.claim,
-        request="",
-        device="",
-        code=Code.NOT_FOUND,
-        fact=missing.fact,
-        remedy=missing.remedy,
-    )
+    return _on_any_node(missing.claim, Code.NOT_FOUND, missing.fact, missing.remedy)
+
+
+def _on_any_node(claim: str, code: Code, fact: str, remedy: str) -> Refusal:
+    reason = Reason(claim=claim, request="", device="", code=code, fact=fact, remedy=remedy)
     return Refusal("", (reason,))
 
 
-def _kept_off(pod: Pod | None, node: Node) -> tuple[str, str] | None:
-    """What about the pod or the node keeps the two apart, and what would help."""
-    if pod is None:
-        return None
-    if pod.spec.node_name:
-        if pod.spec.node_name != node.metadata.name:
-            return f"the pod is bound to node {pod.spec.node_name}", "remove nodeName"
-        return None
-    try:
-        if not pod_allows_node(pod, node):
-            return "the pod's node selector or affinity excludes the node", "label the node"
-    except SelectorError as error:
-        return f"the pod's node affinity makes no sense: {error}", "correct the affinity"
-    taint = untolerated_taint(node.spec.taints, pod.spec.tolerations, ("NoSchedule", "NoExecute"))
-    if taint is not None:
-        return f"the node is tainted {taint.key}:{taint.effect}", "tolerate the taint"
-    if node.spec.unschedulable and not any(t.key == _UNSCHEDULABLE for t in pod.spec.tolerations):
-        return "the node is cordoned", "uncordon the node"
-    return None
-
-
-def _of_its_own(resources: Iterable[str], node: Node) -> tuple[str, str] | None:
-    """A node that has some of a resource gives that, and no devices of the class."""
-    for name in resources:
-        amount = node.status.allocatable.get(name)
-        if amount is not None and amount.nanos:
-            fact = f"the node has {amount} {name} of its own, which are not counted here"
-            return fact, "leave them out of the node to try the devices of the class"
-    return None
-
-
-def _refusal_of(
-    claims: Iterable[ResourceClaim], node: str, code: Code, told: tuple[str, str]
-) -> Refusal:
-    fact, remedy = told
-    return Refusal(
-        node,
-        tuple(
-            Reason(
-                claim=claim_name(claim),
-                request="",
-                device="",
-                code=code,
-                fact=fact,
-                remedy=remedy,
-            )
-            for claim in claims
-        ),
+def _allocator(world: World, settings: Settings) -> RememberingAllocator:
+    """Gives out the devices of the world."""
+    features = settings.features or Features.defaults(settings.release)
+    memory = settings.memory or Memory()
+    live = LiveAllocator(
+        features=features,
+        release=settings.release,
+        chance=settings.chance,
+        endings=memory.endings,
     )
+    slices = world.slices
+    if features.device_taints:
+        slices = apply_taint_rules(slices, world.taint_rules)
+    for number, each in enumerate(slices):
+        # A slice that has yet to be named is not another one.
+        metadata = changed(each.metadata, name=each.metadata.name or f"unnamed-{number}")
+        live.put_slice(each if each.metadata.name else changed(each, metadata=metadata))
+    for device_class in world.classes:
+        live.put_class(device_class)
+    return RememberingAllocator(live, memory, slices, world.classes)
+
+
+def _full_name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:
@@ -425,15 +321,25 @@ def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:
         return world.nodes, ()
     names = sorted(_named_nodes(world.slices))
     note = (
-        f"no Node objects given; assuming the nodes that slices name: {listed(names)}"
+        f"no Node objects given; assuming the nodes that slices name, "
+        f"where devices alone count: {listed(names)}"
         if names
         else "no Node objects given, and no slice names one; assuming a node 'node'"
     )
-    return tuple(Node(metadata=ObjectMeta(name=name)) for name in names or ["node"]), (note,)
+    status = NodeStatus(allocatable=_UNKNOWN_SIZE)
+    assumed = (Node(metadata=ObjectMeta(name=name), status=status) for name in names or ["node"])
+    return tuple(assumed), (note,)
 
 
 def _nodes(world: World, only: str | None) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """The same with the size of each, and only the one that is asked for."""
     nodes, notes = nodes_of(world)
+    if world.nodes:
+        nodes = tuple(map(sized, world.nodes))
+        silent = [
+            n.metadata.name for n, was in zip(nodes, world.nodes, strict=True) if n is not was
+        ]
+        notes += (f"{SIZE_ASSUMED}: {listed(silent)}",) if silent else ()
     if only is None:
         return nodes, notes
     chosen = tuple(node for node in nodes if node.metadata.name == only)

@@ -1,11 +1,11 @@
 """
 A bag of objects, sorted for a what-if: who asks for what, in which order.
 
-A pod asks for its claims together, on one node. A claim that no pod uses asks for itself. They
-come in the order of the bag. A claim that a pod makes from a template is named after the two,
-without the random ending that it gets in a cluster; so is the claim for extended resources that
-device classes stand for. Objects without a namespace are in "default", as they are when somebody
-applies them.
+A pod asks for its claims together, on one node; one that has ended asks for nothing. A claim that
+no pod uses asks for itself. They come in the order of the bag. A claim that a pod makes from a
+template is named after the two, without the random ending that it gets in a cluster; so is the
+claim for extended resources that device classes stand for. Objects without a namespace are in
+"default", as they are when somebody applies them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import msgspec
 from dryrack.allocation.identity import claim_name
 from dryrack.kinds import extended_resources
 from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.meta import KubernetesObject, ObjectMeta
+from dryrack.kinds.pod_claims import claim_from_template, generate_name, named_claim
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind", bound=KubernetesObject)
 
-# A name has 63 characters; a generated one ends in a hyphen and five random ones.
-_GENERATED_NAME_MAX = 57
+_DONE = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,10 @@ class Party:
     missing: tuple[Missing, ...] = ()
     # The resources that one of the claims is for, where a node may have some of its own.
     extended: tuple[str, ...] = ()
+
+    @property
+    def asks_for_devices(self) -> bool:
+        return bool(self.claims or self.missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +105,17 @@ class World:
             parties = (claim, *parties)
         return replace(self, parties=parties)
 
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """Those that have not ended."""
+        return tuple(each for each in _only(self.parties, Pod) if each.status.phase not in _DONE)
+
     def in_order(self) -> Iterator[Party]:
         """All who ask, one after the other."""
         named = _Named.of(self)
-        pods = _only(self.parties, Pod)
         used = {
             f"{pod.metadata.namespace}/{name}"
-            for pod in pods
+            for pod in self.pods
             for name in (
                 extended_resources.claim_name_of(pod),
                 *(_claim_of(pod, each) for each in pod.spec.resource_claims),
@@ -114,9 +123,8 @@ class World:
         }
         for each in self.parties:
             if isinstance(each, Pod):
-                party = named.party(each)
-                if party.claims or party.missing:
-                    yield party
+                if each.status.phase not in _DONE:
+                    yield named.party(each)
             elif claim_name(each) not in used:
                 yield Party(None, (each,))
 
@@ -141,7 +149,8 @@ class _Named:
         )
 
     def party(self, pod: Pod) -> Party:
-        found = [self._claim(pod, each) for each in pod.spec.resource_claims]
+        entries = [each for each in pod.spec.resource_claims if named_claim(pod, each) != ""]
+        found = [self._claim(pod, each) for each in entries]
         resources = extended_resources.asked_for(pod)
         found += self._extended(pod, resources)
         return Party(
@@ -187,30 +196,18 @@ def _class_for(resource: str) -> str:
 
 def _claim_of(pod: Pod, wanted: PodResourceClaim) -> str:
     """The name of the claim that the pod means, as the cluster says or would say."""
-    if wanted.resource_claim_name is not None:
-        return wanted.resource_claim_name
-    for status in pod.status.resource_claim_statuses:
-        if status.name == wanted.name and status.resource_claim_name:
-            return status.resource_claim_name
-    name = f"{pod.metadata.name}-{wanted.name}-"
-    if len(name) <= _GENERATED_NAME_MAX:
-        return name[:-1]
-    own = pod.metadata.name[: len(pod.metadata.name) * _GENERATED_NAME_MAX // len(name)]
-    return f"{own}-{wanted.name[: len(wanted.name) * _GENERATED_NAME_MAX // len(name)]}"
+    named = named_claim(pod, wanted)
+    if named is not None:
+        return named
+    return generate_name(pod.metadata.name, wanted.name).removesuffix("-")
 
 
 def _generated(
     pod: Pod, wanted: PodResourceClaim, template: ResourceClaimTemplate
 ) -> ResourceClaim:
-    metadata = ObjectMeta(
-        name=_claim_of(pod, wanted),
-        namespace=pod.metadata.namespace,
-        labels=template.spec.metadata.labels,
-        annotations={
-            **template.spec.metadata.annotations,
-            "resource.kubernetes.io/pod-claim-name": wanted.name,
-        },
-    )
+    given = {"spec": {"metadata": to_builtins(template.spec.metadata)}}
+    made = claim_from_template({"metadata": to_builtins(pod.metadata)}, wanted.name, given)
+    metadata = decode({**made["metadata"], "name": _claim_of(pod, wanted)}, ObjectMeta)
     return ResourceClaim(metadata=metadata, spec=template.spec.spec)
 
 

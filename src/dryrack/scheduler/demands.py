@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dryrack.kinds.pod_claims import named_claim
+
 if TYPE_CHECKING:
-    from dryrack.kinds.core import Pod, PodResourceClaim
+    from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import ResourceClaim
 
 # As many as the API lets reserve a claim.
@@ -57,7 +59,7 @@ def demands(pod: Pod, cluster: Finds) -> Demands | Waiting:
         return lacking
     found: dict[str, ResourceClaim] = {}
     for reference in pod.spec.resource_claims:
-        name = _claim_name(pod, reference)
+        name = named_claim(pod, reference)
         if name is None:
             return Waiting()
         if not name:
@@ -97,13 +99,3 @@ def _missing_volume(pod: Pod, cluster: Finds) -> Waiting | None:
 def _is_fully_reserved(claim: ResourceClaim, pod: Pod) -> bool:
     users = claim.status.reserved_for
     return len(users) >= RESERVATIONS_MAX and all(it.uid != pod.metadata.uid for it in users)
-
-
-def _claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
-    """The claim's name; None if it is yet to be made, empty if none is needed."""
-    if reference.resource_claim_name is not None:
-        return reference.resource_claim_name
-    for status in pod.status.resource_claim_statuses:
-        if status.name == reference.name:
-            return status.resource_claim_name or ""
-    return None

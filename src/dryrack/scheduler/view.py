@@ -7,8 +7,6 @@ or the same memory. While it stands, caches that are behind cannot undo it; then
 settled as it was last read, and what the caches show of older revisions does not count.
 
 Everything is kept as it changes: what a pod costs does not depend on how large the cluster is.
-
-Invariant: each pod stands in the books of at most one node, once.
 """
 
 from __future__ import annotations
@@ -79,7 +77,6 @@ class View:
         self._fleet = Fleet()
         self._allocator = allocator
         self._slices = SliceDecoder()
-        self._places: dict[Name, tuple[str, Amounts]] = {}
         self._promised: dict[str, AllocationResult] = {}
         # Claims as they were last read, until the caches are as far.
         self._settled: dict[str, Raw] = {}
@@ -127,14 +124,14 @@ class View:
         self, pod: Name, node: str, amounts: Amounts, given: Mapping[str, AllocationResult]
     ) -> None:
         """The pod will be there, and the claims will have these."""
-        self._stand(pod, node, amounts)
+        self._fleet.stand(pod, node, amounts)
         for claim, allocation in given.items():
             self._promised[claim] = allocation
-            self._reopen(self._allocator.hold(claim, allocation))
+            self._fleet.reopen(self._allocator.hold(claim, allocation))
 
     def take_back(self, pod: Name) -> None:
         """The pod did not get there: the books show again what the caches say."""
-        self._leave(pod)
+        self._fleet.leave(pod)
         raw = self.pods.get(*pod)
         if raw is not None:
             self._pod(None, raw)
@@ -154,27 +151,14 @@ class View:
         self._count(old, -1)
         self._count(new, 1)
         if new is None or _is_done(new):
-            if self._leave(name):
+            if self._fleet.leave(name):
                 self._sleepers.wake()
         elif new["spec"].get("nodeName") and not (old and old["spec"] == new["spec"]):
-            self._stand(name, new["spec"]["nodeName"], demand(decode(new, Pod)))
+            self._fleet.stand(name, new["spec"]["nodeName"], demand(decode(new, Pod)))
 
     def _count(self, pod: Raw | None, change: int) -> None:
         if pod is not None and pod["spec"].get("nodeName") and not _is_done(pod):
             self.priorities[pod["spec"].get("priority", 0)] += change
-
-    def _stand(self, pod: Name, node: str, amounts: Amounts) -> None:
-        if self._places.get(pod) == (node, amounts):
-            return
-        self._leave(pod)
-        self._fleet.take(node, amounts)
-        self._places[pod] = (node, amounts)
-
-    def _leave(self, pod: Name) -> bool:
-        node, amounts = self._places.pop(pod, ("", {}))
-        if node:
-            self._fleet.give_back(node, amounts)
-        return bool(node)
 
     def _claim(self, old: Raw | None, new: Raw | None) -> None:
         name = "/".join(name_of(new or old or {}))
@@ -198,14 +182,8 @@ class View:
     def _help(self, nodes: Helped) -> None:
         """Something happened on these nodes that may help those who wait."""
         if nodes != NOBODY:
-            self._reopen(nodes)
-            self._sleepers.wake()
-
-    def _reopen(self, nodes: Helped) -> None:
-        if nodes is None:
-            self._fleet.reopen_all()
-        else:
             self._fleet.reopen(nodes)
+            self._sleepers.wake()
 
     def _node(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name

@@ -13,7 +13,6 @@ from typing import Any
 from dryrack.client.endpoints import CLAIMS, PODS, TEMPLATES
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims.references import (
-    POD_CLAIM_NAME,
     Reference,
     claims_of_pod,
     is_done,
@@ -34,12 +33,11 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
+from dryrack.kinds.pod_claims import claim_from_template
 
 Raw = dict[str, Any]
 
 MANAGER = "ResourceClaimController"
-# Leaves room for a hyphen and five random characters in a name of 63.
-BASE_LENGTH_MAX = 57
 CONSUMERS_MAX = 256
 
 
@@ -69,30 +67,7 @@ def _make(pod: Raw, entry: Reference, templates: Mapping[Name, Raw]) -> Write:
         )
         return replace(failure, message=failure.message + reason)
     refused = replace(failure, message=f"{failure.message}create ResourceClaim : {{}}")
-    return Create(CLAIMS, claim_object(pod, entry.name, template), refused)
-
-
-def claim_object(pod: Raw, entry: str, template: Raw) -> Raw:
-    """The claim for an entry of a pod, as the template has it."""
-    given = spec_of(template).get("metadata") or {}
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"]}
-    metadata = {
-        "generateName": generate_name(pod["metadata"]["name"], entry),
-        "namespace": pod["metadata"]["namespace"],
-        "annotations": (given.get("annotations") or {}) | {POD_CLAIM_NAME: entry},
-        "ownerReferences": [owner | {"uid": uid_of(pod), "controller": True}],
-    }
-    if given.get("labels"):
-        metadata["labels"] = given["labels"]
-    return {"metadata": metadata, "spec": spec_of(template).get("spec") or {}}
-
-
-def generate_name(pod: str, entry: str) -> str:
-    """What the claim's name begins with: both names, cut in proportion if they are too long."""
-    whole = f"{pod}-{entry}-"
-    if len(whole) <= BASE_LENGTH_MAX:
-        return whole
-    return "-".join(part[: len(part) * BASE_LENGTH_MAX // len(whole)] for part in (pod, entry))
+    return Create(CLAIMS, claim_from_template(pod, entry.name, template), refused)
 
 
 def _tell(pod: Raw, entries: Iterable[Reference], mine: Mapping[str, Raw]) -> list[Write]:

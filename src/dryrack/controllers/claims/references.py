@@ -14,10 +14,10 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
+from dryrack.kinds.pod_claims import POD_CLAIM_NAME
 
 Raw = dict[str, Any]
 
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 
 

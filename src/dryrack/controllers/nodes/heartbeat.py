@@ -15,6 +15,7 @@ from dryrack.controllers.objects import is_deleted, labels_of, status_of, uid_of
 from dryrack.controllers.pods.addresses import host_address
 from dryrack.controllers.pods.virtual import is_played
 from dryrack.controllers.writes import NOTHING, Create, Patch, Plan, Surroundings, Update, Write
+from dryrack.kinds.virtual_nodes import sizes
 
 Raw = dict[str, Any]
 
@@ -27,7 +28,6 @@ RENEW_SECONDS_MAX = 35.0
 RENEWALS_PER_SECOND = 20.0
 
 VERSION = "v1.36.4"
-CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
 # What a kubelet must say it can do before the server resizes a whole pod, or what comes first.
 _FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
 
@@ -67,10 +67,10 @@ def _labels(node: Raw) -> list[Write]:
 
 def _status(node: Raw, now: float) -> list[Write]:
     status = status_of(node)
-    capacity = CAPACITY | (status.get("capacity") or {})
+    capacity, allocatable = sizes(status)
     wanted = {
         "capacity": capacity,
-        "allocatable": capacity | (status.get("allocatable") or {}),
+        "allocatable": allocatable,
         "addresses": status.get("addresses") or _addresses(node),
         "nodeInfo": _node_info(node),
         "declaredFeatures": status.get("declaredFeatures") or _FEATURES,

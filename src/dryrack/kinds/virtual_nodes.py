@@ -1,0 +1,39 @@
+"""
+The size of a virtual node: what a Node offers that does not say so itself.
+
+What a node says is kept; what is missing is that of a machine of ordinary size, so that no pod that
+people try fails for lack of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dryrack.kinds.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.kinds.core import Node
+
+CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+_QUANTITIES = {name: Quantity.parse(amount) for name, amount in CAPACITY.items()}
+
+
+def sizes(status: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Capacity and allocatable of a node with this status."""
+    capacity = CAPACITY | (status.get("capacity") or {})
+    return capacity, capacity | (status.get("allocatable") or {})
+
+
+def sized(node: Node) -> Node:
+    """The node with all of its allocatable."""
+    status = node.status
+    if _QUANTITIES.keys() <= status.allocatable.keys():
+        return node
+    allocatable = {**_QUANTITIES, **status.capacity, **status.allocatable}
+    return msgspec.structs.replace(
+        node, status=msgspec.structs.replace(status, allocatable=allocatable)
+    )
