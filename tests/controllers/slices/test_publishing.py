@@ -409,6 +409,17 @@ def test_what_fails_on_one_node_touches_no_other() -> None:
     play(scene)
 
 
+def test_a_failure_without_words_is_a_failure() -> None:
+    """It has the name of what was raised, and counts until the node is as it should be."""
+
+    async def scene(at: Stage) -> None:
+        at.publishing.failed("node-a", TimeoutError())
+
+        assert at.publishing.failing == {"node-a": "TimeoutError"}
+
+    play(scene)
+
+
 def test_what_fails_leaves_what_is_there() -> None:
     """A change that the server refuses takes nothing away from the node."""
 

@@ -120,7 +120,7 @@ def inventory_of(
     verdicts: Mapping[Source, Verdict], catalogue: Mapping[str, Assignment] | None
 ) -> Inventory:
     """
-    All that is in force, in an order that does not depend on who came first.
+    All that is in force, in an order that does not depend on which came first.
 
     The ConfigMap is before the DRAConfigs, and these are in the order of their names: of two that
     make one device, the first has it.

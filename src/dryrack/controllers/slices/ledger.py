@@ -1,9 +1,8 @@
 """
-What is published, by who asked for it: the counts that a DRAConfig shows, and notes for people.
+What is published, by source: the counts that a DRAConfig shows, and notes for people.
 
-Whoever publishes enters a row for each thing that it keeps, a node or a pool of the whole
-cluster, whenever that has come to be as it should. What a row costs does not depend on how many
-others there are.
+The publisher enters a row for each key, a node or the pools of the whole cluster, whenever that has
+come to be as it should. What a row costs does not depend on how many others there are.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _NOTHING = Row({})
 
 
 class Ledger:
-    """Rows, and their sums; whoever listens is told which source's have changed."""
+    """Rows, and their sums; listeners are told which source's have changed."""
 
     def __init__(self) -> None:
         self._rows: dict[Hashable, Row] = {}
@@ -51,7 +50,7 @@ class Ledger:
 
     @property
     def is_settled(self) -> bool:
-        """Whether whoever publishes has nothing left to do."""
+        """Whether the publisher has nothing left to do."""
         return self._is_idle()
 
     def settles_when(self, is_idle: Callable[[], bool]) -> None:

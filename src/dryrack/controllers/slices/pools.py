@@ -5,7 +5,7 @@ Consumers look at the newest generation of a pool, and use it when it has as man
 of them says. So a change of one slice is one write in the same generation, and any other change
 is a new generation: not until its last slice is written do they see anything of it, and then they
 see all of it. What it replaces goes last, and what had been replaced before goes first, so that
-it does not come to light again. If somebody dies in between, the next plan begins from what is
+it does not come to light again. If the publisher dies in between, the next plan begins from what is
 there.
 
 Promise: whatever prefix of a plan is carried out, a consumer sees the old pool, the new pool, or
@@ -43,7 +43,7 @@ class PoolId(NamedTuple):
 
 
 def is_ours(slice_: Raw) -> bool:
-    """Whether a slice is one of those that are published here; all others are somebody else's."""
+    """Whether a slice is one of those that are published here; all others are a driver's."""
     return labels_of(slice_).get(MANAGED_BY) == MANAGER
 
 
@@ -117,7 +117,7 @@ def _is_one_write(
     Whether the generation can stay: then at most one of its slices says anything else.
 
     Slices of the same generation that have to go make it incomplete first. That is certain only
-    if they all were one pool, whose last one remains; else a count that somebody else has written
+    if they all were one pool, whose last one remains; else a count that another program has written
     could be met on the way.
     """
     changed = sum(not is_same_spec(new["spec"], old["spec"]) for new, old in kept)
@@ -172,7 +172,7 @@ _Mark = tuple[str, str, str, str]
 
 
 def with_known_times(wanted: Sequence[Raw], observed: Sequence[Raw]) -> Sequence[Raw]:
-    """The wanted ones with the times of taints that are there already and nobody has set."""
+    """The wanted ones with the times of taints that are there already and are not set."""
     if not any("timeAdded" not in taint for new in wanted for taint in _taints(new["spec"])):
         return wanted
     known = {

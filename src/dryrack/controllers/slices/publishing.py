@@ -74,7 +74,7 @@ NAME = "resourceslice"
 SHARED = ""
 # Writes wait for answers most of their time, and a fleet comes up all at once.
 WORKERS = 16
-# How many keys are looked at again without letting anybody else have a turn: some milliseconds.
+# How many keys are looked at again without letting other work have a turn: some milliseconds.
 KEYS_AT_ONCE = 500
 
 _logger = logging.getLogger(__name__)
@@ -298,7 +298,8 @@ class Publishing:
         """Remembers it, and tells people of what does not get better by itself."""
         is_refusal = isinstance(error, ApiError) and 400 <= error.code < 500
         passes = isinstance(error, ConflictError | TooManyRequestsError | NotFoundError)
-        self._step(key, Failed(str(error), is_lasting=is_refusal and not passes))
+        text = str(error) or type(error).__name__
+        self._step(key, Failed(text, is_lasting=is_refusal and not passes))
 
     def _tell(self, key: str, reason: Reason, texts: Mapping[str, str]) -> None:
         for subject, text in texts.items():

@@ -32,7 +32,7 @@ from dryrack.controllers.slices.current_inventory import (
 )
 from dryrack.controllers.slices.dra_config_status import status_patch
 from dryrack.controllers.slices.events import listed, note_reports, source_reports
-from dryrack.controllers.slices.presence import Presence
+from dryrack.controllers.slices.optional_kind import OptionalKind
 from dryrack.controllers.writes import NOTHING, Plan, Write
 from dryrack.hardware.dialects import Reading
 from dryrack.hardware.inventory import Source, SourceKind
@@ -56,7 +56,7 @@ NAME = "dryrack-publisher"
 # Counts change with every node; a status is for people, who read no faster than this.
 STATUS_SECONDS = 1.0
 
-# Whoever has read these many notes on a version has seen what is wrong with it.
+# A person who has read these many notes on a version has seen what is wrong with it.
 NOTES_MAX = 5
 
 
@@ -90,7 +90,7 @@ class Sources:
         self._config_map = around.informers.of(CONFIG_MAPS, selection)
         self._config_map.listen(partial(self._on_object, SourceKind.CONFIG_MAP))
         self._kinds = {
-            kind: Presence(
+            kind: OptionalKind(
                 around,
                 endpoint,
                 on_object=partial(self._on_object, kind),
@@ -101,8 +101,8 @@ class Sources:
                 (SourceKind.CONFIG, DRA_CONFIGS),
             )
         }
-        for presence in self._kinds.values():
-            around.informers.tend(presence)
+        for each in self._kinds.values():
+            around.informers.tend(each)
         ledger.listen(self._on_published)
 
     @property

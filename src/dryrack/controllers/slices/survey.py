@@ -1,5 +1,5 @@
 """
-What there should be, reckoned at once from all that there is, for those who only want to know.
+The dry run: what there should be, reckoned at once from all that there is.
 
 The same values as the engine's, without its watches: what is read, what that wants on every node,
 and what would have to be written for it.

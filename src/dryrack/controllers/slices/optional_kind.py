@@ -1,10 +1,10 @@
 """
-Kinds that may not be there: absent, defined later, taken away again.
+Optional kinds: custom resources that may be absent, defined later, or taken away again.
 
-A `Presence` finds out whether its kind is served, and keeps an informer for as long as it is.
-Definitions are watched, each by its name, so that a new kind is there within a moment; whoever may
-not watch them is told less often. A kind that goes takes its objects with it: the listener hears
-of each.
+An `OptionalKind` finds out whether its kind is served, and keeps an informer for as long as it is.
+Definitions are watched, each by its name, so that a new kind is there within a moment; where they
+may not be watched, the kind is looked for now and then. A kind that goes takes its objects with
+it: the listener is told of each.
 
 Promise: `is_known` only when all objects are known, or when there certainly are none. A server
 that does not answer, or says no more than that it does not know the kind while its definition is
@@ -35,13 +35,13 @@ Raw = dict[str, Any]
 
 _logger = logging.getLogger(__name__)
 
-# A definition is served within a second; one that never is must not keep anybody busy.
+# A definition is served within a second; one that never is must not cost a request a second.
 SOON_SECONDS = 0.25
 # How long a new kind may stay unseen where definitions may not be watched.
 SELDOM_SECONDS = 30.0
 
 
-class Presence:
+class OptionalKind:
     """One kind; `run` keeps it going, and nothing is known before."""
 
     def __init__(
