@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
-from tests.bench.expressions import EXPRESSIONS, HOSTILE, LABORIOUS
+from tests.bench.expressions import EXPRESSIONS, HOSTILE
 from tests.bench.million import allocator_piece, cel_piece, million
 from tests.bench.scenes import adversarial, typical
 from tests.bench.timing import (
@@ -26,7 +26,6 @@ from tests.bench.timing import (
     adversarial_row,
     cel_row,
     hostile_row,
-    laborious_row,
     typical_row,
 )
 from tests.golang import GoBuildError
@@ -82,8 +81,6 @@ def _times(console: Console) -> Iterator[Row]:
         yield from _table(console, "One evaluation of a selector", matches)
         attacks = (hostile_row(oracle_of_cel, name, case) for name, case in HOSTILE.items())
         yield from _table(console, "Hostile selectors, from text to answer", attacks)
-        labours = (laborious_row(oracle_of_cel, name, case) for name, case in LABORIOUS.items())
-        yield from _table(console, "Loops to the cost limit, nothing twice", labours)
 
 
 def _table(console: Console, title: str, rows: Iterable[Row]) -> list[Row]:

@@ -86,29 +86,18 @@ BODIES = {
 _NEW = "(x * 600 + w)"
 NEW_BODIES = {
     "text": f"string({_NEW}) + string({_NEW}) != ''",
-    "format": f"'%d %s'.format([{_NEW}, 'a']) != ''",
-    "optional map": f"optional.of({_NEW}).optMap(y, y + 1).orValue(0) > 0",
-    "quantity": f"quantity(string({_NEW}) + 'Gi').compareTo(quantity('1Ki')) >= 0 || true",
-    "quantities": f"quantity(string({_NEW})).add(quantity('5E')).isGreaterThan(quantity('1'))",
-    "named quantities": f"cel.bind(q, quantity(string({_NEW})), q.add(q).compareTo(q) >= 0)",
-    "semver": f"semver(string({_NEW}) + '.0.0').major() >= 0",
-    "url": f"isURL(string({_NEW})) == false",
-    "times": f"duration(string({_NEW}) + 's') >= duration('0s')",
-    "made pattern": f"'aaaa'.matches('(a*)*b' + string({_NEW})) || true",
-    "nothing there": f"device.attributes[string({_NEW})].b == 1 || true",
-    "division by zero": f"1 / ({_NEW} - w - x * 600) == 1",
     "failures in a list": f"[1, {_NEW}].map(y, 1 / (y - 1)).size() == 2 || true",
-    "bound failures": f"cel.bind(y, {_NEW} / (x - x), y > 0 || y < 0)",
 }
+# A million takes the better part of a second each.
+LIMITED = ("division by zero", "all matches", "map", "distinct")
 LOOPS = {
     **{f"loop: {name}": _SQUARE.format(n=25, body=body) for name, body in BODIES.items()},
-    **{f"to the limit: {name}": _SQUARE.format(n=600, body=BODIES[name]) for name in BODIES},
+    **{f"to the limit: {name}": _SQUARE.format(n=600, body=BODIES[name]) for name in LIMITED},
     **{
         f"to the limit, all new: {name}": _SQUARE.format(n=600, body=body)
         for name, body in NEW_BODIES.items()
     },
     "six loops": _nested("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(x, ", "x >= 0", ")", times=6),
-    "exists": "lists.range(500).exists(x, lists.range(500).exists(y, x * y < 0))",
     "exists one": "lists.range(200).exists_one(x, lists.range(200).exists_one(y, x == y))",
     "two variables": "lists.range(500).all(i, v, lists.range(500).all(j, w, i + j >= v))",
     "filters": "lists.range(50).map(x, lists.range(50).filter(y, y % 2 == 0)).size() > 0",

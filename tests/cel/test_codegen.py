@@ -1,7 +1,8 @@
-"""The generated tiers never say anything but what the exact tier says."""
+"""The fast tier never says anything but what the exact tier says."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,16 +87,12 @@ def _used(program: cel.Program, device: cel.Device) -> bool | str:
         return error.message
 
 
-def _outcome(judged: tuple[bool | cel.EvaluationError, int]) -> tuple[bool | str, int]:
-    verdict, cost = judged
-    return (verdict.message if isinstance(verdict, cel.EvaluationError) else verdict), cost
-
-
 def _assert_tiers_agree(program: cel.Program, device: cel.Device) -> None:
-    exact = _outcome(program.matches_exactly(device))
+    verdict, _cost = program.matches_with_cost(device)
+    exact = verdict.message if isinstance(verdict, cel.EvaluationError) else verdict
 
-    assert _outcome(program.matches_with_cost(device)) == exact
-    assert _used(program, device) == exact[0]
+    # The first time by the exact tier, the second by generated code if there is any.
+    assert [_used(program, device) for _ in range(2)] == [exact, exact]
 
 
 @settings(max_examples=400, deadline=None)
@@ -110,56 +107,22 @@ def test_every_tier_gives_the_same_answer(
         _assert_tiers_agree(program, device)
 
 
-@settings(max_examples=400, deadline=None)
-@given(_EXPRESSIONS, _devices(), st.sampled_from(ENVIRONMENTS))
-def test_what_counts_gives_the_same_answer(
-    text: str, device: cel.Device, env: cel.Environment
-) -> None:
-    """An expression that could be expensive has the verdict, error and cost of the exact tier."""
-    program = cel.compile_expression(f"lists.range(3 + 0).map(r, {text}).all(r, r)", env)
-
-    if isinstance(program, cel.Program):
-        assert program.max_cost > 20_000
-        _assert_tiers_agree(program, device)
-
-
-_LOOPS = (
-    "lists.range(1000).all(x, lists.range(1000).all(y, {body}))",
-    "lists.range(1000).all(x, lists.range(1000).all(y, z, {body}))",
-    "lists.range(2000).map(x, lists.range(500).filter(y, {body})).size() == 2000",
-    "lists.range(1000).exists_one(x, lists.range(1000).exists(y, {body}))",
-    "lists.range(1000).transformMap(x, y, {body}).size() == 1000",
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "quantity('99999999999999999999').add(quantity('1')).compareTo(quantity('1e20')) == 0",
+        "[1, 2].all(x, quantity('1e30').sub(quantity('1')).isLessThan(quantity('1e30')))",
+        f"{_MEMORY}.isLessThan(quantity('99999999999999999999')) && !{_MEMORY}.isInteger()",
+    ],
 )
-_BODIES = (
-    "x + y >= 0", "x * y < 0", "x - y == 1001", "y > x ? true : false", "[x, y][0] >= 0",
-    "[[x], [y], [x, y]].size() == 3", "x in [1, 2, 3] || [y][0] == y", '"abcabcabc".contains("d")',
-    '("aaaaaaaaaaaaaaaaaaaaaaa" + string(x)).matches("b+c+d+e+")', "sets.contains([x], [y])",
-    "[x, y].distinct().size() > 0", "has(device.attributes.nothing) || [x] == [y]",
-    "lists.range(x).size() == x", 'int("12".find("[0-9]+")) + "é".size() > x',
-    'x < 0 && int("a".find("b")) == 1', '"a".replace("a", "aa").replace("a", "aaa").size() == 6',
-)  # fmt: skip
-
-
-# Costs nearly a million and takes no time: the first element that is looked for is found.
-_SPENT = "sets.intersects(lists.range({thousands}), lists.range(1000))"
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.integers(990, 998),
-    st.integers(0, 1500),
-    st.sampled_from(_LOOPS),
-    st.sampled_from(_BODIES),
-)
-def test_what_counts_ends_where_the_exact_tier_ends(
-    thousands: int, more: int, loop: str, body: str
-) -> None:
-    """At the limit, the cost is that of the step at which the exact tier stops."""
-    spent = f"{_SPENT.format(thousands=thousands)} && lists.range({more}).size() >= 0"
-    program = cel.compile_expression(f"{spent} && {loop.format(body=body)}", ENVIRONMENTS[0])
+def test_a_quantity_stays_what_it_is(expression: str) -> None:
+    """To add to a large one, or to compare with it, changes it; who asks again must not see it."""
+    memory = {"memory": DeviceCapacity(value=Quantity.parse("40Gi"))}
+    device = cel.Device("gpu.example.com", {}, memory, None)
+    program = cel.compile_expression(expression, ENVIRONMENTS[0])
 
     assert isinstance(program, cel.Program)
-    _assert_tiers_agree(program, cel.Device("gpu.example.com", {}, {}, None))
+    assert [program.matches(device) for _ in range(4)] == [True] * 4
 
 
 def test_ordinary_selectors_have_generated_code() -> None:

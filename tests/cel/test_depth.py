@@ -39,7 +39,7 @@ def test_room_is_given_back_after_a_failure() -> None:
     program = cel.compile_expression(f"lists.range(1000000).all(x, {deep} > x)", _ENV)
 
     assert isinstance(program, cel.Program)
-    verdict, _cost = program.matches_exactly(_DEVICE)
+    verdict, _cost = program.matches_with_cost(_DEVICE)
     assert isinstance(verdict, cel.EvaluationError)
     assert sys.getrecursionlimit() == before
 
@@ -71,7 +71,7 @@ def test_threads_evaluate_deep_expressions_at_once() -> None:
     programs = [_nested(levels) for levels in (90, 240, 120, 210, 150, 180)]
 
     def evaluate(program: cel.Program) -> bool:
-        return all(program.matches_exactly(_DEVICE)[0] is True for _ in range(50))
+        return all(program.matches_with_cost(_DEVICE)[0] is True for _ in range(50))
 
     with _little_room_and_many_switches(), ThreadPoolExecutor(4) as threads:
         assert all(threads.map(evaluate, programs))
@@ -105,6 +105,6 @@ def test_no_nesting_is_too_deep_for_python(shape: str, levels: int) -> None:
             program = cel.compile_expression(whole, _ENV)
             if isinstance(program, cel.Program):
                 program.matches_with_cost(_DEVICE)
-                program.matches_exactly(_DEVICE)
+                program.matches_with_cost(_DEVICE)
 
     _within(300, ask)

@@ -10,21 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.cel import interpreter
 from dryrack.cel.checker import Checked
 from dryrack.cel.depth import depth_of, room_for
 from dryrack.cel.frontend import compile_text
 from dryrack.cel.planner import PlanError, Planner
-from dryrack.cel.runtime_cost import CostLimitExceededError, Tracker
-from dryrack.cel.values import Err, PanicError
+from dryrack.cel.values import PanicError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.cel.attributes import Scope, Step
     from dryrack.cel.environment import Environment
+    from dryrack.cel.runtime_cost import Tracker
     from dryrack.cel.values import Value
-
-CANCELLED = "operation cancelled: actual cost limit exceeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +62,4 @@ def compile_condition(text: str, env: Environment) -> Condition | str:
 
 def evaluate(condition: Condition, scope: Scope) -> tuple[Value, int]:
     """The value of an expression, or its error; and what that cost."""
-    tracker = Tracker()
-    try:
-        with room_for(condition.depth):
-            return condition.step.eval(scope, tracker), tracker.cost
-    except CostLimitExceededError:
-        return Err(CANCELLED), tracker.cost
-    except PanicError as panic:
-        return Err(f"internal error: {panic}"), tracker.cost
+    return interpreter.evaluate(condition.step, scope, condition.depth)

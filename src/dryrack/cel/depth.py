@@ -56,35 +56,26 @@ def depth_of(expr: ast.Expr) -> int:
     return depth
 
 
-def reach_of(expr: ast.Expr) -> tuple[int, bool]:
+def reach_of(expr: ast.Expr) -> int:
     """
-    How deeply an evaluation may nest, and whether anything in it is done more than once.
+    How deeply an evaluation may nest.
 
     A variable that is bound is worked out inside of what first asks for it, and so is one that
     it is made of, so where there are any the parts may all be inside of each other.
     """
-    depth, count, loops = 0, 0, False
+    depth, count, binds = 0, 0, False
     level: list[ast.Expr] = [expr]
     while level:
         depth += 1
         count += len(level)
-        loops = loops or ast.Comprehension in map(type, level)
+        binds = binds or ast.Comprehension in map(type, level)
         level = [child for node in level for child in _CHILDREN[type(node)](node)]
-    return (count if loops else depth), loops
+    return count if binds else depth
 
 
 def children(expr: ast.Expr) -> Sequence[ast.Expr]:
     """The nodes right below one, in the order of evaluation."""
     return _CHILDREN[type(expr)](expr)
-
-
-def nodes_of(expr: ast.Expr) -> Iterator[ast.Expr]:
-    """All nodes, each before those below it."""
-    waiting = [expr]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(children(node))
 
 
 def _none(_expr: ast.Literal | ast.Ident) -> Sequence[ast.Expr]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.cel.values import DomainMap, Err, OwnQuantity, StringMap, Value, Version
-from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.semver import Semver, SemverError
 
 if TYPE_CHECKING:
@@ -38,14 +37,6 @@ class View:
             "attributes": self.attributes,
             "capacity": capacity,
         }
-
-    @property
-    def has_large_amounts(self) -> bool:
-        return any(
-            isinstance(amount, Quantity) and amount.big
-            for amounts in self.capacity.values()
-            for amount in amounts.values()
-        )
 
     def own(self) -> dict[str, Value]:
         """The variable with quantities that belong to one evaluation."""

@@ -18,14 +18,6 @@ class Unsupported(Exception):  # noqa: N818 - it is an answer, and stays inside
     """The exact tier has to do it."""
 
 
-class FailedError(Exception):
-    """The expression has failed here, as it does in the exact tier."""
-
-    def __init__(self, error: Err) -> None:
-        super().__init__()
-        self.error = error
-
-
 class Emitted:
     """A piece of Python; with a `value`, one that is the same on every device."""
 
@@ -77,7 +69,7 @@ def fast_call(run: Callable[..., Value]) -> Callable[..., Value]:
     def call(*args: Value) -> Value:
         value = run(*args)
         if type(value) is Err:
-            raise FailedError(value)
+            raise ValueError(value.message)
         return value
 
     return call
@@ -86,14 +78,14 @@ def fast_call(run: Callable[..., Value]) -> Callable[..., Value]:
 def look_up_or_raise(container: Value, key: Value) -> Value:
     value = look_up(container, key)
     if type(value) is Err:
-        raise FailedError(value)
+        raise ValueError(value.message)
     return value
 
 
 def presence_or_raise(container: Value, key: Value) -> bool:
     _, present, error = look_up_if_present(container, key)
     if error is not None:
-        raise FailedError(error)
+        raise ValueError(error.message)
     return present
 
 

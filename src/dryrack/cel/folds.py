@@ -8,11 +8,9 @@ and stay with the exact tier.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 
 from dryrack.cel import ast
-from dryrack.cel.depth import nodes_of
-from dryrack.cel.values import Optional, Value, decode_key, keys_of
+from dryrack.cel.values import Optional, Value, keys_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +35,6 @@ def as_binding(fold: ast.Comprehension) -> Binding | None:
     if not isinstance(over, ast.ListLiteral) or over.elements or fold.iter_var2:
         return None
     return Binding(fold.accu_var, fold.accu_init, fold.result)
-
-
-def has_loops(expr: ast.Expr) -> bool:
-    """Whether any part may be done more than once."""
-    folds = (node for node in nodes_of(expr) if isinstance(node, ast.Comprehension))
-    return any(as_binding(fold) is None for fold in folds)
 
 
 def as_quantifier(fold: ast.Comprehension) -> Quantifier | None:
@@ -84,18 +76,6 @@ def plain_or_raise(value: Value) -> Value:
     if type(value) is Optional:
         raise TypeError("an optional is taken apart when it is named or chosen")
     return value
-
-
-def entries_or_raise(value: Value) -> list[tuple[Value, Value]]:
-    """What a comprehension with two variables sees: indices or keys, and what is there."""
-    entries: list[tuple[Value, Value]]
-    if isinstance(value, dict):
-        entries = [(decode_key(key), item) for key, item in value.items()]
-    else:
-        entries = list(enumerate(iterate_or_raise(value)))
-    if Optional in map(type, chain.from_iterable(entries)):
-        raise TypeError("an optional is taken apart when it is named")
-    return entries
 
 
 def iterate_dyn_or_raise(value: Value) -> list[Value]:

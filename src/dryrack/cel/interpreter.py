@@ -11,15 +11,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.cel.attributes import Attribute, ConditionalAttribute, Scope, Step
+from dryrack.cel.depth import room_for
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.functions.formatting import go_text
 from dryrack.cel.functions.messages import make_message
-from dryrack.cel.runtime_cost import LIST_COST, MAP_COST, MESSAGE_COST, PRICED_FIRST, call_cost
+from dryrack.cel.runtime_cost import (
+    LIST_COST,
+    MAP_COST,
+    MESSAGE_COST,
+    PRICED_FIRST,
+    CostLimitExceededError,
+    Tracker,
+    call_cost,
+    one,
+)
 from dryrack.cel.values import (
     Err,
     MutableList,
     MutableMap,
     Optional,
+    PanicError,
     Value,
     decode_key,
     encode_key,
@@ -30,7 +41,20 @@ from dryrack.cel.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from dryrack.cel.runtime_cost import Tracker
+
+CANCELLED = "operation cancelled: actual cost limit exceeded"
+
+
+def evaluate(step: Step, scope: Scope, depth: int) -> tuple[Value, int]:
+    """The value of a planned expression, or its error; and what that cost."""
+    tracker = Tracker()
+    try:
+        with room_for(depth):
+            return step.eval(scope, tracker), tracker.cost
+    except CostLimitExceededError:
+        return Err(CANCELLED), tracker.cost
+    except PanicError as panic:
+        return Err(f"internal error: {panic}"), tracker.cost
 
 
 class Variables:
@@ -60,32 +84,37 @@ class Constant:
 class AttributeStep:
     """Resolves an attribute; with a `test_id`, says whether its last qualifier is there."""
 
-    __slots__ = ("attribute", "test_id")
+    __slots__ = ("_settled", "attribute", "test_id")
 
     def __init__(self, attribute: Attribute, test_id: int | None = None) -> None:
         self.attribute = attribute
         self.test_id = test_id
+        self._settled: tuple[tuple[int, ...], int, int] | None = None
 
     @property
     def id(self) -> int:
         return self.attribute.id if self.test_id is None else self.test_id
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
-        attribute = self.attribute
-        value = attribute.resolve(scope, tracker)
+        value = self.attribute.resolve(scope, tracker)
         if self.test_id is not None and type(value) is Optional:
             value = value.present
-        if isinstance(attribute, ConditionalAttribute):
-            tracker.drop(attribute.falsy.id)
-            tracker.drop(attribute.truthy.id)
-            tracker.drop(attribute.condition.id)
-        else:
-            tracker.drop(attribute.id)
-            tracker.cost += 1
-        if self.test_id is not None:
-            tracker.cost -= 1
-        tracker.push(self.id, value)
+        dropped, cost, own_id = self._settled or self._settle()
+        for node_id in dropped:
+            tracker.drop(node_id)
+        tracker.cost += cost
+        tracker.push(own_id, value)
         return value
+
+    def _settle(self) -> tuple[tuple[int, ...], int, int]:
+        """The ids of its parts, its price and its own id; it grows no more when it is evaluated."""
+        attribute, cost = self.attribute, 1 if self.test_id is None else 0
+        parts: tuple[int, ...] = (attribute.id,)
+        if isinstance(attribute, ConditionalAttribute):
+            parts = (attribute.falsy.id, attribute.truthy.id, attribute.condition.id)
+            cost -= 1
+        self._settled = parts, cost, self.id
+        return self._settled
 
 
 class Call:
@@ -111,7 +140,7 @@ class Call:
         self.id = node_id
         self.where = where
         self.args = tuple(args)
-        self.arg_ids = tuple(arg.id for arg in args)
+        self.arg_ids = [arg.id for arg in args]
         self.run = run
         self.stops = stops
         self.strict = strict
@@ -119,28 +148,30 @@ class Call:
         self.priced_first = bool(PRICED_FIRST.intersection(where))
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
-        value = self._value(scope, tracker)
-        found = tracker.drop_arguments(self.arg_ids)
-        if found is not None:
-            tracker.cost += self.cost(found, value)
-        tracker.push(self.id, value)
-        return value
-
-    def _value(self, scope: Scope, tracker: Tracker) -> Value:
-        values = []
+        values: list[Value] = []
         failed: Err | None = None
         for arg in self.args:
             value = arg.eval(scope, tracker)
             if type(value) is Err and self.strict:
-                if self.stops:
-                    return value
                 failed = failed or value
+                if self.stops:
+                    break
             values.append(value)
         if failed is not None:
-            return failed
-        if self.priced_first:
-            # The work can be in the square of the sizes: it is not begun if it cannot be paid.
-            tracker.check(self.cost(values, None))
+            value = failed
+        elif self.priced_first:
+            value = self._run_if_paid(values, tracker)
+        else:
+            value = self.run(*values)
+        found = tracker.drop_arguments(self.arg_ids)
+        if found is not None:
+            tracker.cost += 1 if self.cost is one else self.cost(found, value)
+        tracker.push(self.id, value)
+        return value
+
+    def _run_if_paid(self, values: list[Value], tracker: Tracker) -> Value:
+        # The work can be in the square of the sizes: it is not begun if it cannot be paid.
+        tracker.check(self.cost(values, None))
         return self.run(*values)
 
 
@@ -193,7 +224,7 @@ class ListStep:
     def __init__(self, node_id: int, elements: Sequence[Step], optional: frozenset[int]) -> None:
         self.id = node_id
         self.elements = tuple(elements)
-        self.element_ids = tuple(element.id for element in elements)
+        self.element_ids = [element.id for element in elements]
         self.optional = optional
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
@@ -228,7 +259,7 @@ class MapStep:
     def __init__(self, node_id: int, entries: Sequence[tuple[Step, Step, bool]]) -> None:
         self.id = node_id
         self.entries = tuple(entries)
-        self.entry_ids = tuple(step.id for entry in entries for step in entry[:2])
+        self.entry_ids = [step.id for entry in entries for step in entry[:2]]
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self._value(scope, tracker)
@@ -269,7 +300,7 @@ class MessageStep:
         self.id = node_id
         self.type_name = type_name
         self.fields = tuple(fields)
-        self.value_ids = tuple(step.id for _name, step, _optional in fields)
+        self.value_ids = [step.id for _name, step, _optional in fields]
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self._value(scope, tracker)

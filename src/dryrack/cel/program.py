@@ -1,13 +1,12 @@
 """
 From the text of a selector to something that can be asked about devices.
 
-A program has up to three tiers. The fast one is generated Python; it is there if the expression
-has a shape that it knows and cannot exceed the cost limit. The counting one is generated too,
-for what can be expensive. The exact one can do everything and is asked whenever another meets
-anything out of the ordinary.
+A program has up to two tiers. The fast one is generated Python; it is there if the expression
+has a shape that it knows and cannot exceed the cost limit. The exact one can do everything and is
+asked whenever the fast one meets anything out of the ordinary.
 
-Code is generated when it is needed: at once for what has loops, and otherwise when the
-expression is asked about for the second time. Many are only checked, or have one device to judge.
+Code is generated when the expression is asked about for the second time. Many are only checked,
+or have one device to judge.
 """
 
 from __future__ import annotations
@@ -19,29 +18,25 @@ from dryrack.base.errors import DryrackError
 from dryrack.cel import types as t
 from dryrack.cel.checker import Checked
 from dryrack.cel.codegen import generate
-from dryrack.cel.counting import count, sharing_in
 from dryrack.cel.depth import depth_of, reach_of, room_for
 from dryrack.cel.estimation import estimate
-from dryrack.cel.folds import has_loops
-from dryrack.cel.forms import Change, change_in
 from dryrack.cel.frontend import compile_text
-from dryrack.cel.interpreter import Variables
+from dryrack.cel.interpreter import Variables, evaluate
 from dryrack.cel.planner import PlanError, Planner
 from dryrack.cel.result import to_bool
-from dryrack.cel.runtime_cost import COST_LIMIT, CostLimitExceededError, Tracker
-from dryrack.cel.values import UINT_MAX, Err, PanicError, Value
+from dryrack.cel.runtime_cost import COST_LIMIT
+from dryrack.cel.values import UINT_MAX, Err, PanicError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.cel.attributes import Step
-    from dryrack.cel.counting import Counted
     from dryrack.cel.device import Device, View
     from dryrack.cel.environment import Environment
 
-# What may cost more is worth generating code for, even to be asked once.
-_CHEAP = 20_000
-_LIMIT_EXCEEDED = "operation cancelled: actual cost limit exceeded"
+_COMPARE = frozenset({"quantity_is_greater_than", "quantity_is_less_than", "quantity_compare_to"})
+_COMPUTE = frozenset({"quantity_add", "quantity_add_int", "quantity_sub", "quantity_sub_int"})
+_ASK = frozenset({"quantity_get_int", "quantity_is_integer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +61,7 @@ class Program:
     """A compiled selector."""
 
     __slots__ = (
-        *("_change", "_checked", "_cost", "_counted", "_depth", "_env"),
-        *("_lists", "_reach", "_run", "_step"),
+        *("_changes", "_checked", "_cost", "_depth", "_env", "_lists", "_reach", "_run", "_step"),
     )
 
     def __init__(self, checked: Checked, env: Environment, depth: int) -> None:
@@ -77,10 +71,9 @@ class Program:
         self._depth = depth
         self._step: Step = Planner(checked, env).plan(checked.expr)
         self._cost: int | None = None
-        self._counted: Counted | None = None
-        self._change = change_in(checked)
-        self._reach, loops = reach_of(checked.expr)
-        self._run: Callable[[View], bool] = self._prepare if loops else self._once
+        self._changes = _sees_changes(checked)
+        self._reach = reach_of(checked.expr)
+        self._run: Callable[[View], bool] = self._once
 
     @property
     def max_cost(self) -> int:
@@ -95,107 +88,55 @@ class Program:
         return self._slow(view)
 
     def _prepare(self, view: View) -> bool:
-        self._generate()
+        self._run = self._generated() or self._slow
         return self._run(view)
 
-    def _generate(self) -> None:
-        self._run = self._slow
+    def _generated(self) -> Callable[[View], bool] | None:
+        if self._changes or self.max_cost > COST_LIMIT:
+            return None
         with room_for(self._reach):
-            if self.max_cost > _CHEAP and has_loops(self._checked.expr):
-                self._counted = count(self._step, sharing_in(self._checked))
-            if self._counted is not None:
-                self._run = self._limited
-            if self.max_cost <= COST_LIMIT and self._change is not Change.ALWAYS:
-                self._run = generate(self._checked, self._env, self._run) or self._run
+            return generate(self._checked, self._env, self._slow)
 
     @property
     def is_generated(self) -> bool:
-        """Whether there is a tier before the exact one."""
-        if self._run in (self._once, self._prepare):
-            self._generate()
-        return self._run != self._slow
+        """Whether the fast tier knows the expression."""
+        return self._generated() is not None
 
     def matches(self, device: Device) -> bool:
         """Whether the expression selects the device, or raise `EvaluationError`."""
         view = device.lists if self._lists else device.scalars
         if view.error:
             raise EvaluationError(view.error)
-        return self._limited(view) if self._sees_changes(view) else self._run(view)
+        return self._run(view)
 
     def matches_with_cost(self, device: Device) -> Judged:
-        """The verdict and what it cost."""
+        """The verdict and what it cost, by the exact tier alone."""
         view = device.lists if self._lists else device.scalars
-        if view.error:
-            return EvaluationError(view.error), 0
-        return self._count(view) or self._evaluate(view)
-
-    def _sees_changes(self, view: View) -> bool:
-        return self._change is not Change.NEVER and (
-            self._change is Change.ALWAYS or view.has_large_amounts
-        )
-
-    def matches_exactly(self, device: Device, limit: int = COST_LIMIT) -> Judged:
-        """The same by the exact tier alone, which is the measure of the others."""
-        view = device.lists if self._lists else device.scalars
-        return (EvaluationError(view.error), 0) if view.error else self._evaluate(view, limit)
-
-    def matches_counting(self, device: Device, limit: int = COST_LIMIT) -> Judged | None:
-        """The same by the counting tier alone; None if it cannot tell."""
-        view = device.lists if self._lists else device.scalars
-        with room_for(self._reach):
-            counted = count(self._step, sharing_in(self._checked), limit)
-        return None if view.error else self._counted_by(counted, view)
-
-    def _limited(self, view: View) -> bool:
-        return _verdict(self._count(view) or self._evaluate(view))
+        return (EvaluationError(view.error), 0) if view.error else self._evaluate(view)
 
     def _slow(self, view: View) -> bool:
-        return _verdict(self._evaluate(view))
+        verdict, _cost = self._evaluate(view)
+        if isinstance(verdict, EvaluationError):
+            raise verdict
+        return verdict
 
-    def _count(self, view: View) -> Judged | None:
-        """Ask the counting tier; None if there is none, or it has met anything unusual."""
-        if self._run == self._prepare:
-            self._generate()
-        return self._counted_by(self._counted, view)
-
-    def _counted_by(self, counted: Counted | None, view: View) -> Judged | None:
-        if counted is None:
-            return None
-        try:
-            value, cost = counted(self._variable(view))
-        except CostLimitExceededError as exceeded:
-            return EvaluationError(_LIMIT_EXCEEDED), exceeded.cost & UINT_MAX
-        except Exception:  # noqa: BLE001 - for the exact tier to judge
-            return None
-        if type(value) is Err:
-            return EvaluationError(value.message), cost
-        return (value, cost) if type(value) is bool else None
-
-    def _variable(self, view: View) -> dict[str, Value]:
-        return view.own() if self._sees_changes(view) else view.variable
-
-    def _evaluate(self, view: View, limit: int = COST_LIMIT) -> Judged:
-        tracker = Tracker(limit)
-        verdict = self._value(view, tracker)
+    def _evaluate(self, view: View) -> Judged:
+        variable = view.own() if self._changes else view.variable
+        value, cost = evaluate(self._step, Variables({"device": variable}), self._reach)
+        verdict = value if type(value) is Err else to_bool(value)
         judged = EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict
-        return judged, tracker.cost & UINT_MAX
-
-    def _value(self, view: View, tracker: Tracker) -> bool | Err:
-        try:
-            with room_for(self._reach):
-                value = self._step.eval(Variables({"device": self._variable(view)}), tracker)
-        except CostLimitExceededError:
-            return Err(_LIMIT_EXCEEDED)
-        except PanicError as panic:
-            return Err(f"internal error: {panic}")
-        return value if type(value) is Err else to_bool(value)
+        return judged, cost & UINT_MAX
 
 
-def _verdict(judged: Judged) -> bool:
-    verdict, _cost = judged
-    if isinstance(verdict, EvaluationError):
-        raise verdict
-    return verdict
+def _sees_changes(checked: Checked) -> bool:
+    """
+    Whether the expression may see that quantities change by being used.
+
+    Upstream keeps large numbers in another form than others. To compare a quantity with a large
+    one changes its form, and then it is no integer; to add to a large one changes the large one.
+    """
+    used = {name for each in checked.references.values() for name in each.overload_ids}
+    return bool(used & _COMPUTE) or bool(used & _COMPARE and used & _ASK)
 
 
 def compile_expression(text: str, env: Environment) -> Program | CompileError:

@@ -47,10 +47,6 @@ CallCost: TypeAlias = "Callable[[Sequence[Value], Value], int]"
 class CostLimitExceededError(Exception):
     """The evaluation has cost more than it may."""
 
-    def __init__(self, cost: int) -> None:
-        super().__init__()
-        self.cost = cost
-
 
 class Tracker:
     """
@@ -60,38 +56,43 @@ class Tracker:
     Positions that a drop made invalid stay there until they are met.
     """
 
-    __slots__ = ("_positions", "cost", "ids", "limit", "values")
+    __slots__ = ("_positions", "cost", "ids", "values")
 
-    def __init__(self, limit: int = COST_LIMIT) -> None:
+    def __init__(self) -> None:
         self.cost = 0
-        self.limit = limit
         self.ids: list[int] = []
         self.values: list[Value] = []
         self._positions: defaultdict[int, list[int]] = defaultdict(list)
 
     def push(self, node_id: int, value: Value) -> None:
-        self._positions[node_id].append(len(self.ids))
-        self.ids.append(node_id)
+        ids, positions = self.ids, self._positions[node_id]
+        position = len(ids)
+        while positions and positions[-1] >= position:
+            positions.pop()
+        positions.append(position)
+        ids.append(node_id)
         self.values.append(value)
         # Upstream's count is unsigned: below zero it is a huge number.
-        if not 0 <= self.cost <= self.limit:
-            raise CostLimitExceededError(self.cost)
+        if not 0 <= self.cost <= COST_LIMIT:
+            raise CostLimitExceededError
 
     def drop(self, node_id: int) -> None:
         """Forget the step and all that came after it; a step that is not there is let be."""
-        positions = self._positions[node_id]
-        ids = self.ids
-        while positions:
-            position = positions.pop()
-            if position < len(ids) and ids[position] == node_id:
-                del ids[position:]
-                del self.values[position:]
-                return
+        position = self._find(node_id)
+        if position >= 0:
+            del self.ids[position:]
+            del self.values[position:]
 
-    def drop_arguments(self, argument_ids: Sequence[int]) -> list[Value] | None:
+    def drop_arguments(self, argument_ids: list[int]) -> list[Value] | None:
         """Take the values of a call's arguments off the stack; None if one is missing."""
-        found: list[Value] = []
-        values = self.values
+        count, values = len(argument_ids), self.values
+        if count and self.ids[-count:] == argument_ids:
+            # They mostly are the last there are.
+            found = values[-count:]
+            del self.ids[-count:]
+            del values[-count:]
+            return found
+        found = []
         for wanted in reversed(argument_ids):
             position = self._find(wanted)
             if position < 0:
@@ -113,9 +114,9 @@ class Tracker:
 
     def check(self, more: int) -> None:
         """Cancel before work whose price is known already and cannot be paid."""
-        if self.cost + more > self.limit:
+        if self.cost + more > COST_LIMIT:
             self.cost += more
-            raise CostLimitExceededError(self.cost)
+            raise CostLimitExceededError
 
 
 def _scaled(size: float, factor: float = _TRAVERSAL) -> int:
@@ -128,7 +129,8 @@ def _deep_size(value: Value) -> int:
     return size_of(value)
 
 
-def _one(_args: Sequence[Value], _result: Value) -> int:
+def one(_args: Sequence[Value], _result: Value) -> int:
+    """Most calls cost as much."""
     return 1
 
 
@@ -355,7 +357,7 @@ _BY_STANDARD_OVERLOAD: dict[str, CallCost] = {
 }
 
 _BY_BOTH: dict[tuple[str, str], CallCost] = {
-    ("ip", "cidr_ip"): _one,
+    ("ip", "cidr_ip"): one,
     ("containsIP", "cidr_contains_ip_string"): _contains_ip(_text_size),
     ("containsCIDR", "cidr_contains_cidr_string"): _contains_cidr(_text_size),
 }
@@ -377,11 +379,6 @@ PRICED_FIRST = frozenset(
 )
 
 
-def costs_one(cost: CallCost) -> bool:
-    """Whether the price does not depend on anything."""
-    return cost is _one
-
-
 def call_cost(function: str, overload: str) -> CallCost:
     """How to price a call; `overload` is empty if only the run can tell which it is."""
     if overload in _BY_OVERLOAD:
@@ -396,4 +393,4 @@ def call_cost(function: str, overload: str) -> CallCost:
         return (_contains_ip if function == "containsIP" else _contains_cidr)(_no_size)
     if function in _BY_FUNCTION:
         return _BY_FUNCTION[function]
-    return _BY_STANDARD_OVERLOAD.get(overload, _one)
+    return _BY_STANDARD_OVERLOAD.get(overload, one)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.rule_types import value_of
 from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, item_key, items_by_key
-from dryrack.cel.condition import CANCELLED, Values, evaluate
+from dryrack.cel.condition import Values, evaluate
+from dryrack.cel.interpreter import CANCELLED
 from dryrack.cel.values import Err, Optional
 from dryrack.kinds.quoting import quoted
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ class AddressError(ValueError):
     """The text is not an address; the message is Go's."""
 
 
+# Few texts are read, each for very many devices or rounds of a loop.
+@lru_cache(maxsize=4096)
 def parse_address(text: str) -> tuple[IPv4Address | IPv6Address, str]:
     """Read an address and its zone, or raise `AddressError`."""
     for character in text:

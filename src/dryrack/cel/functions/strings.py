@@ -212,7 +212,12 @@ def search_all(compiled: Any, text: Value, limit: Value = -1) -> Value:
     """All matches as Go finds them: no empty match directly after another match."""
     if type(text) is not str or type(limit) is not int:
         return Err("no such overload")
-    found: list[Value] = []
+    return list(_all_matches(compiled, text, limit))
+
+
+@functools.lru_cache(maxsize=64)
+def _all_matches(compiled: Any, text: str, limit: int) -> tuple[str, ...]:
+    found: list[str] = []
     previous_end = -1
     # Where a character is a byte, positions need not be worked out for each match.
     for match in compiled.finditer(text.encode() if text.isascii() else text):
@@ -222,7 +227,7 @@ def search_all(compiled: Any, text: Value, limit: Value = -1) -> Value:
         if start != end or start != previous_end:
             found.append(text[start:end])
         previous_end = end
-    return found
+    return tuple(found)
 
 
 def _find(text: str, pattern: str) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dryrack.cel.functions.networks import AddressError, parse_address
@@ -70,6 +71,7 @@ def parse_url(text: str) -> URL:
     )
 
 
+@lru_cache(maxsize=4096)
 def _parse(text: str, *, request: bool) -> _Parts:
     if _CONTROL.search(text):
         raise UrlError("net/url: invalid control character in URL")
