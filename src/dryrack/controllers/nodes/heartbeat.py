@@ -28,7 +28,7 @@ RENEW_SECONDS_MAX = 35.0
 RENEWALS_PER_SECOND = 20.0
 
 VERSION = "v1.36.4"
-# What a kubelet must say it can do before the server resizes a whole pod, or what comes first.
+# What a kubelet must say it can do before a real server resizes a whole pod, or what comes first.
 _FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
 
 _HEALTHY = (
