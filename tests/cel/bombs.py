@@ -271,7 +271,6 @@ BROKEN = {
         )
     },
     "closed too late": "(" * 5120 + ")" * 5120,
-    "not minus": "!-" * 5000,
     "numbers and dots": "1." * 5000,
     "unclosed text": "'" + "a" * 10_200,
     "unclosed long text": "'''" + "a" * 10_200,

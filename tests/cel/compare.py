@@ -2,7 +2,8 @@
 Our answer to a case beside Kubernetes' own, and whether they are the same.
 
 Compared are: whether the expression compiles, its estimated cost, whether the device matches
-or the evaluation fails, the cost of the evaluation, and the texts of both errors. The answer that
+or the evaluation fails, the cost of the evaluation, and the texts of both errors, but for those of
+syntax, of which dryrack tells the first alone, in words that may be others. The answer that
 a scheduler uses (`matches`) must also equal the one that counts cost.
 
 Upstream iterates over maps in random order, so for a few expressions it gives several answers
@@ -13,6 +14,7 @@ any answer that it gave itself is right.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 # A small map has eight places to begin at; each is tried in so many runs, but for one time in
 # a hundred thousand million.
 ASKED_AGAIN = 200
+
+
+_SYNTAX_ERROR = re.compile(r"<input>:(\d+:\d+): Syntax error: ")
 
 
 class Asks(Protocol):
@@ -101,7 +106,8 @@ def differing_fields(ours: Verdict, theirs: Verdict) -> tuple[str, ...]:
     if bool(ours.compile_error) != bool(theirs.compile_error):
         return ("compile_error",)
     if ours.compile_error:
-        return ("compile_error_text",) if ours.compile_error != theirs.compile_error else ()
+        same = _same_refusal(ours.compile_error, theirs.compile_error)
+        return () if same else ("compile_error_text",)
     fields = ["cost"] if ours.cost != theirs.cost else []
     if (ours.match, bool(ours.match_error)) != (theirs.match, bool(theirs.match_error)):
         fields.append("match")
@@ -110,6 +116,19 @@ def differing_fields(ours: Verdict, theirs: Verdict) -> tuple[str, ...]:
     if theirs.actual_cost is not None and ours.actual_cost != theirs.actual_cost:
         fields.append("actual_cost")
     return tuple(fields)
+
+
+def _same_refusal(ours: str, theirs: str) -> bool:
+    """Word for word; but of syntax errors Kubernetes tells more than the first."""
+    if _SYNTAX_ERROR.search(ours):
+        return _SYNTAX_ERROR.search(theirs) is not None
+    return ours == theirs
+
+
+def first_syntax_error(text: str) -> str:
+    """Line and column of the first syntax error; empty if there is none."""
+    found = _SYNTAX_ERROR.search(text)
+    return found[1] if found else ""
 
 
 def their_verdict(answer: CelAnswer) -> Verdict:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cel.compare import first_syntax_error
 
 from dryrack.cel import ast
 from dryrack.cel.parser import parse
@@ -103,7 +104,7 @@ def test_literals_have_the_value_that_they_spell(text: str, value: ast.Constant)
         ("a & b", "1:3: Syntax error:"),
         ("a ? b ? c : d : e", "1:7: Syntax error:"),
         ("f(1,)", "1:5: Syntax error:"),
-        ("!-a", "1:3: Syntax error:"),
+        ("!-a", "1:2: Syntax error:"),
         ("1 +\n", "2:1: Syntax error:"),
         ("", "1:0: Syntax error:"),
         ("[1, , 2]", "1:5: Syntax error:"),
@@ -118,9 +119,37 @@ SYNTAX_ERRORS = json.loads((Path(__file__).parent / "syntax_errors.json").read_t
 
 
 @pytest.mark.parametrize("row", SYNTAX_ERRORS, ids=lambda row: row["expression"])
-def test_what_would_have_been_right_is_said(row: dict[str, str]) -> None:
-    """In the words of cel-go, which wrote the file: tokens too many, missing, or just wrong."""
-    assert f"compilation failed: {refusal(row['expression'])}" == row["error"]
+def test_the_first_syntax_error_is_where_kubernetes_finds_it(row: dict[str, str]) -> None:
+    """Kubernetes wrote the file: line and column of the first mistake are its own."""
+    said = f"compilation failed: {refusal(row['expression'])}"
+
+    assert first_syntax_error(said)
+    assert first_syntax_error(said) == first_syntax_error(row["error"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("(1", "missing ')' at '<EOF>'"),
+        ("{1 2}", "missing ':' at '2'"),
+        ("1 2", "extraneous input '2' expecting <EOF>"),
+        ("1 2 3", "mismatched input '2' expecting <EOF>"),
+        ("[1", "mismatched input '<EOF>' expecting {']', ','}"),
+        ("[1, , 2]", "mismatched input ',' expecting ']'"),
+        ("x{1:1}", "mismatched input '1' expecting {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"),
+        ("a = b || (", "token recognition error at: '= '"),
+    ],
+)
+def test_what_would_have_been_right_is_said(text: str, words: str) -> None:
+    """In the words of Kubernetes: tokens too many, missing, or just wrong."""
+    [line, *_snippet] = refusal(text).splitlines()
+
+    assert line.partition("Syntax error: ")[2] == words
+
+
+def test_only_the_first_syntax_error_is_told() -> None:
+    """Whatever comes after it, nor what else is wrong with the text."""
+    assert refusal("1 2 3 & 99999999999999999999 )").count("ERROR") == 1
 
 
 @pytest.mark.parametrize("text", ["[,]", "{,}", "[1,]", "{1: 2,}", "a{,}", "[?a, b]", "{?a: b}"])

@@ -103,20 +103,6 @@ def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
     return tokens, problems
 
 
-def texts(text: str, start: int, end: int) -> str:
-    """What lies between two places, without what is no token."""
-    parts: list[str] = []
-    position = start
-    while position < end:
-        found = _TOKEN.match(text, position)
-        if found is None:
-            position = _skip(text, position, [])
-            continue
-        parts.append(found.group())
-        position = found.end()
-    return "".join(parts)
-
-
 def _skip(text: str, position: int, problems: list[Problem]) -> int:
     begun = _BEGUN.match(text, position)
     assert begun is not None, "an empty match is always possible"

@@ -2,9 +2,9 @@
 Tokens to an expression, with its macros expanded.
 
 The grammar and its limits are those of the reference implementation: how deep rules may nest,
-how deep operators and selections may chain, and that `a && b && c` becomes a balanced tree. A
-syntax error ends the parse, and `syntax` says what it is; whatever else is wrong (a reserved word,
-a literal out of range, a bad argument of a macro) is collected, so that one look shows all of it.
+how deep operators and selections may chain, and that `a && b && c` becomes a balanced tree. The
+first syntax error ends the parse; whatever else is wrong (a reserved word, a literal out of range,
+a bad argument of a macro) is collected, so that one look shows all of it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from dryrack.cel import ast, literals, macros
 from dryrack.cel.lexer import EOF, RESERVED_WORDS, Token, tokenize
 from dryrack.cel.nodes import ExpansionError, Ids, MacroNodes
 from dryrack.cel.source import Issues, Problem, report
-from dryrack.cel.syntax import explain
-from dryrack.cel.syntax.grammar import STARTS
+from dryrack.cel.syntax_errors import syntax_error
 from dryrack.cel.trampoline import run
 
 if TYPE_CHECKING:
@@ -33,10 +32,14 @@ class _Operator:
     precedence: int
 
 
+# What an expression can begin with.
+_STARTS = frozenset(
+    (*"[{(.-!", "true", "false", "null", "float", "int", "uint", "string", "bytes", "ident")
+)
 _OR, _AND, _RELATION, _SUM, _PRODUCT = range(1, 6)
 _FIELD_NAMES = ("ident", "escaped")
 _FIELD_STARTS = frozenset((*_FIELD_NAMES, "?"))
-_ITEM_STARTS = STARTS | {"?"}
+_ITEM_STARTS = _STARTS | {"?"}
 _ESCAPED = "unsupported syntax: '`'"
 _GOING_DEEPER = frozenset((".", "["))
 _ENDS = frozenset((",", "]", "}", ")", ":"))
@@ -86,7 +89,11 @@ _Operand: TypeAlias = _Part | _Chain
 
 
 class _SyntaxError(Exception):
-    """The tokens are no expression."""
+    """The tokens are no expression: the next one is none of those that can come."""
+
+    def __init__(self, *expected: str) -> None:
+        super().__init__()
+        self.expected = expected
 
 
 class _TooDeepError(Exception):
@@ -104,18 +111,17 @@ def parse(text: str) -> ast.Expr | Issues:
     parser = _Parser(tokens, problems)
     try:
         part = run(parser.start())
-    except _SyntaxError:
-        problems = explain(text, tokens, no_tokens)
+    except _SyntaxError as error:
+        no_tokens.append(syntax_error(tokens, parser.index, error.expected))
     except _TooDeepError:
-        too_deep = Problem(None, f"expression recursion limit exceeded: {DEPTH_MAX}")
-        problems = explain(text, tokens, no_tokens) if no_tokens else [too_deep]
+        problems = [Problem(None, f"expression recursion limit exceeded: {DEPTH_MAX}")]
     except ExpansionError as error:
         problems.append(Problem(None, str(error)))
     else:
         if part.height > DEPTH_MAX:
             problems.append(Problem(None, "max recursion depth exceeded"))
-        if no_tokens:
-            problems = explain(text, tokens, no_tokens)
+    if no_tokens:
+        problems = [min(no_tokens, key=_position)]
     return report(text, problems) if problems else part.expr
 
 
@@ -125,7 +131,7 @@ class _Parser:
         # With some more of the last, so that whoever looks ahead finds it.
         self._kinds = [*(token.kind for token in tokens), EOF, EOF, EOF]
         self._problems = problems
-        self._index = 0
+        self.index = 0
         self._ids = Ids()
 
     def start(self) -> Steps[_Part]:
@@ -136,22 +142,26 @@ class _Parser:
     # Tokens
 
     def _peek(self, ahead: int = 0) -> str:
-        return self._kinds[self._index + ahead]
+        return self._kinds[self.index + ahead]
 
     def _take(self) -> Token:
-        token = self._tokens[self._index]
-        self._index += 1
+        token = self._tokens[self.index]
+        self.index += 1
         return token
 
-    def _expect(self, kind: str) -> Token:
-        if self._kinds[self._index] != kind:
-            raise _SyntaxError
+    def _expect(self, kind: str, *others: str) -> Token:
+        if self._kinds[self.index] != kind:
+            raise _SyntaxError(kind, *others)
         return self._take()
 
+    def _require(self, *kinds: str) -> None:
+        if self._kinds[self.index] not in kinds:
+            raise _SyntaxError(*kinds)
+
     def _accept(self, kind: str) -> bool:
-        if self._kinds[self._index] != kind:
+        if self._kinds[self.index] != kind:
             return False
-        self._index += 1
+        self.index += 1
         return True
 
     def _wrong(self, position: int, problem: str) -> ast.Expr:
@@ -165,7 +175,7 @@ class _Parser:
         inside = _Depth(depth.expr + 1, depth.relation, depth.calc)
         _limit(inside.expr)
         condition: _Part = yield self._binary(inside)
-        if self._kinds[self._index] != "?":
+        if self._kinds[self.index] != "?":
             return condition
         question = self._take()
         taken = self._ids.take()
@@ -180,7 +190,7 @@ class _Parser:
         pending: list[_Pending] = []
         inside = _operand_depth(depth, pending)
         operands: list[_Operand] = [self._single() or (yield self._unary(inside))]
-        while (operator := _OPERATORS.get(self._kinds[self._index])) is not None:
+        while (operator := _OPERATORS.get(self._kinds[self.index])) is not None:
             self._reduce(operands, pending, operator.precedence)
             token = self._take()
             # The nodes of `&&` and `||` are numbered when their right side is complete.
@@ -193,14 +203,14 @@ class _Parser:
 
     def _single(self) -> _Part | None:
         """An operand that is one token; most are, and need nothing that nests."""
-        kind, after = self._kinds[self._index], self._kinds[self._index + 1]
+        kind, after = self._kinds[self.index], self._kinds[self.index + 1]
         if kind in literals.READERS and after not in _GOING_DEEPER:
             return _Part(self._literal(), 0)
         return None
 
     def _sole(self, depth: _Depth) -> _Part | None:
         """The same of an expression that ends after one token."""
-        if self._kinds[self._index + 1] not in _ENDS:
+        if self._kinds[self.index + 1] not in _ENDS:
             return None
         _limit(1 + max(depth.expr, depth.relation, depth.calc))
         return self._single()
@@ -261,8 +271,7 @@ class _Parser:
     def _select(self, part: _Part, depth: _Depth) -> Steps[_Part]:
         dot = self._take()
         optional = self._accept("?")
-        if self._peek() not in _FIELD_NAMES:
-            raise _SyntaxError
+        self._require(*_FIELD_NAMES)
         name = self._take()
         if self._peek() == "(" and not optional and name.kind == "ident":
             called: _Part = yield self._member_call(part, name, depth)
@@ -286,6 +295,7 @@ class _Parser:
 
     def _index_of(self, part: _Part, depth: _Depth) -> Steps[_Part]:
         opened = self._take()
+        self._require(*_ITEM_STARTS)
         function = "_[?_]" if self._accept("?") else "_[_]"
         taken = self._ids.take()
         index: _Part = yield self._expr(depth)
@@ -297,6 +307,7 @@ class _Parser:
         args: list[_Part] = []
         if self._accept(")"):
             return args
+        self._require(*_STARTS, ")")
         args.append((yield self._expr(depth)))
         while self._accept(","):
             args.append((yield self._expr(depth)))
@@ -336,10 +347,9 @@ class _Parser:
         return part
 
     def _named(self, depth: _Depth) -> Steps[_Part]:
-        position = self._tokens[self._index].position
+        position = self._tokens[self.index].position
         dot = "." if self._accept(".") else ""
-        if self._peek() != "ident":
-            raise _SyntaxError
+        self._require("ident")
         name = self._take()
         if self._peek() != "(":
             if name.text in RESERVED_WORDS:
@@ -369,20 +379,19 @@ class _Parser:
         taken = self._ids.take()
         fields: list[ast.StructField] = []
         height = 0
-        more, first = self._peek() not in ("}", ","), self._tokens[self._index]
+        self._require(*_FIELD_STARTS, "}", ",")
+        more, first = self._peek() not in ("}", ","), self._tokens[self.index]
         while more:
             field, reach = yield self._field(depth, first)
             fields.append(field)
             height = max(height, reach)
             more = self._another(_FIELD_STARTS)
-        self._accept(",")
-        self._expect("}")
+        self._close("}")
         return _Part(ast.StructLiteral(taken, opened.position, name, tuple(fields)), height)
 
     def _field(self, depth: _Depth, first: Token) -> Steps[tuple[ast.StructField, int]]:
         optional = self._accept("?")
-        if self._peek() not in _FIELD_NAMES:
-            raise _SyntaxError
+        self._require(*_FIELD_NAMES)
         name = self._take()
         colon = self._expect(":")
         taken, noted = self._ids.take(), len(self._problems)
@@ -394,6 +403,13 @@ class _Parser:
         field = ast.StructField(taken, colon.position, name.text, value.expr, optional=optional)
         return field, value.height
 
+    def _close(self, kind: str) -> None:
+        """Step over the end of a literal, and the comma that may be before it."""
+        if self._accept(","):
+            self._expect(kind)
+        else:
+            self._expect(kind, ",")
+
     def _another(self, starts: frozenset[str]) -> bool:
         """Step over a comma unless it is the last one."""
         return self._peek() == "," and self._peek(1) in starts and self._accept(",")
@@ -403,14 +419,14 @@ class _Parser:
         taken = self._ids.take()
         elements: list[_Part] = []
         optionals: list[int] = []
+        self._require(*_ITEM_STARTS, "]", ",")
         more = self._peek() not in ("]", ",")
         while more:
             if self._accept("?"):
                 optionals.append(len(elements))
             elements.append(self._sole(depth) or (yield self._expr(depth)))
             more = self._another(_ITEM_STARTS)
-        self._accept(",")
-        self._expect("]")
+        self._close("]")
         literal = ast.ListLiteral(taken, opened.position, _exprs(elements), tuple(optionals))
         return _Part(literal, _height(elements))
 
@@ -419,14 +435,14 @@ class _Parser:
         taken = self._ids.take()
         entries: list[ast.MapEntry] = []
         height = 0
+        self._require(*_ITEM_STARTS, "}", ",")
         more = self._peek() not in ("}", ",")
         while more:
             entry, reach = yield self._entry(depth)
             entries.append(entry)
             height = max(height, reach)
             more = self._another(_ITEM_STARTS)
-        self._accept(",")
-        self._expect("}")
+        self._close("}")
         return _Part(ast.MapLiteral(taken, opened.position, tuple(entries)), height)
 
     def _entry(self, depth: _Depth) -> Steps[tuple[ast.MapEntry, int]]:
@@ -439,17 +455,22 @@ class _Parser:
         return entry, max(key.height, value.height)
 
     def _literal(self) -> ast.Expr:
-        position = self._tokens[self._index].position
+        position = self._tokens[self.index].position
         sign = "-" if self._peek() == "-" and self._peek(1) in ("int", "float") else ""
-        self._index += len(sign)
+        self.index += len(sign)
         if self._peek() not in literals.READERS:
-            raise _SyntaxError
+            raise _SyntaxError(*_STARTS)
         token = self._take()
         try:
             value = literals.READERS[token.kind](sign + token.text)
         except literals.LiteralError as error:
             return self._wrong(position, str(error))
         return ast.Literal(self._ids.take(), position, value)
+
+
+def _position(problem: Problem) -> int:
+    assert problem.position is not None, "a syntax error is somewhere"
+    return problem.position
 
 
 def _limit(depth: int) -> None:
