@@ -112,7 +112,7 @@ def by_files(objects: Case) -> dict[str, Answer]:
     for _, raw in objects:
         if raw["kind"] == "Pod":
             name = raw["metadata"]["name"]
-            where = outcome.nodes.get(f"default/{name}", "")
+            where = outcome.nodes.get(f"default/{name}", raw["spec"].get("nodeName", ""))
             named = {
                 entry["name"]: entry.get("resourceClaimName", f"{name}-{entry['name']}")
                 for entry in raw["spec"]["resourceClaims"]
@@ -231,6 +231,11 @@ def cases(draw: st.DrawFn) -> Case:
     nodes = draw(_nodes())
     slices = draw(_slices([each["metadata"]["name"] for each in nodes]))
     pods = [draw(_pods(number)) for number in range(draw(st.integers(1, 7)))]
+    if draw(st.integers(0, 2)) == 0:
+        cpu = {"resources": {"requests": {"cpu": "1"}}}
+        # It tolerates what would drive it out again.
+        there = {"nodeName": nodes[0]["metadata"]["name"], "tolerations": [ANY]}
+        pods.insert(0, pod(len(pods), [], cpu, **there))
     return case(nodes, slices, pods)
 
 

@@ -18,7 +18,7 @@ from tests.allocation.builders import (
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
 from tests.placement.test_place import pod, room
 
-from dryrack.allocation import Allocated, LiveAllocator
+from dryrack.allocation import Allocated, Code, LiveAllocator
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.placement import (
@@ -281,3 +281,19 @@ def test_both_kinds_of_refusal_are_told(searches: Searches) -> None:
     told = f"0/2 nodes are available: {counted} Node b, claim wish: request r: wants 25 "
     assert said.startswith(told)
     assert f" Node a, claim wish: {GIVEN_UP}; " in said
+
+
+def test_every_node_says_why_it_refuses() -> None:
+    """As values: devices in the words of the allocator, all else in those of the node."""
+    where, _ = cluster("ab", *some_devices("ab", 2))
+    where.fleet.put(room("c", unschedulable=True).node)
+    outcome = place(pod(), (wish(4, "one"),), (), where)
+
+    assert isinstance(outcome, Unplaced)
+    told = [(each.node, each.reasons[0].code, each.reasons[0].fact) for each in outcome.refusals]
+    assert told == [
+        ("a", Code.NOT_ENOUGH, "wants 4 devices, and 2 of 2 can be had"),
+        ("b", Code.NOT_ENOUGH, "wants 4 devices, and 2 of 2 can be had"),
+        ("c", Code.NODE, "the node is cordoned"),
+    ]
+    assert {reason.claim for each in outcome.refusals for reason in each.reasons} == {"n/one"}

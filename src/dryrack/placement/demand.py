@@ -1,9 +1,8 @@
 """
 What a pod asks of a node, in amounts.
 
-Containers run together, so their requests add up. Init containers run before them one by one, so
-only the largest counts; but one that restarts always (a sidecar) stays, and is added to all that
-starts after it. The overhead of the runtime comes on top.
+What containers request together is what quotas count, too (see `kinds.usage`). The overhead of the
+runtime comes on top.
 
 A port of the host is an amount, too: a node has each of them once, and whoever binds one of its
 addresses is in the way of whoever binds all of them.
@@ -12,6 +11,8 @@ addresses is in the way of whoever binds all of them.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+
+from dryrack.kinds.usage.pods import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,20 +66,18 @@ def _host_ports(pod: Pod) -> Iterator[HostPort]:
 
 
 def _while_running(pod: Pod) -> Amounts:
-    sidecars: Amounts = {}
-    starting: Amounts = {}
-    for container in pod.spec.init_containers:
-        needed = _requests(container)
-        if container.restart_policy == "Always":
-            _add(sidecars, needed)
-            _raise_to(starting, sidecars)
-        else:
-            _add(needed, sidecars)
-            _raise_to(starting, needed)
+    total: Amounts = {}
     for container in pod.spec.containers:
-        _add(sidecars, _requests(container))
-    _raise_to(sidecars, starting)
-    return sidecars
+        _add(total, _requests(container))
+    if not pod.spec.init_containers:
+        return total
+    first = [
+        (_requests(each), each.restart_policy == "Always") for each in pod.spec.init_containers
+    ]
+    for name in {**total, **{name: 0 for each, _ in first for name in each}}:
+        starting = [(each.get(name, 0), stays) for each, stays in first]
+        total[name] = needed(starting, [total.get(name, 0)], nothing=0)
+    return total
 
 
 def _requests(container: Container) -> Amounts:
@@ -92,8 +91,3 @@ def _amounts(quantities: Mapping[str, Quantity]) -> Amounts:
 def _add(total: Amounts, more: Amounts) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
-
-
-def _raise_to(total: Amounts, least: Amounts) -> None:
-    for name, amount in least.items():
-        total[name] = max(total.get(name, 0), amount)

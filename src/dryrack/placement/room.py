@@ -9,7 +9,7 @@ wants of a node is worked out once, and asked of many.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dryrack.kinds.core import Taint
 from dryrack.kinds.quantity import ZERO, Quantity
@@ -100,8 +100,7 @@ class Wishes:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRefusal:
+class NodeRefusal(NamedTuple):
     """Why a node does not take a pod, leaving devices aside."""
 
     # What kube-scheduler says of all nodes that refuse for this.
@@ -109,6 +108,14 @@ class NodeRefusal:
     # What is so on this one, and what would have to change.
     fact: str
     remedy: str
+
+
+_CORDON = NodeRefusal("node(s) were unschedulable", "the node is cordoned", "uncordon the node")
+_NOT_SELECTED = NodeRefusal(
+    "node(s) didn't match Pod's node affinity/selector",
+    "the pod's node selector or affinity excludes the node",
+    "label the node",
+)
 
 
 def obstacle(wishes: Wishes, room: Room) -> NodeRefusal | None:
@@ -128,9 +135,10 @@ def obstacle(wishes: Wishes, room: Room) -> NodeRefusal | None:
 def _closed(wishes: Wishes, node: Node) -> NodeRefusal | None:
     spec = node.spec
     if spec.unschedulable and not wishes.bears_cordons:
-        words, fact = "node(s) were unschedulable", "the node is cordoned"
-        return NodeRefusal(words, fact, "uncordon the node")
-    taint = untolerated_taint(spec.taints, wishes.tolerations, _BLOCKING) if spec.taints else None
+        return _CORDON
+    if not spec.taints:
+        return None
+    taint = untolerated_taint(spec.taints, wishes.tolerations, _BLOCKING)
     if taint is None:
         return None
     fact = f"the node is tainted {taint.key}:{taint.effect}"
@@ -138,17 +146,15 @@ def _closed(wishes: Wishes, node: Node) -> NodeRefusal | None:
 
 
 def _unselected(wishes: Wishes, node: Node) -> NodeRefusal | None:
-    words = "node(s) didn't match Pod's node affinity/selector"
     labels = node.metadata.labels
-    allowed = all(labels.get(key) == value for key, value in wishes.labels.items())
+    if any(labels.get(key) != value for key, value in wishes.labels.items()):
+        return _NOT_SELECTED
     try:
-        if allowed and (wishes.affinity is None or wishes.affinity.matches(node)):
-            return None
+        allowed = wishes.affinity is None or wishes.affinity.matches(node)
     except SelectorError as error:
         fact = f"the pod's node affinity makes no sense: {error}"
-        return NodeRefusal(words, fact, "correct the affinity")
-    fact = "the pod's node selector or affinity excludes the node"
-    return NodeRefusal(words, fact, "label the node")
+        return NodeRefusal(_NOT_SELECTED.words, fact, "correct the affinity")
+    return None if allowed else _NOT_SELECTED
 
 
 def _port_taken(amounts: Amounts, room: Room) -> NodeRefusal | None:

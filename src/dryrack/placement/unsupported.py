@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.extended_resources import classes_by_resource
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult, DeviceClass
     from dryrack.placement.demand import Amounts
-
-IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def unsupported(pod: Pod, allocations: Iterable[AllocationResult] = ()) -> tuple[str, ...]:
@@ -40,14 +40,11 @@ def unsupported(pod: Pod, allocations: Iterable[AllocationResult] = ()) -> tuple
 
 def backed_by_devices(amounts: Amounts, classes: Iterable[DeviceClass]) -> tuple[str, ...]:
     """Extended resources for which Kubernetes would make a claim of a device class."""
-    served: dict[str, str] = {}
-    for each in classes:
-        name = each.metadata.name
-        served[IMPLICIT_PREFIX + name] = name
-        if each.spec.extended_resource_name:
-            served[each.spec.extended_resource_name] = name
+    served = classes_by_resource(classes)
     wanted = sorted(each for each in amounts if isinstance(each, str) and each in served)
-    return tuple(f"extended resource {each} of DeviceClass {served[each]}" for each in wanted)
+    return tuple(
+        f"extended resource {each} of DeviceClass {served[each].metadata.name}" for each in wanted
+    )
 
 
 def may_preempt(pod: Pod, priorities: Mapping[int, int]) -> bool:

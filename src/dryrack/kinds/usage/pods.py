@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.usage.amounts import NOTHING, ONE, Amounts
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 Raw = dict[str, Any]
+# Billionths are quicker to add up.
+_Amount = TypeVar("_Amount", int, Quantity)
 
 SHARED = ("cpu", "memory")
 PAGES = "hugepages-"
@@ -42,12 +47,7 @@ def with_overhead(spec: Raw, amounts: Amounts, part: str) -> Amounts:
 
 
 def _together(spec: Raw, name: str, part: str) -> Quantity | None:
-    """
-    The sum over containers; None if none says anything.
-
-    Those that come first run one by one, beside the ones before them that stay: the larger of
-    what starting and what running takes is needed.
-    """
+    """What containers need together; None if none says anything."""
     regular = [_amount(each, name, part) for each in spec.get("containers") or ()]
     first = [
         (_amount(each, name, part), each.get("restartPolicy") == "Always")
@@ -55,14 +55,27 @@ def _together(spec: Raw, name: str, part: str) -> Quantity | None:
     ]
     if not any(each is not None for each in (*regular, *(amount for amount, _ in first))):
         return None
-    staying = starting = NOTHING
+    starting = [(amount or NOTHING, stays) for amount, stays in first]
+    return needed(starting, [amount or NOTHING for amount in regular], nothing=NOTHING)
+
+
+def needed(
+    first: Iterable[tuple[_Amount, bool]], regular: Iterable[_Amount], *, nothing: _Amount
+) -> _Amount:
+    """
+    What a pod needs of a resource by what its containers say: those that run together add up.
+
+    Those that come first run one by one, beside the ones before them that stay: the larger of
+    what starting and what running takes is needed.
+    """
+    staying = starting = nothing
     for amount, stays in first:
-        needed = staying + (amount or NOTHING)
-        starting = max(starting, needed)
-        staying = needed if stays else staying
+        together = staying + amount
+        starting = max(starting, together)
+        staying = together if stays else staying
     running = staying
     for amount in regular:
-        running = running + (amount or NOTHING)
+        running = running + amount
     return max(running, starting)
 
 
