@@ -18,7 +18,8 @@ from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.cli.publish import config_hint
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
 from dryrack.controllers.slices.current_inventory import reader_of
-from dryrack.controllers.slices.survey import SHARED, World, survey
+from dryrack.controllers.slices.pools import SHARED
+from dryrack.controllers.slices.survey import World, survey
 from dryrack.controllers.writes import Create, Delete
 from dryrack.hardware.dialects import read_config_map
 from dryrack.hardware.inventory import Source, SourceKind

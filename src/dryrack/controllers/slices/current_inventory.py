@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
-NO_DEVICES = Reading()
-
 # Of the things that can be in a source, only these say what devices it wants.
 _CONTENTS = {
     SourceKind.CONFIG_MAP: ("data", "binaryData"),
@@ -81,7 +79,9 @@ class Verdict:
 
 
 # Before a source came into being, it certainly wanted nothing.
-ABSENT = Verdict((), "", (), (), NO_DEVICES)
+ABSENT = Verdict((), "", (), (), Reading())
+# What a source wanted before the publisher started, nothing tells.
+UNKNOWN = Verdict((), "", (), (), None)
 
 
 def contents_of(kind: SourceKind, obj: Raw) -> tuple[Any, ...]:
@@ -106,13 +106,12 @@ def judged(
     )
     if not reading.problems:
         return found
-    if before is None:
-        return replace(found, in_force=None, valid_at=0.0, valid_generation=0)
+    kept = before or UNKNOWN
     return replace(
         found,
-        in_force=before.in_force,
-        valid_at=before.valid_at,
-        valid_generation=before.valid_generation,
+        in_force=kept.in_force,
+        valid_at=kept.valid_at,
+        valid_generation=kept.valid_generation,
     )
 
 

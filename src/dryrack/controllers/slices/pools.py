@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 
+# The key of the pools of the whole cluster; no node is called so.
+SHARED = ""
+
+
 class PoolId(NamedTuple):
     """Which pool; in the order in which consumers go through them."""
 
@@ -45,6 +49,11 @@ class PoolId(NamedTuple):
 def is_ours(slice_: Raw) -> bool:
     """Whether a slice is one of those that are published here; all others are a driver's."""
     return labels_of(slice_).get(MANAGED_BY) == MANAGER
+
+
+def key_of(slice_: Raw) -> str:
+    """The node of a slice, or `SHARED`: slices with one key are reconciled together."""
+    return str(slice_["spec"].get("nodeName") or SHARED)
 
 
 def pool_of(slice_: Raw) -> PoolId:

@@ -24,7 +24,6 @@ from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TooMan
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.objects import spec_of
 from dryrack.controllers.slices.desired import (
     GONE,
     NOTHING,
@@ -51,7 +50,7 @@ from dryrack.controllers.slices.key_state import (
     step,
 )
 from dryrack.controllers.slices.node_filter import NodeFilter, relevant_fields
-from dryrack.controllers.slices.pools import is_ours
+from dryrack.controllers.slices.pools import SHARED, is_ours, key_of
 from dryrack.controllers.slices.verification import keep_verified
 from dryrack.controllers.writes import Create, Plan, Update
 from dryrack.hardware.inventory import SourceKind
@@ -70,19 +69,12 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 NAME = "resourceslice"
-# The key of the pools of the whole cluster; no node is called so.
-SHARED = ""
 # Writes wait for answers most of their time, and a fleet comes up all at once.
 WORKERS = 16
 # How many keys are looked at again without letting other work have a turn: some milliseconds.
 KEYS_AT_ONCE = 500
 
 _logger = logging.getLogger(__name__)
-
-
-def key_of(slice_: Raw) -> str:
-    """Whose key looks after a slice."""
-    return str(spec_of(slice_).get("nodeName") or SHARED)
 
 
 def _keys(slice_: Raw) -> Iterable[str]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.informer import name_of
-from dryrack.controllers.objects import spec_of
 from dryrack.controllers.slices.current_inventory import (
     inventory_of,
     is_about_devices,
@@ -21,7 +20,7 @@ from dryrack.controllers.slices.current_inventory import (
 )
 from dryrack.controllers.slices.desired import GONE, NOTHING, DesiredSlices
 from dryrack.controllers.slices.node_filter import NodeFilter
-from dryrack.controllers.slices.pools import is_ours
+from dryrack.controllers.slices.pools import SHARED, is_ours, key_of
 from dryrack.controllers.writes import Create, Delete, Update
 from dryrack.hardware.inventory import Source, SourceKind
 
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Problem
 
 Raw = dict[str, Any]
-
-# The place of the pools of the whole cluster; no node is called so.
-SHARED = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +120,7 @@ def _changes(
 ) -> Iterator[Change]:
     observed: dict[str, list[Raw]] = {}
     for each in filter(is_ours, world.slices):
-        observed.setdefault(spec_of(each).get("nodeName") or SHARED, []).append(each)
+        observed.setdefault(key_of(each), []).append(each)
     nodes = {node["metadata"]["name"] for node in world.nodes}
     for place in sorted({*desired, *observed}):
         there = observed.get(place, [])
