@@ -387,8 +387,30 @@ def test_a_pod_without_claims_that_fits_nowhere_is_a_note() -> None:
     outcome = reckon(sized_node("one") + heavy_pod("plain", "64"))
 
     said = "0/1 nodes are available: 1 Insufficient cpu."
-    assert outcome.notes == (f"pod default/plain fits nowhere: {said}",)
+    assert outcome.notes == (f"pod default/plain waits: {said}",)
     assert (outcome.given, outcome.refused) == ((), ())
+
+
+def test_of_many_pods_that_wait_the_first_are_told() -> None:
+    """A deployment without claims that does not fit is not a page of notes."""
+    pods = "".join(heavy_pod(f"plain-{number}", "64") for number in range(8))
+    *told, rest = reckon(sized_node("one") + pods).notes
+
+    assert len(told) == 5
+    assert rest == "and so do 3 more pods"
+
+
+def test_a_claim_that_another_pod_gets_is_not_refused() -> None:
+    """The first pod that shares it is too large and waits, which is a note; so says explain."""
+    shared = "{name: x, resourceClaimName: x}"
+    pods = heavy_pod("large", "64", shared) + heavy_pod("small", "1", shared)
+    text = sized_node("one") + claim("x") + pods
+    outcome = reckon(text)
+
+    assert places(outcome) == {"default/x": ["one/gpu-0"]}
+    assert outcome.refused == ()
+    assert [note.partition(":")[0] for note in outcome.notes] == ["pod default/large waits"]
+    assert explained(text).given is not None
 
 
 def test_bound_pods_occupy_their_node_from_the_start() -> None:

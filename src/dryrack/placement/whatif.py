@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 _ANYTHING = (Toleration(operator="Exists"),)
 # A node of which nothing is known takes as many pods as there are.
 _UNKNOWN_SIZE = {PODS: Quantity.parse("1000000000")}
+# Beside claims, which are all told.
+_WAITING_TOLD_MAX = 5
 _USUAL = ", ".join(f"{name} {amount}" for name, amount in CAPACITY.items())
 SIZE_ASSUMED = f"what nodes do not say of their size is that of a virtual node ({_USUAL})"
 
@@ -161,7 +163,8 @@ class _Round:
         self._refused: list[Refused] = []
         self._settled: dict[str, None] = {}
         self._nodes: dict[str, str] = {}
-        self._unplaced: list[str] = []
+        # The claims of each pod that was not placed, and what is said of it.
+        self._unplaced: list[tuple[set[str], str]] = []
         # Why pods of a kind are refused, as long as nobody is given anything.
         self._known: dict[Hashable, tuple[Refusal, ...]] = {}
         for node in nodes:
@@ -174,13 +177,23 @@ class _Round:
                 self._fleet.take(pod.spec.node_name, demand(self._sized(pod)))
 
     def run(self) -> WhatIf:
-        for party in self._world.in_order():
+        for party in _up_to(self._only, self._world.in_order()):
             self._serve(party)
-            if self._only is not None and self._only in map(claim_name, party.claims):
+            if self._only in self._there:
                 break
         settled = [f"claim {name} is allocated already, and keeps it" for name in self._settled]
-        notes = (*self._notes, *settled, *self._unplaced)
-        return WhatIf(tuple(self._given), tuple(self._refused), notes, self._nodes)
+        notes = (*self._notes, *settled, *self._waiting())
+        # A claim that pods share may be allocated for another of them.
+        refused = [each for each in self._refused if each.claim not in self._there]
+        return WhatIf(tuple(self._given), tuple(refused), notes, self._nodes)
+
+    def _waiting(self) -> Iterator[str]:
+        """Of pods whose claims do not tell that they wait."""
+        told = [words for claims, words in self._unplaced if self._there.keys() >= claims]
+        if self._only is None:
+            yield from told[:_WAITING_TOLD_MAX]
+            if len(told) > _WAITING_TOLD_MAX:
+                yield f"and so do {len(told) - _WAITING_TOLD_MAX} more pods"
 
     def _serve(self, party: Party) -> None:
         if party.missing:
@@ -253,8 +266,9 @@ class _Round:
     def _refuse(self, party: Party, wanted: Sequence[ResourceClaim], outcome: Unplaced) -> None:
         names = tuple(map(claim_name, wanted))
         shared: tuple[Refusal, ...] = ()
-        if not names and party.pod is not None and self._only is None:
-            self._unplaced.append(f"pod {_full_name(party.pod)} fits nowhere: {outcome.message}")
+        if party.pod is not None:
+            words = f"pod {_full_name(party.pod)} waits: {outcome.message}"
+            self._unplaced.append((set(names), words))
         if names and (self._only is None or self._only in names):
             shared = self._reasons(outcome, names)
         self._refused += [
@@ -277,6 +291,15 @@ class _Round:
                 fact = f"{pod} waits for what is not there"
                 refusal = _on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
                 self._refused.append(Refused(name, (refusal,)))
+
+
+def _up_to(claim: str | None, parties: Iterator[Party]) -> Iterable[Party]:
+    """Those up to the last who ask for the claim; all, if it is not about one."""
+    if claim is None:
+        return parties
+    found = list(parties)
+    asking = [i for i, each in enumerate(found) if claim in map(claim_name, each.claims)]
+    return found[: asking[-1] + 1] if asking else found
 
 
 def for_lack_of(missing: Missing) -> Refusal:
