@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dryrack import cel
-from dryrack.cel.depth import room_for
+from dryrack.cel.depth import raised_recursion_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _DEVICE = cel.Device("d.example.com", {}, {}, None)
 def test_who_leaves_first_takes_only_its_own_room() -> None:
     """The limit is raised for all that are deep at the time, and is as before when none is."""
     before = sys.getrecursionlimit()
-    first, second = room_for(1000), room_for(2000)
+    first, second = raised_recursion_limit(1000), raised_recursion_limit(2000)
 
     first.__enter__()
     second.__enter__()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cel import interpreter
 from dryrack.cel.checker import Checked
-from dryrack.cel.depth import depth_of, room_for
+from dryrack.cel.depth import depth_of, raised_recursion_limit
 from dryrack.cel.frontend import compile_text
 from dryrack.cel.planner import PlanError, Planner
 from dryrack.cel.values import PanicError
@@ -54,7 +54,7 @@ def compile_condition(text: str, env: Environment) -> Condition | str:
         return f"compilation failed: {checked.text}"
     depth = depth_of(checked.expr)
     try:
-        with room_for(depth):
+        with raised_recursion_limit(depth):
             return Condition(checked, Planner(checked, env).plan(checked.expr), depth)
     except (PlanError, PanicError) as error:
         return f"program instantiation failed: {error}"

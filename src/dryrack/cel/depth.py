@@ -28,7 +28,7 @@ _SHALLOW = 80
 
 
 @contextmanager
-def room_for(depth: int) -> Iterator[None]:
+def raised_recursion_limit(depth: int) -> Iterator[None]:
     """Let Python nest as deeply as the expression does."""
     if depth <= _SHALLOW:
         yield
@@ -56,7 +56,7 @@ def depth_of(expr: ast.Expr) -> int:
     return depth
 
 
-def reach_of(expr: ast.Expr) -> int:
+def evaluation_depth(expr: ast.Expr) -> int:
     """
     How deeply an evaluation may nest.
 

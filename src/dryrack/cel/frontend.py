@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.cel.checker import Checked, check
-from dryrack.cel.depth import depth_of, room_for
+from dryrack.cel.depth import depth_of, raised_recursion_limit
 from dryrack.cel.parser import parse
 from dryrack.cel.source import Issues, report
 from dryrack.cel.validators import validate
@@ -24,7 +24,7 @@ def compile_text(text: str, env: Environment) -> Checked | Issues:
     if isinstance(parsed, Issues):
         return parsed
     # The tree is walked without nesting, but types nest as deeply as their expressions.
-    with room_for(depth_of(parsed)):
+    with raised_recursion_limit(depth_of(parsed)):
         checked = check(parsed, env)
         if isinstance(checked, list):
             return report(text, checked)

@@ -11,14 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.cel.attributes import Attribute, ConditionalAttribute, Scope, Step
-from dryrack.cel.depth import room_for
+from dryrack.cel.cost_factors import LIST_BASE, MAP_BASE, STRUCT_BASE
+from dryrack.cel.depth import raised_recursion_limit
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.functions.formatting import go_text
 from dryrack.cel.functions.messages import make_message
 from dryrack.cel.runtime_cost import (
-    LIST_COST,
-    MAP_COST,
-    MESSAGE_COST,
     PRICED_FIRST,
     CostLimitExceededError,
     Tracker,
@@ -49,7 +47,7 @@ def evaluate(step: Step, scope: Scope, depth: int) -> tuple[Value, int]:
     """The value of a planned expression, or its error; and what that cost."""
     tracker = Tracker()
     try:
-        with room_for(depth):
+        with raised_recursion_limit(depth):
             return step.eval(scope, tracker), tracker.cost
     except CostLimitExceededError:
         return Err(CANCELLED), tracker.cost
@@ -230,7 +228,7 @@ class ListStep:
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self._value(scope, tracker)
         tracker.drop_arguments(self.element_ids)
-        tracker.cost += LIST_COST
+        tracker.cost += LIST_BASE
         tracker.push(self.id, value)
         return value
 
@@ -264,7 +262,7 @@ class MapStep:
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self._value(scope, tracker)
         tracker.drop_arguments(self.entry_ids)
-        tracker.cost += MAP_COST
+        tracker.cost += MAP_BASE
         tracker.push(self.id, value)
         return value
 
@@ -305,7 +303,7 @@ class MessageStep:
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self._value(scope, tracker)
         tracker.drop_arguments(self.value_ids)
-        tracker.cost += MESSAGE_COST
+        tracker.cost += STRUCT_BASE
         tracker.push(self.id, value)
         return value
 

@@ -73,6 +73,10 @@ RESERVED_WORDS = frozenset(
 )
 
 
+# The same, with the words that stand for something.
+KEYWORDS_AND_RESERVED_WORDS = RESERVED_WORDS | _KEYWORDS
+
+
 class Token(NamedTuple):
     """`kind` is the text itself for punctuation and keywords, else what sort of token it is."""
 

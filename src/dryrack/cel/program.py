@@ -18,7 +18,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.cel import types as t
 from dryrack.cel.checker import Checked
 from dryrack.cel.codegen import generate
-from dryrack.cel.depth import depth_of, reach_of, room_for
+from dryrack.cel.depth import depth_of, evaluation_depth, raised_recursion_limit
 from dryrack.cel.estimation import estimate
 from dryrack.cel.frontend import compile_text
 from dryrack.cel.interpreter import Variables, evaluate
@@ -61,7 +61,17 @@ class Program:
     """A compiled selector."""
 
     __slots__ = (
-        *("_changes", "_checked", "_cost", "_depth", "_env", "_lists", "_reach", "_run", "_step"),
+        *(
+            "_changes",
+            "_checked",
+            "_cost",
+            "_depth",
+            "_env",
+            "_lists",
+            "_evaluation_depth",
+            "_run",
+            "_step",
+        ),
     )
 
     def __init__(self, checked: Checked, env: Environment, depth: int) -> None:
@@ -72,14 +82,14 @@ class Program:
         self._step: Step = Planner(checked, env).plan(checked.expr)
         self._cost: int | None = None
         self._changes = _sees_changes(checked)
-        self._reach = reach_of(checked.expr)
+        self._evaluation_depth = evaluation_depth(checked.expr)
         self._run: Callable[[View], bool] = self._once
 
     @property
     def max_cost(self) -> int:
         """What an evaluation may cost, as Kubernetes estimates it beforehand."""
         if self._cost is None:
-            with room_for(self._depth):
+            with raised_recursion_limit(self._depth):
                 self._cost = estimate(self._checked, self._env).max
         return self._cost
 
@@ -94,13 +104,8 @@ class Program:
     def _generated(self) -> Callable[[View], bool] | None:
         if self._changes or self.max_cost > COST_LIMIT:
             return None
-        with room_for(self._reach):
+        with raised_recursion_limit(self._evaluation_depth):
             return generate(self._checked, self._env, self._slow)
-
-    @property
-    def is_generated(self) -> bool:
-        """Whether the fast tier knows the expression."""
-        return self._generated() is not None
 
     def matches(self, device: Device) -> bool:
         """Whether the expression selects the device, or raise `EvaluationError`."""
@@ -122,7 +127,7 @@ class Program:
 
     def _evaluate(self, view: View) -> Judged:
         variable = view.own() if self._changes else view.variable
-        value, cost = evaluate(self._step, Variables({"device": variable}), self._reach)
+        value, cost = evaluate(self._step, Variables({"device": variable}), self._evaluation_depth)
         verdict = value if type(value) is Err else to_bool(value)
         judged = EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict
         return judged, cost & UINT_MAX
@@ -145,7 +150,7 @@ def compile_expression(text: str, env: Environment) -> Program | CompileError:
     if not isinstance(checked, Checked):
         return CompileError(f"compilation failed: {checked.text}")
     depth = depth_of(checked.expr)
-    with room_for(depth):
+    with raised_recursion_limit(depth):
         return _program(checked, env, depth)
 
 

@@ -14,6 +14,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.cel.ast import Uint
+from dryrack.cel.cost_factors import (
+    AUTHORIZATION_CHECK,
+    LIST_BASE,
+    REGEX_LENGTH,
+    STRING_TRAVERSAL,
+    STRUCT_BASE,
+)
 from dryrack.cel.values import (
     CIDR,
     IP,
@@ -35,11 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 COST_LIMIT = 1_000_000
-LIST_COST = 10
-MAP_COST = 30
-MESSAGE_COST = 40
-_TRAVERSAL = 0.1
-_PATTERN = 0.25
 
 CallCost: TypeAlias = "Callable[[Sequence[Value], Value], int]"
 
@@ -119,7 +121,7 @@ class Tracker:
             raise CostLimitExceededError
 
 
-def _scaled(size: float, factor: float = _TRAVERSAL) -> int:
+def _scaled(size: float, factor: float = STRING_TRAVERSAL) -> int:
     return math.ceil(size * factor)
 
 
@@ -180,11 +182,11 @@ def _both(args: Sequence[Value], _result: Value) -> int:
 
 
 def _pattern(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(1.0 + size_of(args[0])) * _scaled(size_of(args[1]), _PATTERN)
+    return _scaled(1.0 + size_of(args[0])) * _scaled(size_of(args[1]), REGEX_LENGTH)
 
 
 def _pattern_deep(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(1.0 + _deep_size(args[0])) * _scaled(_deep_size(args[1]), _PATTERN)
+    return _scaled(1.0 + _deep_size(args[0])) * _scaled(_deep_size(args[1]), REGEX_LENGTH)
 
 
 def _search(args: Sequence[Value], _result: Value) -> int:
@@ -201,9 +203,9 @@ def _traversal(args: Sequence[Value], _result: Value) -> int:
 
 def _traverse(value: Value, known: dict[int, int] | None = None) -> int:
     if type(value) is str:
-        return int(len(value.encode()) * _TRAVERSAL)
+        return int(len(value.encode()) * STRING_TRAVERSAL)
     if type(value) is bytes:
-        return int(len(value) * _TRAVERSAL)
+        return int(len(value) * STRING_TRAVERSAL)
     if not isinstance(value, (list, dict)):
         return 1
     # What is in many places is gone through once.
@@ -227,16 +229,16 @@ def _traverse_held(value: list[Value] | dict[object, Value], known: dict[int, in
 def _validate(args: Sequence[Value], _result: Value) -> int:
     if type(args[0]) is not NamedFormat:
         return 1
-    return _scaled(1.0 + size_of(args[1])) * _scaled(args[0].regex_size, _PATTERN)
+    return _scaled(1.0 + size_of(args[1])) * _scaled(args[0].regex_size, REGEX_LENGTH)
 
 
 def _authorization(_args: Sequence[Value], _result: Value) -> int:
-    return 350_000
+    return AUTHORIZATION_CHECK
 
 
 def _selector(args: Sequence[Value], _result: Value) -> int:
     length = size_of(args[1])
-    return LIST_COST + _scaled(length) + _scaled(length, 0.5) * (LIST_COST + MESSAGE_COST)
+    return LIST_BASE + _scaled(length) + _scaled(length, 0.5) * (LIST_BASE + STRUCT_BASE)
 
 
 def _contains_ip(text_size: Callable[[Value], int]) -> CallCost:
@@ -270,7 +272,7 @@ def _sets(factor: int) -> CallCost:
 
 
 def _allocating(size: float, factor: float = 1.0) -> int:
-    return _whole(float(size) * factor) + 1 + LIST_COST
+    return _whole(float(size) * factor) + 1 + LIST_BASE
 
 
 def _whole(cost: float) -> int:
@@ -305,7 +307,7 @@ def _self_compare(position: int) -> CallCost:
                 f"missing method {missing}"
             )
         textual = bool(values) and type(values[0]) in (str, bytes)
-        return _allocating(len(values) ** 2, 2.0 + _TRAVERSAL if textual else 2.0)
+        return _allocating(len(values) ** 2, 2.0 + STRING_TRAVERSAL if textual else 2.0)
 
     return cost
 

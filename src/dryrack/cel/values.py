@@ -66,6 +66,9 @@ class TypeValue:
     name: str
 
 
+SECOND = 1_000_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Duration:
     nanos: int

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dryrack import cel
 from dryrack.hardware.names import qualified
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
-from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
+from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX, EXPRESSION_COST_MAX
 from dryrack.kinds.validation.problems import byte_length
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 STORED = cel.Environment(
     consumable_capacity=True, list_type_attributes=False, new_expressions=False
 )
-
-# The API's bound on what an expression may cost, by estimate and at run time.
-COST_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +140,7 @@ def _compiled(text: str) -> cel.Program | None:
     if byte_length(text) > EXPRESSION_BYTES_MAX:
         return None
     program = cel.compile_expression(text, STORED)
-    if isinstance(program, cel.CompileError) or program.max_cost > COST_MAX:
+    if isinstance(program, cel.CompileError) or program.max_cost > EXPRESSION_COST_MAX:
         return None
     return program
 

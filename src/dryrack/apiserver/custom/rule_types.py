@@ -17,12 +17,11 @@ from typing import Any
 from dryrack.cel import types as t
 from dryrack.cel.environment import Environment
 from dryrack.cel.functions.conversions import OVERLOADS
-from dryrack.cel.lexer import RESERVED_WORDS
+from dryrack.cel.lexer import KEYWORDS_AND_RESERVED_WORDS
 from dryrack.cel.values import Err
 
 Schema = Mapping[str, Any]
 
-_RESERVED = RESERVED_WORDS | {"true", "false", "null", "in"}
 _SPECIAL = re.compile(r"__|[./-]")
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -33,7 +32,7 @@ _OBJECT_META = "selfType.metadata"
 
 def spellings(name: str) -> tuple[str, ...]:
     """How a rule may write the name of a field; there is none for some names."""
-    if name in _RESERVED:
+    if name in KEYWORDS_AND_RESERVED_WORDS:
         return (f"__{name}__", name)
     spelled = _SPECIAL.sub(lambda found: _ESCAPES[found[0]], name)
     return (spelled,) if _IDENTIFIER.fullmatch(spelled) else ()

@@ -15,7 +15,7 @@ from dryrack.apiserver.policies.policy_environment import environment, variable_
 from dryrack.apiserver.strategies.checks import qualified
 from dryrack.cel import types as t
 from dryrack.cel.condition import compile_condition
-from dryrack.cel.lexer import RESERVED_WORDS
+from dryrack.cel.lexer import KEYWORDS_AND_RESERVED_WORDS
 from dryrack.kinds.validation.names import repeated
 from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = RESERVED_WORDS | {"true", "false", "null", "in"}
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _UNSPECIFIED = "expression is not specified"
 
@@ -119,7 +118,7 @@ class PolicyCompiler:
             path, name = f"spec.variables[{index}]", each.get("name") or ""
             if not name.strip():
                 self.problems.append(required(f"{path}.name", "name is not specified"))
-            elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+            elif not _IDENTIFIER.fullmatch(name) or name in KEYWORDS_AND_RESERVED_WORDS:
                 detail = "must be a valid CEL identifier"
                 self.problems.append(invalid(f"{path}.name", name, detail))
             text = each.get("expression") or ""

@@ -15,15 +15,6 @@ import msgspec
 
 UINT64_MAX = 2**64 - 1
 
-# Reading a whole string once costs a tenth of a unit per character.
-STRING_TRAVERSAL = 0.1
-# A guess of the reference: one expression of a regular expression is about four characters.
-REGEX_LENGTH = 0.25
-
-LIST_BASE = 10
-MAP_BASE = 30
-STRUCT_BASE = 40
-
 
 class Estimate(msgspec.Struct, frozen=True):
     """From `min` to `max`, both included."""

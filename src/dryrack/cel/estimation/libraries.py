@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
-from dryrack.cel.estimation.arithmetic import (
+from dryrack.cel.cost_factors import (
+    AUTHORIZATION_CHECK,
     LIST_BASE,
-    ONE,
     REGEX_LENGTH,
     STRING_TRAVERSAL,
     STRUCT_BASE,
+)
+from dryrack.cel.estimation.arithmetic import (
+    ONE,
     UINT64_MAX,
     ZERO,
     Estimate,
@@ -49,12 +52,8 @@ def _nominal(call: CallSite) -> CallEstimate:
     return call_estimate(1)
 
 
-# A check asks the authorizer; the price lets an expression afford two within the limit.
-_AUTHORIZATION_CHECK = 350_000
-
-
 def _authorization_check(call: CallSite) -> CallEstimate:
-    return call_estimate(_AUTHORIZATION_CHECK)
+    return call_estimate(AUTHORIZATION_CHECK)
 
 
 def _selector(call: CallSite) -> CallEstimate | None:

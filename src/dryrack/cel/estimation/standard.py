@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from dryrack.cel.estimation.arithmetic import (
-    ONE,
-    REGEX_LENGTH,
-    STRING_TRAVERSAL,
-    Estimate,
-    SizeEstimate,
-    wrapped,
-)
+from dryrack.cel.cost_factors import REGEX_LENGTH, STRING_TRAVERSAL
+from dryrack.cel.estimation.arithmetic import ONE, Estimate, SizeEstimate, wrapped
 from dryrack.cel.estimation.calls import CallEstimate, call_estimate
 
 if TYPE_CHECKING:

@@ -17,18 +17,8 @@ from dryrack.cel.ast import (
     Select,
     StructLiteral,
 )
-from dryrack.cel.estimation.arithmetic import (
-    LIST_BASE,
-    MAP_BASE,
-    NOTHING,
-    ONE,
-    STRING_TRAVERSAL,
-    STRUCT_BASE,
-    ZERO,
-    CostEstimate,
-    Estimate,
-    fixed,
-)
+from dryrack.cel.cost_factors import LIST_BASE, MAP_BASE, STRING_TRAVERSAL, STRUCT_BASE
+from dryrack.cel.estimation.arithmetic import NOTHING, ONE, ZERO, CostEstimate, Estimate, fixed
 from dryrack.cel.estimation.calls import CallEstimate, CallSite
 from dryrack.cel.estimation.knowledge import EntrySizes, Knowledge
 from dryrack.cel.estimation.libraries import library_estimate

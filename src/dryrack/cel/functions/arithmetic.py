@@ -17,6 +17,7 @@ from dryrack.cel.values import (
     INT_MAX,
     INT_MIN,
     LIST_SIZE_MAX,
+    SECOND,
     TEXT_SIZE_MAX,
     UINT_MAX,
     ConcatList,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TIMESTAMP_MIN_SECONDS, TIMESTAMP_MAX_SECONDS = -62135596800, 253402300799
-_SECOND = 1_000_000_000
 
 # Strings, durations and timestamps answer to any function name and then refuse it in fewer words.
 _RECEIVERS = (str, Duration, Timestamp)
@@ -59,7 +59,7 @@ def _checked_duration(nanos: int) -> Duration | Err:
 
 
 def _checked_timestamp(nanos: int, offset: int) -> Timestamp | Err:
-    if not TIMESTAMP_MIN_SECONDS <= nanos // _SECOND <= TIMESTAMP_MAX_SECONDS:
+    if not TIMESTAMP_MIN_SECONDS <= nanos // SECOND <= TIMESTAMP_MAX_SECONDS:
         return Err("timestamp overflow")
     return Timestamp(nanos, offset)
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dryrack.cel.ast import Uint
-from dryrack.cel.functions import gotext
+from dryrack.cel.functions import go_numbers
 from dryrack.cel.functions.arithmetic import (
     TIMESTAMP_MAX_SECONDS,
     TIMESTAMP_MIN_SECONDS,
@@ -15,6 +15,7 @@ from dryrack.cel.functions.arithmetic import (
 )
 from dryrack.cel.values import (
     NONE,
+    SECOND,
     Duration,
     EmptyMessage,
     Err,
@@ -27,8 +28,6 @@ from dryrack.cel.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_SECOND = 1_000_000_000
 
 
 def _refused(source: str, target: str) -> Err:
@@ -52,32 +51,32 @@ def _double_to_uint(value: float) -> Value:
 
 
 def _string_to_int(text: str) -> Value:
-    number = gotext.parse_int(text)
+    number = go_numbers.parse_int(text)
     return _refused("string", "int") if number is None else number
 
 
 def _string_to_uint(text: str) -> Value:
-    number = gotext.parse_uint(text)
+    number = go_numbers.parse_uint(text)
     return _refused("string", "uint") if number is None else Uint(number)
 
 
 def _string_to_double(text: str) -> Value:
-    number = gotext.parse_float(text)
+    number = go_numbers.parse_float(text)
     return _refused("string", "double") if number is None else number
 
 
 def _string_to_bool(text: str) -> Value:
-    truth = gotext.parse_bool(text)
+    truth = go_numbers.parse_bool(text)
     return _refused("string", "bool") if truth is None else truth
 
 
 def _string_to_duration(text: str) -> Value:
-    nanos = gotext.parse_duration(text)
+    nanos = go_numbers.parse_duration(text)
     return _refused("string", "google.protobuf.Duration") if nanos is None else Duration(nanos)
 
 
 def _string_to_timestamp(text: str) -> Value:
-    moment = gotext.parse_timestamp(text)
+    moment = go_numbers.parse_timestamp(text)
     if moment is None:
         return _refused("string", "google.protobuf.Timestamp")
     nanos, offset = moment
@@ -85,7 +84,7 @@ def _string_to_timestamp(text: str) -> Value:
 
 
 def _timestamp(nanos: int, offset: int = 0) -> Value:
-    if not TIMESTAMP_MIN_SECONDS <= nanos // _SECOND <= TIMESTAMP_MAX_SECONDS:
+    if not TIMESTAMP_MIN_SECONDS <= nanos // SECOND <= TIMESTAMP_MAX_SECONDS:
         return Err("timestamp overflow")
     return Timestamp(nanos, offset)
 
@@ -99,13 +98,13 @@ def _bytes_to_string(raw: bytes) -> Value:
 
 def duration_text(duration: Duration) -> str:
     # Go divides into whole seconds and the rest, then adds the two as floats.
-    whole, rest = divmod(abs(duration.nanos), _SECOND)
+    whole, rest = divmod(abs(duration.nanos), SECOND)
     sign = -1 if duration.nanos < 0 else 1
-    return gotext.format_plain(sign * whole + sign * rest / 1e9) + "s"
+    return go_numbers.format_plain(sign * whole + sign * rest / 1e9) + "s"
 
 
 def timestamp_text(moment: Timestamp) -> str:
-    return gotext.format_timestamp(moment.nanos, moment.offset_seconds)
+    return go_numbers.format_timestamp(moment.nanos, moment.offset_seconds)
 
 
 def to_text(value: Value) -> str | None:
@@ -119,7 +118,7 @@ _TEXTS: dict[type, Callable[[Value], Value]] = {
     bool: lambda value: "true" if value else "false",
     int: str,
     Uint: lambda value: str(value.value),
-    float: gotext.format_general,
+    float: go_numbers.format_general,
     str: identity,
     bytes: _bytes_to_string,
     Duration: duration_text,
@@ -146,7 +145,7 @@ def is_zero(value: Value) -> bool:
     if type(value) is Duration:
         return bool(value.nanos == 0)
     if type(value) is Timestamp:
-        return bool(value.nanos == TIMESTAMP_MIN_SECONDS * _SECOND)
+        return bool(value.nanos == TIMESTAMP_MIN_SECONDS * SECOND)
     return False
 
 
@@ -172,16 +171,16 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "double_to_int64": double_to_int,
     "duration_to_int64": lambda value: value.nanos,
     "string_to_int64": _string_to_int,
-    "timestamp_to_int64": lambda value: value.nanos // _SECOND,
+    "timestamp_to_int64": lambda value: value.nanos // SECOND,
     "uint64_to_int64": lambda value: checked_int(value.value),
     "bool_to_string": to_text,
     "bytes_to_string": _bytes_to_string,
-    "double_to_string": gotext.format_general,
+    "double_to_string": go_numbers.format_general,
     "duration_to_string": duration_text,
     "int64_to_string": str,
     "timestamp_to_string": timestamp_text,
     "uint64_to_string": lambda value: str(value.value),
-    "int64_to_timestamp": lambda value: _timestamp(value * _SECOND),
+    "int64_to_timestamp": lambda value: _timestamp(value * SECOND),
     "string_to_timestamp": _string_to_timestamp,
     "double_to_uint64": _double_to_uint,
     "int64_to_uint64": checked_uint,

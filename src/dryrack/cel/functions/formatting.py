@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dryrack.cel.ast import Uint
-from dryrack.cel.functions import gotext
+from dryrack.cel.functions import go_numbers
 from dryrack.cel.functions.conversions import duration_text, timestamp_text, to_text
 from dryrack.cel.values import (
     CIDR,
@@ -303,8 +303,8 @@ def _printed_held(value: list[Value] | dict[object, Value], written: Written) ->
 _PRINTED: dict[type, Callable[[Any], str]] = {
     type(None): lambda _: "0",
     Err: lambda error: error.message,
-    Timestamp: lambda moment: gotext.time_text(moment.nanos, moment.offset_seconds),
-    Duration: lambda duration: gotext.duration_text(duration.nanos),
+    Timestamp: lambda moment: go_numbers.time_text(moment.nanos, moment.offset_seconds),
+    Duration: lambda duration: go_numbers.duration_text(duration.nanos),
     IP: lambda ip: str(ip.address),
     CIDR: lambda cidr: f"{cidr.address}/{cidr.bits}",
 }

@@ -19,6 +19,7 @@ from dryrack.cel.types import DEVICE
 from dryrack.cel.values import (
     INT_MAX,
     INT_MIN,
+    SECOND,
     Duration,
     EmptyMessage,
     Err,
@@ -30,7 +31,6 @@ from dryrack.cel.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_SECOND = 1_000_000_000
 # Beyond it a double does not tell one integer from the next, and JSON gets a string.
 _SAFE_INT = 2**53 - 1
 
@@ -113,7 +113,7 @@ def _nanos(name: str, fields: Mapping[str, Value]) -> int | Err:
     for part in (seconds, nanos):
         if isinstance(part, Err):
             return part
-    return int(seconds) * _SECOND + int(nanos)
+    return int(seconds) * SECOND + int(nanos)
 
 
 def _duration(name: str, fields: Mapping[str, Value]) -> Value:

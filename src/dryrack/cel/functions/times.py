@@ -7,15 +7,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from dryrack.cel.functions import gotext
-from dryrack.cel.values import Duration, Err, Timestamp, Value
+from dryrack.cel.functions import go_numbers
+from dryrack.cel.values import SECOND, Duration, Err, Timestamp, Value
 from dryrack.kinds.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-_SECOND = 1_000_000_000
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _DAYS_OF_400_YEARS = 146_097
 
@@ -36,7 +35,7 @@ def _part(name: str) -> Callable[..., Value]:
     read = _PARTS[name]
 
     def part(moment: Timestamp, zone: str = "UTC") -> Value:
-        seconds = moment.nanos // _SECOND
+        seconds = moment.nanos // SECOND
         offset = _offset(seconds, zone)
         return offset if isinstance(offset, Err) else _read(read, name, seconds + offset)
 
@@ -45,18 +44,18 @@ def _part(name: str) -> Callable[..., Value]:
 
 def _read(read: Callable[[datetime], int], name: str, seconds: int) -> int:
     try:
-        return read(gotext.broken_down(seconds, 0))
+        return read(go_numbers.broken_down(seconds, 0))
     except OverflowError:
         # A zone can push a moment out of Python's calendar, which repeats every 400 years.
         years = 400 if seconds < 0 else -400
         shifted = seconds + (years // 400) * _DAYS_OF_400_YEARS * 86_400
-        number = read(gotext.broken_down(shifted, 0))
+        number = read(go_numbers.broken_down(shifted, 0))
         return number - years if name == "year" else number
 
 
 def _milliseconds(moment: Timestamp, zone: str = "UTC") -> Value:
-    offset = _offset(moment.nanos // _SECOND, zone)
-    return offset if isinstance(offset, Err) else moment.nanos % _SECOND // 1_000_000
+    offset = _offset(moment.nanos // SECOND, zone)
+    return offset if isinstance(offset, Err) else moment.nanos % SECOND // 1_000_000
 
 
 def _offset(seconds: int, zone: str) -> int | Err:
@@ -122,11 +121,11 @@ def _named_offset(seconds: int, zone: str) -> int | Err:
     if isinstance(info, Err):
         return info
     try:
-        offset = gotext.broken_down(seconds, 0).astimezone(info).utcoffset()
+        offset = go_numbers.broken_down(seconds, 0).astimezone(info).utcoffset()
     except OverflowError:
         # At the ends of the calendar a zone is as it was, or will be, a day away from there.
         inward = -86_400 if seconds > 0 else 86_400
-        offset = gotext.broken_down(seconds + inward, 0).astimezone(info).utcoffset()
+        offset = go_numbers.broken_down(seconds + inward, 0).astimezone(info).utcoffset()
     return 0 if offset is None else int(offset.total_seconds())
 
 
@@ -144,8 +143,8 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "timestamp_to_seconds_tz": _part("seconds"),
     "timestamp_to_milliseconds": _milliseconds,
     "timestamp_to_milliseconds_with_tz": _milliseconds,
-    "duration_to_hours": _whole(3600 * _SECOND),
-    "duration_to_minutes": _whole(60 * _SECOND),
-    "duration_to_seconds": _whole(_SECOND),
+    "duration_to_hours": _whole(3600 * SECOND),
+    "duration_to_minutes": _whole(60 * SECOND),
+    "duration_to_seconds": _whole(SECOND),
     "duration_to_milliseconds": _whole(1_000_000),
 }
