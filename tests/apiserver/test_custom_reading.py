@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import EmbeddedServer, embedded_server
 
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.client.transport import Request
+from dryrack.cluster.plane import PlaneOptions, build
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dryrack.client.transport import Response, Stream
 
 Raw = dict[str, Any]
 
@@ -139,3 +146,41 @@ def test_an_object_is_read_in_the_version_that_is_asked_for(plane: Plane) -> Non
     assert every_reading(plane, "v2") == [{"spec": {"kept": "x"}}] * 3
     found = plane.ask("GET", "/apis/example.com/v2/gadgets/g")
     assert found["apiVersion"] == "example.com/v2"
+
+
+@pytest.mark.parametrize("change", ["redefined", "deleted"])
+def test_a_watch_ends_with_the_schema_that_it_began_with(change: str) -> None:
+    """Whoever watched reads everything again; a change of anything but the spec disturbs nobody."""
+    transport = build(PlaneOptions(clock=VirtualClock())).transport
+
+    async def ask(method: str, path: str, body: Raw) -> Response:
+        form = "merge-patch+json" if method == "PATCH" else "json"
+        headers = {"content-type": f"application/{form}"}
+        content = json.dumps(body).encode()
+        answer = await transport.send(Request(method, path, headers=headers, body=content))
+        # What the server has to say of a definition comes with the next turn of the loop.
+        await asyncio.sleep(0)
+        return answer
+
+    async def run() -> None:
+        names = {"plural": "gadgets", "kind": "Gadget"}
+        whole = {"group": "example.com", "scope": "Cluster", "names": names}
+        body = {"metadata": {"name": "gadgets.example.com"}}
+        await ask("POST", _DEFINITIONS, {**body, "spec": {**whole, "versions": [version()]}})
+        path = f"{_DEFINITIONS}/gadgets.example.com"
+        watch = await transport.send(Request("GET", "/apis/example.com/v1/gadgets", "watch=1"))
+        assert not isinstance(watch.body, bytes)
+        reading = asyncio.create_task(_whole(watch.body), name="watch")
+        await ask("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
+        assert not reading.done()
+        if change == "redefined":
+            await ask("PATCH", path, {"spec": {"versions": [version(spec=spec())]}})
+        else:
+            await ask("DELETE", path, {})
+        assert await asyncio.wait_for(reading, 5) == b""
+
+    asyncio.run(run())
+
+
+async def _whole(body: Stream) -> bytes:
+    return b"".join([chunk async for chunk in body])

@@ -99,6 +99,27 @@ def test_a_subscriber_sees_what_the_log_keeps(before: list[Action], after: list[
     assert seen == logged
 
 
+@given(actions, actions)
+def test_a_history_that_begins_anew_is_gone(before: list[Action], after: list[Action]) -> None:
+    """Who follows it is told once, unless it has left; nothing that is stored changes."""
+    store, told = Store(), list[str]()
+    store.subscribe(PODS, lambda _: None, ended=lambda: told.append("stays"))
+    leave = store.subscribe(PODS, lambda _: None, ended=lambda: told.append("left"))
+    leave()
+    for action in before:
+        act(store, action)
+    known, revision = state(store), store.revision
+    store.restart(PODS)
+
+    assert (told, state(store), store.revision) == (["stays"], known, revision)
+    assert revision == 1 or isinstance(store.events(PODS, after=revision - 1), Gone)
+    for action in after:
+        act(store, action)
+    events = store.events(PODS, after=revision)
+    assert not isinstance(events, Gone)
+    assert replayed(known, list(events)) == state(store)
+
+
 @given(actions)
 def test_a_list_at_a_revision_is_what_was_there(script: list[Action]) -> None:
     """For every revision of the log, `list_at` answers as `list` did then."""

@@ -128,7 +128,9 @@ class WatchStream:
         else:
             self._tell_missed(revision)
         if not self._is_over:
-            self._unsubscribe = self._store.subscribe(self._watch.resource.storage, self._on_event)
+            self._unsubscribe = self._store.subscribe(
+                self._watch.resource.storage, self._on_event, ended=self._end
+            )
             self._set_timers()
 
     def _tell_state(self) -> None:

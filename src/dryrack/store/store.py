@@ -34,6 +34,7 @@ class _Shelf:
     objects: dict[str, Stored] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     callbacks: dict[int, Callback] = field(default_factory=dict)
+    endings: dict[int, Callable[[], None]] = field(default_factory=dict)
 
     def set(self, stored: Stored) -> None:
         place = _place(stored.key)
@@ -194,16 +195,33 @@ class Store:
             log = Log(events_max=self._events_max, floor=self._revision)
             self._shelves[resource] = _Shelf(log)
 
-    def subscribe(self, resource: str, callback: Callback) -> Callable[[], None]:
+    def restart(self, resource: str) -> None:
+        """The history of a resource begins anew: what was before is `Gone`, and so are watches."""
+        shelf = self._shelf(resource)
+        shelf.log = Log(events_max=self._events_max, floor=self._revision)
+        for ended in tuple(shelf.endings.values()):
+            ended()
+
+    def subscribe(
+        self, resource: str, callback: Callback, *, ended: Callable[[], None] | None = None
+    ) -> Callable[[], None]:
         """
         Calls back with every event from now on, in order, during the write.
 
-        A callback must not write to the store, wait, or raise. The answer ends the subscription.
+        A callback must not write to the store, wait, or raise. `ended` is called when the history
+        begins anew, after which more events still come. The answer ends the subscription.
         """
         self._subscriptions += 1
-        number, callbacks = self._subscriptions, self._shelf(resource).callbacks
-        callbacks[number] = callback
-        return lambda: callbacks.pop(number, None) and None
+        number, shelf = self._subscriptions, self._shelf(resource)
+        shelf.callbacks[number] = callback
+        if ended is not None:
+            shelf.endings[number] = ended
+
+        def leave() -> None:
+            shelf.callbacks.pop(number, None)
+            shelf.endings.pop(number, None)
+
+        return leave
 
     def _shelf(self, resource: str) -> _Shelf:
         shelf = self._shelves.get(resource)

@@ -60,6 +60,7 @@ class Serving:
         if event.type is EventType.DELETED:
             self._withdraw(name)
             self._made.pop(name, None)
+            self._server.store.restart(name)
         else:
             self._serve(event.stored.object)
         self._come_back()
@@ -99,6 +100,9 @@ class Serving:
         name, spec = definition["metadata"]["name"], definition["spec"]
         known, made = self._made.get(name, (None, []))
         if known != spec:
+            if known is not None:
+                # Whoever watches reads everything again, as the new schema has it.
+                self._server.store.restart(name)
             made = resources_of(definition)
             if definition["metadata"].get("generation", 1) > 1:
                 made = [(self._outdated(resource), shape) for resource, shape in made]
