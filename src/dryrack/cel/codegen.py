@@ -195,7 +195,7 @@ class _Generator:
             raise Unsupported("optional elements")
         elements = [self.emit(element) for element in expr.elements]
         if all(element.constant for element in elements):
-            return self.names.hoist([element.value for element in elements])
+            return self.names.literal([element.value for element in elements])
         return Emitted(f"[{', '.join(element.code for element in elements)}]")
 
     # Calls.
@@ -387,7 +387,7 @@ class _Generator:
         value = binding.implementation(*(arg.value for arg in args))
         if isinstance(value, Err):
             raise Unsupported("a constant that is an error")
-        return self.names.hoist(value)
+        return self.names.literal(value)
 
     def _bound(self, expr: ast.Call) -> str:
         ids = self._references[expr.id].overload_ids

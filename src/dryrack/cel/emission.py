@@ -53,11 +53,8 @@ class Names:
         self.constants[name] = value
         return name
 
-    def hoist(self, value: Value) -> Emitted:
-        return Emitted(self.literal_or_constant(value), value)
-
     def literal(self, value: Value) -> Emitted:
-        return self.hoist(value)
+        return Emitted(self.literal_or_constant(value), value)
 
     def literal_or_constant(self, value: Any) -> str:
         if value is None or type(value) in (bool, int, str):

@@ -61,17 +61,8 @@ class Program:
     """A compiled selector."""
 
     __slots__ = (
-        *(
-            "_changes",
-            "_checked",
-            "_cost",
-            "_depth",
-            "_env",
-            "_lists",
-            "_evaluation_depth",
-            "_run",
-            "_step",
-        ),
+        *("_changes", "_checked", "_cost", "_depth", "_env", "_evaluation_depth", "_lists"),
+        *("_run", "_step"),
     )
 
     def __init__(self, checked: Checked, env: Environment, depth: int) -> None:

@@ -10,7 +10,6 @@ import re2
 
 from dryrack.cel.functions import formatting
 from dryrack.cel.functions.arithmetic import lacking
-from dryrack.cel.functions.nesting import nests_too_deeply
 from dryrack.cel.values import TEXT_SIZE_MAX, Err, Value, too_large
 
 if TYPE_CHECKING:
@@ -135,12 +134,9 @@ def compile_pattern(pattern: str) -> Any:
     if _ANY_BYTE.search(pattern):
         return Err("error parsing regexp: invalid escape sequence: `\\C`")
     try:
-        compiled = _Pattern(pattern, _OPTIONS)
+        return _Pattern(pattern, _OPTIONS)
     except re2.error as error:
         return Err(_refusal(error, pattern))
-    if nests_too_deeply(pattern):
-        return Err(f"error parsing regexp: expression nests too deeply: `{pattern}`")
-    return compiled
 
 
 # RE2 and Go have the same syntax and different words for what is wrong with a pattern.
