@@ -9,9 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from dryrack.kinds.core import Node, NodeSelector, Pod, Taint, Toleration
+from dryrack.kinds.core import Node, NodeSelector, Taint, Toleration
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.resource import DeviceTaint, DeviceToleration
@@ -20,7 +18,6 @@ from dryrack.kinds.selectors import (
     matches_labels,
     matches_node,
     parse_node_selector,
-    pod_allows_node,
     strict_node_selector,
     tolerates_device_taint,
     tolerates_taint,
@@ -96,31 +93,6 @@ def test_no_selector_selects_nothing() -> None:
 
 
 NODE = decode({"metadata": {"name": "n1", "labels": {"zone": "a", "gpus": "8"}}}, Node)
-
-
-@pytest.mark.parametrize(
-    ("spec", "allowed"),
-    [
-        ({}, True),
-        ({"nodeSelector": {"zone": "a"}}, True),
-        ({"nodeSelector": {"zone": "b"}}, False),
-        ({"affinity": {"nodeAffinity": {}}}, True),
-        ({"nodeSelector": {"zone": "a"}, "affinity": {"nodeAffinity": {"R": "Gt 8"}}}, False),
-        ({"affinity": {"nodeAffinity": {"R": "Gt 7"}}}, True),
-    ],
-)
-def test_a_pod_says_where_it_may_run(spec: dict[str, Any], allowed: bool) -> None:
-    """nodeSelector and required affinity must both allow the node."""
-    affinity = spec.get("affinity", {}).get("nodeAffinity", {})
-    if "R" in affinity:
-        operator, value = affinity.pop("R").split()
-        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
-            "nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "gpus", "operator": operator, "values": [value]}]}
-            ]
-        }
-
-    assert pod_allows_node(decode({"spec": spec}, Pod), NODE) == allowed
 
 
 def test_the_first_untolerated_taint_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +32,19 @@ NODES_READY_SECONDS = 60
 POD_SETTLED_SECONDS = 5
 ANY = {"operator": "Exists"}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+NOWHERE = "0/1 nodes are available: 1"
+# A claim of a template, with its random ending.
+GENERATED = re.compile(r"(pod-\d-c\d)-[a-z0-9]{5}\b")
 LARGE = f"device.attributes['{DRIVER}'].size == 'large'"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Where a pod is, and which devices each of its entries has; no node, if it waits."""
+    """Where a pod is, and which devices each of its entries has; or what is said while it waits."""
 
     node: str
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    message: str = ""
 
 
 Case = list[tuple["Endpoint", Raw]]
@@ -118,7 +123,7 @@ def by_files(objects: Case) -> dict[str, Answer]:
                 for entry in raw["spec"]["resourceClaims"]
             }
             had = [(entry, devices[f"default/{each}"]) for entry, each in named.items() if where]
-            answers[name] = Answer(where, tuple(had))
+            answers[name] = Answer(where, tuple(had), outcome.waiting.get(f"default/{name}", ""))
     return answers
 
 
@@ -156,7 +161,8 @@ async def _answer(client: Client, name: str) -> Answer:
     raw = await client.get(PODS, name, namespace="default")
     where = raw["spec"].get("nodeName", "")
     if not where:
-        return Answer("")
+        [condition] = [each for each in raw["status"]["conditions"] if each["status"] == "False"]
+        return Answer("", (), GENERATED.sub(r"\1", condition["message"]))
     told = {
         each["name"]: each["resourceClaimName"]
         for each in raw["status"].get("resourceClaimStatuses", ())
@@ -249,7 +255,7 @@ def cases(draw: st.DrawFn) -> Case:
 )
 @given(cases())
 def test_files_and_a_cluster_give_every_pod_the_same(objects: Case) -> None:
-    """The same node and the same devices; and the same pods wait."""
+    """The same node and the same devices; and the same pods wait, and are told the same."""
     agreed(objects)
 
 
@@ -266,7 +272,7 @@ def test_a_pod_that_tolerates_everything_goes_to_a_cordoned_node() -> None:
     )
 
     assert agreed(objects) == {
-        "pod-0": Answer(""),
+        "pod-0": Answer("", message=f"{NOWHERE} node(s) were unschedulable."),
         "pod-1": Answer("a", (("c0", ("s/gpu-0",)),)),
     }
 
@@ -278,7 +284,7 @@ def test_a_pod_that_requests_more_than_a_node_has_waits() -> None:
     objects = case([node("a", cpu="1")], slices, [pod(0, ["one"], cpu), pod(1, ["one"])])
 
     assert agreed(objects) == {
-        "pod-0": Answer(""),
+        "pod-0": Answer("", message=f"{NOWHERE} Insufficient cpu."),
         "pod-1": Answer("a", (("c0", ("s/gpu-0",)),)),
     }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as changed
 
 from dryrack.allocation import Allocated, Allocator
 from dryrack.kinds.core import Node, Pod
@@ -169,6 +170,35 @@ def test_a_selector_keeps_a_pod_off_other_nodes() -> None:
     assert "didn't match Pod's node affinity/selector" in outcome.message
     assert isinstance(elsewhere, Unplaced)
     assert "didn't match the requested node name" in elsewhere.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({}, True),
+        ({"nodeSelector": {"zone": "a"}}, True),
+        ({"nodeSelector": {"zone": "b"}}, False),
+        ({"affinity": {"nodeAffinity": {}}}, True),
+        ({"nodeSelector": {"zone": "a"}, "affinity": {"nodeAffinity": {"R": "Gt 8"}}}, False),
+        ({"affinity": {"nodeAffinity": {"R": "Gt 7"}}}, True),
+    ],
+)
+def test_a_pod_says_where_it_may_run(spec: dict[str, Any], allowed: bool) -> None:
+    """nodeSelector and required affinity must both allow the node."""
+    affinity = spec.get("affinity", {}).get("nodeAffinity", {})
+    if "R" in affinity:
+        operator, value = affinity.pop("R").split()
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "gpus", "operator": operator, "values": [value]}]}
+            ]
+        }
+
+    labelled = room("a")
+    labelled.node = changed(
+        labelled.node, metadata=changed(labelled.node.metadata, labels={"zone": "a", "gpus": "8"})
+    )
+    assert isinstance(place(pod(**spec), (), (), cluster(labelled)), Placed) == allowed
 
 
 def test_a_pod_of_a_daemon_set_asks_its_node_alone() -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dryrack.allocation.features import Features
-from dryrack.allocation.identity import DeviceId, PoolId, SharedDeviceId, claim_name
+from dryrack.allocation.identity import DeviceId, PoolId, SharedDeviceId
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.resource import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
+from dryrack.kinds.resource import AllocationResult, DeviceRequestAllocationResult
 
 Capacity = Mapping[str, Quantity]
 _Names = AbstractSet[str]
@@ -83,16 +83,6 @@ class AllocatedState:
 
     def snapshot(self, devices: Iterable[DeviceId]) -> "AllocatedState":
         return self
-
-    @staticmethod
-    def from_claims(claims: Iterable[ResourceClaim], features: Features) -> "AllocatedState":
-        """Everything that the claims' statuses say is allocated."""
-        given = [
-            (claim.status.allocation, claim_name(claim))
-            for claim in claims
-            if claim.status.allocation is not None
-        ]
-        return AllocatedState().allocate_all(given, features)
 
     def allocate(
         self, allocation: AllocationResult, features: Features, *, claim: str = ""

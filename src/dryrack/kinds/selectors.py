@@ -16,7 +16,6 @@ from dryrack.kinds.core import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    Pod,
     Taint,
     Toleration,
 )
@@ -129,16 +128,6 @@ def strict_node_selector(selector: NodeSelector) -> NodeMatcher:
 def matches_node(selector: NodeSelector | None, node: Node) -> bool:
     """Whether the selector selects the node; no selector selects nothing."""
     return selector is not None and parse_node_selector(selector).matches(node)
-
-
-def pod_allows_node(pod: Pod, node: Node) -> bool:
-    """Whether the pod's nodeSelector and its required node affinity let it run on the node."""
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
-        return False
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return required is None or parse_node_selector(required).matches(node)
 
 
 def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:

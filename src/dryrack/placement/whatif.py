@@ -107,6 +107,8 @@ class WhatIf:
     notes: tuple[str, ...] = ()
     # The node of each pod that would be placed, by namespace and name.
     nodes: Mapping[str, str] = field(default_factory=dict)
+    # What the scheduler would say of each pod that fits nowhere.
+    waiting: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The outcome as programs read it."""
@@ -163,8 +165,8 @@ class _Round:
         self._refused: list[Refused] = []
         self._settled: dict[str, None] = {}
         self._nodes: dict[str, str] = {}
-        # The claims of each pod that was not placed, and what is said of it.
-        self._unplaced: list[tuple[set[str], str]] = []
+        # The claims of each pod that was not placed, and what the scheduler says of it.
+        self._unplaced: dict[str, tuple[set[str], str]] = {}
         # Why pods of a kind are refused, as long as nobody is given anything.
         self._known: dict[Hashable, tuple[Refusal, ...]] = {}
         for node in nodes:
@@ -185,11 +187,16 @@ class _Round:
         notes = (*self._notes, *settled, *self._waiting())
         # A claim that pods share may be allocated for another of them.
         refused = [each for each in self._refused if each.claim not in self._there]
-        return WhatIf(tuple(self._given), tuple(refused), notes, self._nodes)
+        waiting = {pod: message for pod, (_, message) in self._unplaced.items()}
+        return WhatIf(tuple(self._given), tuple(refused), notes, self._nodes, waiting)
 
     def _waiting(self) -> Iterator[str]:
         """Of pods whose claims do not tell that they wait."""
-        told = [words for claims, words in self._unplaced if self._there.keys() >= claims]
+        told = [
+            f"pod {pod} waits: {message}"
+            for pod, (claims, message) in self._unplaced.items()
+            if self._there.keys() >= claims
+        ]
         if self._only is None:
             yield from told[:_WAITING_TOLD_MAX]
             if len(told) > _WAITING_TOLD_MAX:
@@ -267,8 +274,7 @@ class _Round:
         names = tuple(map(claim_name, wanted))
         shared: tuple[Refusal, ...] = ()
         if party.pod is not None:
-            words = f"pod {_full_name(party.pod)} waits: {outcome.message}"
-            self._unplaced.append((set(names), words))
+            self._unplaced[_full_name(party.pod)] = (set(names), outcome.message)
         if names and (self._only is None or self._only in names):
             shared = self._reasons(outcome, names)
         self._refused += [
