@@ -298,3 +298,14 @@ def test_nodes_come_by_pods_and_name_and_not_as_they_are_written() -> None:
         "pod-0": Answer("a", (("c0", ("a/gpu-0",)),)),
         "pod-1": Answer("b", (("c0", ("b/gpu-0",)),)),
     }
+
+
+def test_a_bound_pod_has_its_place_before_others() -> None:
+    """It counts among the pods of its node, and has its CPU."""
+    slices = [slice_(name, ["small"], {"nodeName": name}) for name in "ab"]
+    cpu = {"resources": {"requests": {"cpu": "1"}}}
+    pods = [pod(0, [], cpu, nodeName="a"), pod(1, ["one"]), pod(2, ["one"], cpu)]
+    objects = case([node("a", cpu="1"), node("b", cpu="1")], slices, pods)
+    answers = agreed(objects)
+
+    assert [answers[f"pod-{number}"].node for number in range(3)] == ["a", "b", ""]
