@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import ContentError
 from dryrack.kinds.documents import Document, read
-from dryrack.kinds.places import Place
+from dryrack.kinds.text.source_positions import Place
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -84,7 +84,7 @@ def lint(*paths: str | Path) -> tuple[Finding, ...]:
     >>> dryrack.lint("fleet.yaml", "training.yaml")
     ()
     """
-    from dryrack.cli.judging import Judge
+    from dryrack.cli.api_judge import Judge
     from dryrack.linter import lint as lint_files
 
     return lint_files([(str(path), Path(path).read_bytes()) for path in paths], Judge())

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from tests.allocation.builders import claim, counters, drawing, pool, request
 
-from dryrack.allocation import long_search
+from dryrack.allocation.search import long_search
 
 if TYPE_CHECKING:
     import pytest
 
-    from dryrack.allocation.endings import Conclusion
-    from dryrack.allocation.search import Ending
+    from dryrack.allocation.proof.search_memo import Conclusion
+    from dryrack.allocation.search.walk import Ending
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 
 COUNTERS = ("memory", "cores", "links", "lanes")

@@ -26,11 +26,11 @@ from dryrack.allocation import (
     Undecided,
     Unsatisfiable,
 )
-from dryrack.allocation import allocator as allocator_module
-from dryrack.allocation import endings as endings_module
-from dryrack.allocation.endings import Conclusion, Endings
-from dryrack.allocation.proof import SearchProof
-from dryrack.allocation.search import Ending
+from dryrack.allocation.proof import search_memo as endings_module
+from dryrack.allocation.proof.search_memo import Conclusion, Endings
+from dryrack.allocation.proof.search_proof import SearchProof
+from dryrack.allocation.search import allocator as allocator_module
+from dryrack.allocation.search.walk import Ending
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import AllocationResult

@@ -34,9 +34,9 @@ from dryrack.allocation import (
     Features,
     Unsatisfiable,
 )
-from dryrack.allocation import allocator as allocator_module
-from dryrack.allocation.endings import Endings
-from dryrack.allocation.proof import SearchProof
+from dryrack.allocation.proof.search_memo import Endings
+from dryrack.allocation.proof.search_proof import SearchProof
+from dryrack.allocation.search import allocator as allocator_module
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import AllocationResult
 

@@ -27,9 +27,10 @@ from tests.allocation.builders import (
     way,
 )
 
-from dryrack.allocation import Allocated, Features, Release, long_search
-from dryrack.allocation.proof import SearchProof
-from dryrack.allocation.search import Walk
+from dryrack.allocation import Allocated, Features, Release
+from dryrack.allocation.proof.search_proof import SearchProof
+from dryrack.allocation.search import long_search
+from dryrack.allocation.search.walk import Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dryrack.allocation import Allocated, AllocatedState, AllocationError, Allocator, Features
-from dryrack.allocation.live import NOBODY, LiveAllocator
-from dryrack.allocation.taints import apply_taint_rules
+from dryrack.allocation.search.incremental import NOBODY, LiveAllocator
+from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 
 if TYPE_CHECKING:
-    from dryrack.allocation.live import Helped
+    from dryrack.allocation.search.incremental import AffectedNodes
     from dryrack.kinds.resource import AllocationResult
 
 FEATURES = Features.defaults()
@@ -106,12 +106,12 @@ class World:
         self.held: dict[str, AllocationResult] = {}
         self.zones = dict.fromkeys(NODES, "x")
 
-    def change(self) -> Helped:
+    def change(self) -> AffectedNodes:
         """Something happens; which nodes that may help."""
         ways = (self._slice, self._slice, self._rule, self._class, self._claim, self._zone)
         return self.random.choice(ways)()
 
-    def _slice(self) -> Helped:
+    def _slice(self) -> AffectedNodes:
         name = f"s{self.random.randint(0, 4)}"
         if name in self.slices and self.random.random() < 0.4:
             del self.slices[name]
@@ -119,7 +119,7 @@ class World:
         self.slices[name] = a_slice(self.random, name)
         return self.live.put_slice(self.slices[name])
 
-    def _rule(self) -> Helped:
+    def _rule(self) -> AffectedNodes:
         name = f"r{self.random.randint(0, 1)}"
         if name in self.rules:
             del self.rules[name]
@@ -129,11 +129,11 @@ class World:
             return self.live.put_rule(self.rules[name])
         return NOBODY
 
-    def _class(self) -> Helped:
+    def _class(self) -> AffectedNodes:
         self.classes["all"] = decode({"metadata": {"name": "all"}}, DeviceClass)
         return self.live.put_class(self.classes["all"])
 
-    def _claim(self) -> Helped:
+    def _claim(self) -> AffectedNodes:
         name = f"c{self.random.randint(0, 3)}"
         if self.held.pop(name, None) is not None:
             return self.live.hold(name, None)
@@ -143,7 +143,7 @@ class World:
         self.held[name] = outcome.results[0]
         return self.live.hold(name, outcome.results[0])
 
-    def _zone(self) -> Helped:
+    def _zone(self) -> AffectedNodes:
         node = self.random.choice(NODES)
         self.zones[node] = self.random.choice("xy")
         if self.random.random() < 0.5:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.allocation.builders import DRIVER, device, node, slice_
 
 from dryrack.allocation import Features, PoolId, Release
-from dryrack.allocation.pools import Inventory, Pool
+from dryrack.allocation.supply.pools import Inventory, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,12 +28,12 @@ from dryrack.allocation import (
     Release,
     Undecided,
     Unsatisfiable,
-    long_search,
 )
-from dryrack.allocation import allocator as allocator_module
-from dryrack.allocation.bounds import Bounds
-from dryrack.allocation.likeness import Likeness
-from dryrack.allocation.proof import SearchProof
+from dryrack.allocation.proof.bounds import Bounds
+from dryrack.allocation.proof.search_proof import SearchProof
+from dryrack.allocation.proof.symmetry import Likeness
+from dryrack.allocation.search import allocator as allocator_module
+from dryrack.allocation.search import long_search
 
 if TYPE_CHECKING:
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice

@@ -28,7 +28,7 @@ from dryrack.allocation import (
     Features,
     PoolId,
 )
-from dryrack.allocation.state import Books
+from dryrack.allocation.supply.usage import UsageTable
 from dryrack.kinds.decode import decode
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import (
@@ -84,7 +84,7 @@ def test_the_claim_that_holds_a_device_is_known() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "a", "b"])), max_size=20))
 def test_books_tell_what_the_value_tells(steps: list[tuple[int, str]]) -> None:
     """One allocation after the other given and taken back: both know the same at every step."""
-    books, state = Books(FEATURES), AllocatedState()
+    books, state = UsageTable(FEATURES), AllocatedState()
     given_out: dict[tuple[int, str], AllocationResult] = {}
     for number, share in steps:
         back = given_out.pop((number, share), None)

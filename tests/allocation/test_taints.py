@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dryrack.allocation.identity import DeviceId
-from dryrack.allocation.taints import apply_taint_rules, evicts_from
+from dryrack.allocation.model.identity import DeviceId
+from dryrack.allocation.supply.taints import apply_taint_rules, evicts_from
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceTaintRule, ResourceSlice
 

@@ -9,14 +9,14 @@ from typing import Any
 from tests.apiserver.generate_objects import KINDS, Kind, Maker, kind_of
 from tests.apiserver.one_version import OneVersion
 
-from dryrack.apiserver.managing import (
+from dryrack.apiserver.decode.strict_decode import conform
+from dryrack.apiserver.ownership.server_side_apply import (
     ApplyConflicts,
     ApplyProblem,
     Tracked,
     applied,
     managed_after_update,
 )
-from dryrack.apiserver.strictness import conform
 
 Raw = dict[str, Any]
 _MANAGERS = ("alice", "bob", "carol", "kubectl")

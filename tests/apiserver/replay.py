@@ -24,7 +24,7 @@ from tests.parity.server import USER_AGENT, Server
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

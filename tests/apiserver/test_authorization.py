@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
+from dryrack.apiserver.answer.status import StatusError
 from dryrack.apiserver.authentication import ANONYMOUS, Authentication
 from dryrack.apiserver.authentication.impersonation import impersonated
 from dryrack.apiserver.authentication.tokens import Tokens
 from dryrack.apiserver.authorization.attributes import Attributes, denial
 from dryrack.apiserver.authorization.rbac import Policy, Sources
 from dryrack.apiserver.authorization.roles import default_roles
-from dryrack.apiserver.status import StatusError
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request, User
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.modes import AuthorizationMode
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.cluster.ports import SystemChance
+from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
 
 Raw = dict[str, Any]

@@ -12,8 +12,8 @@ from tests.parity.server import Server
 from tests.realcluster.controlplane import Options
 
 from dryrack.client.transport import ADMIN, Request, User
-from dryrack.cluster.modes import AuthorizationMode
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.process.modes import AuthorizationMode
 
 if TYPE_CHECKING:
     from tests.realcluster.fixtures import StartCluster

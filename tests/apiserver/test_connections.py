@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryrack.apiserver import connections
-from dryrack.apiserver.connections import Connection, Incoming
+from dryrack.apiserver.http import connections
+from dryrack.apiserver.http.connections import Connection, Incoming
 from dryrack.base.limits import IDLE_SECONDS_MAX
 from dryrack.client.transport import Response
 

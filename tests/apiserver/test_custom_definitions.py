@@ -16,14 +16,14 @@ from tests.apiserver.slips import places, spoilt
 from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
+from dryrack.apiserver.answer.status import StatusError
 from dryrack.apiserver.custom.acceptance import settled
 from dryrack.apiserver.custom.definition import DefinitionStrategy, condition_of
-from dryrack.apiserver.status import StatusError
 from dryrack.apiserver.strategy import Write
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request
+from dryrack.cluster.control_plane import PlaneOptions, build
 from dryrack.cluster.journal import SqliteJournal
-from dryrack.cluster.plane import PlaneOptions, build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from tests.apiserver.replay import EmbeddedServer, embedded_server
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dryrack.apiserver.custom import trials
-from dryrack.apiserver.custom.rules import compiled
+from dryrack.apiserver.custom.schema.rules import compiled
 from dryrack.apiserver.custom.trials import broken
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import pytest
 from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
-from dryrack.apiserver.custom.filling import pruned, with_defaults
-from dryrack.apiserver.custom.formats import has_format
 from dryrack.apiserver.custom.jsonpath import JsonPathError, parse
-from dryrack.apiserver.custom.rules import Uncompiled, compile_rule, compiled
+from dryrack.apiserver.custom.schema.filling import pruned, with_defaults
+from dryrack.apiserver.custom.schema.formats import has_format
+from dryrack.apiserver.custom.schema.rules import Uncompiled, compile_rule, compiled
+from dryrack.apiserver.custom.schema.values import problems
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.custom.trials import broken
-from dryrack.apiserver.custom.values import problems
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import ADMIN
 

@@ -10,7 +10,7 @@ import pytest
 from tests.apiserver.visits import json_of, plain_registry, visited
 
 from dryrack.apiserver.builtin import BUILTINS
-from dryrack.apiserver.discovery import DiscoveryPages
+from dryrack.apiserver.pages.discovery import DiscoveryPages
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.apiserver.versions import version_order

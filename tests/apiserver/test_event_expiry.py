@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.event_expiry import EVENT_SECONDS, LEASE_SECONDS, STORAGE, EventExpiry
+from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS, LEASE_SECONDS, STORAGE, EventExpiry
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.store import EventType, Key, Store
 

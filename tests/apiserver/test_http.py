@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 import uvloop
 
-from dryrack.apiserver import connections, http
-from dryrack.apiserver.connections import Connection
-from dryrack.apiserver.flow import Flow, FlowLimits
-from dryrack.apiserver.http import HttpServer
-from dryrack.apiserver.status import unauthorized
+from dryrack.apiserver.answer.status import unauthorized
+from dryrack.apiserver.http import connections, https_server
+from dryrack.apiserver.http.concurrency_limit import Flow, FlowLimits
+from dryrack.apiserver.http.connections import Connection
+from dryrack.apiserver.http.https_server import HttpServer
 from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
 from dryrack.client.transport import ADMIN, Request, Response, User
 from dryrack.cluster import certificates
-from dryrack.cluster.serving import Address, listen, tls_context
+from dryrack.cluster.process.serving import Address, listen, tls_context
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -615,7 +615,7 @@ def test_a_client_that_does_not_say_goodbye_is_not_waited_for(
     run: Run, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once it is told that this is the end, a client that stays silent costs nothing."""
-    monkeypatch.setattr(http, "_SHUTDOWN_SECONDS_MAX", 0.02)
+    monkeypatch.setattr(https_server, "_SHUTDOWN_SECONDS_MAX", 0.02)
 
     async def scenario() -> None:
         async with serving(FakeServer(), tls=tls) as port:

@@ -15,7 +15,7 @@ from tests.apiserver.go_oracle import ask
 from tests.apiserver.one_version import OneVersion
 from tests.apiserver.owner_series import NOW, comparable, followed, read, series
 
-from dryrack.apiserver.managing import (
+from dryrack.apiserver.ownership.server_side_apply import (
     ApplyConflicts,
     ApplyProblem,
     Tracked,
@@ -25,7 +25,14 @@ from dryrack.apiserver.managing import (
     managed_after_update,
     manager_name,
 )
-from dryrack.apiserver.managing.entries import UPDATE, Author, Owned, capped, decode, encode
+from dryrack.apiserver.ownership.server_side_apply.entries import (
+    UPDATE,
+    Author,
+    Owned,
+    capped,
+    decode,
+    encode,
+)
 from dryrack.apiserver.schemas import custom, schema_of
 
 LATER = "2026-01-01T00:00:09Z"

@@ -10,12 +10,18 @@ import pytest
 from tests.apiserver.go_oracle import ask
 from tests.apiserver.visits import found, json_of, plain_registry, text_of, visited
 
-from dryrack.apiserver.openapi import OpenApiPages
-from dryrack.apiserver.pages import Check, HealthPages, IndexPage, NoSuchPage, version_page
+from dryrack.apiserver.answer.status import StatusError
+from dryrack.apiserver.pages.openapi import OpenApiPages
+from dryrack.apiserver.pages.plain_pages import (
+    Check,
+    HealthPages,
+    IndexPage,
+    NoSuchPage,
+    version_page,
+)
 from dryrack.apiserver.protobuf import documents
 from dryrack.apiserver.protobuf.wire import fields
 from dryrack.apiserver.registry import Registry, Resource
-from dryrack.apiserver.status import StatusError
 from dryrack.apiserver.strategy import PlainStrategy
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from tests.apiserver.generate_patches import random_case
 from tests.apiserver.go_oracle import ask
 from tests.apiserver.replay import embedded_server
 
-from dryrack.apiserver import bodies
-from dryrack.apiserver.patching import (
+from dryrack.apiserver.decode import bodies
+from dryrack.apiserver.decode.strict_decode import conform
+from dryrack.apiserver.ownership.patching import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
@@ -28,9 +29,8 @@ from dryrack.apiserver.patching import (
     patched,
     strategic,
 )
-from dryrack.apiserver.patching.problems import PatchError
+from dryrack.apiserver.ownership.patching.problems import PatchError
 from dryrack.apiserver.schemas import schema_of
-from dryrack.apiserver.strictness import conform
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from("abc")
 VALUES = st.recursive(

@@ -10,8 +10,8 @@ from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import User
-from dryrack.cluster.modes import AuthorizationMode
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.process.modes import AuthorizationMode
 
 Raw = dict[str, Any]
 

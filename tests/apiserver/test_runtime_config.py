@@ -13,8 +13,8 @@ from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.runtime_config import RuntimeConfig, RuntimeConfigError, parse
 from dryrack.client.client import Client
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.engines import Surroundings, families, running
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.engines import Wiring, families, running
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
@@ -138,8 +138,8 @@ def test_engines_do_not_ask_again_for_what_is_not_served(caplog: pytest.LogCaptu
         plane = build(PlaneOptions(clock=clock))
         noting = _Unstable(plane.transport)
 
-        def around(engine: str) -> Surroundings:
-            return Surroundings(Client(noting, agent=engine), clock, plane.options.chance)
+        def around(engine: str) -> Wiring:
+            return Wiring(Client(noting, agent=engine), clock, plane.options.chance)
 
         async with running(families(), around):
             await clock.advance(5)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of, spoiled
 
-from dryrack.apiserver.schemas import builtin, custom, raw_definitions, schema_of
-from dryrack.apiserver.schemas.shape import filled, skeleton
-from dryrack.apiserver.schemas.structs import structs
-from dryrack.apiserver.strictness import (
+from dryrack.apiserver.decode.strict_decode import (
     conform,
     conversion_problem,
     explained,
 )
+from dryrack.apiserver.schemas import builtin, custom, raw_definitions, schema_of
+from dryrack.apiserver.schemas.shape import filled, skeleton
+from dryrack.apiserver.schemas.structs import structs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from tests.apiserver.replay import CountingChance
 from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.control_plane import PlaneOptions
 
 Raw = dict[str, Any]
 

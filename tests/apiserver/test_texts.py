@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryrack.apiserver import field_selectors, gojson, label_selectors
-from dryrack.apiserver.label_selectors import SelectorError
-from dryrack.apiserver.scalars import MismatchError, binary
+from dryrack.apiserver.answer import go_json
+from dryrack.apiserver.decode.scalars import MismatchError, binary
+from dryrack.apiserver.verbs import field_selectors, label_selectors
+from dryrack.apiserver.verbs.label_selectors import SelectorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ def test_go_and_python_agree_on_what_is_json(value: object, data: st.DataObject)
     except ValueError:
         is_json = False
 
-    assert (gojson.syntax_error(bytes(text)) == "") is is_json
+    assert (go_json.syntax_error(bytes(text)) == "") is is_json
 
 
 def _refused(constant: str) -> None:
@@ -70,7 +71,7 @@ def _refused(constant: str) -> None:
 )
 def test_a_syntax_error_is_told_in_the_words_of_go(text: bytes, complaint: str) -> None:
     """The message is that of encoding/json."""
-    assert gojson.syntax_error(text) == complaint
+    assert go_json.syntax_error(text) == complaint
 
 
 @given(labels, st.sampled_from(["1", "2", "x", ""]))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
-from dryrack.kinds.usage.pods import totals, with_overhead
-from dryrack.kinds.usage.quotas import names_of, resources_of, usage_of
+from dryrack.kinds.quota_usage.pods import totals, with_overhead
+from dryrack.kinds.quota_usage.quotas import names_of, resources_of, usage_of
 from dryrack.placement.demand import demand
 
 AMOUNTS = st.dictionaries(

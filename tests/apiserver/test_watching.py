@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.asking import CONFIG_MAPS, TASKS, Asked, Watching, WatchIsOverError, run
 
-from dryrack.apiserver import watching
+from dryrack.apiserver.verbs import watching
 from dryrack.store import Store
 
 

@@ -92,7 +92,7 @@ def test_a_generated_name_that_is_taken_is_made_anew(monkeypatch: pytest.MonkeyP
     """The server tries other suffixes, and says so when all were taken."""
     suffixes = iter(["bbbbb", "bbbbb", "ccccc"])
     monkeypatch.setattr(
-        "dryrack.apiserver.writing.generated",
+        "dryrack.apiserver.verbs.writing.generated",
         lambda prefix, _: prefix + next(suffixes, "ccccc"),
     )
 

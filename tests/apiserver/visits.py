@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.apiserver.builtin import Builtin
-    from dryrack.apiserver.calls import Page
     from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.request_context import Page
     from dryrack.apiserver.strategy import Strategy
 
 

@@ -12,7 +12,7 @@ from tests.apiserver.replay import CountingChance
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request, User
-from dryrack.cluster.plane import Plane, PlaneOptions, build
+from dryrack.cluster.control_plane import Plane, PlaneOptions, build
 
 Raw = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dryrack.base.late import late
+from dryrack.base.lazy import late
 
 
 class Part:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dryrack.base.words import hint, listed
+from dryrack.base.text import hint, listed
 
 
 @pytest.mark.parametrize(

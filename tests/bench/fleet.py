@@ -31,7 +31,7 @@ from tests.bench import load
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families, with_catalogue
-from dryrack.cluster.inhabitants import virtual_node
+from dryrack.cluster.initial_objects import virtual_node
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 from tests.bench import load
 
-from dryrack.apiserver.event_expiry import EVENT_SECONDS
+from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS
 from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
 from dryrack.client.endpoints import CLASSES, JOBS, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.inhabitants import virtual_node
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.initial_objects import virtual_node
 from dryrack.store import Key
 
 if TYPE_CHECKING:

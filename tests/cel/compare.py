@@ -29,7 +29,7 @@ from dryrack.cel import (
     Program,
     compile_expression,
 )
-from dryrack.cel.runtime_cost import COST_LIMIT
+from dryrack.cel.evaluation.runtime_cost import COST_LIMIT
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 

@@ -25,7 +25,7 @@ from tests.cel.generate_loops import looped
 from tests.cel.pieces import piece
 from tests.cel.signatures import Signatures
 
-from dryrack.cel import types as t
+from dryrack.cel.checking import types as t
 from dryrack.cel.declarations import functions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tests.cel.generate_devices import DOMAINS, NAMES, USUAL
 from tests.cel.pieces import Piece, piece
 from tests.cel.signatures import Signatures, substituted
 
-from dryrack.cel import types as t
+from dryrack.cel.checking import types as t
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

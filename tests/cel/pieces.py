@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.cel.types import Type
+    from dryrack.cel.checking.types import Type
 
 Way: TypeAlias = tuple[int, ...]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tests.cel.compare import Difference, our_verdict, settled
 from tests.cel.pieces import exchanged, piece, ways
 
-from dryrack.cel import types as t
+from dryrack.cel.checking import types as t
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

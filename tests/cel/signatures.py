@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from dryrack.cel import types as t
+from dryrack.cel.checking import types as t
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from dryrack.cel import ast
-from dryrack.cel.checker import Checked
-from dryrack.cel.environment import Environment
-from dryrack.cel.frontend import compile_text
-from dryrack.cel.source import Issues
+from dryrack.cel.checking.checker import Checked
+from dryrack.cel.checking.environment import Environment
+from dryrack.cel.checking.frontend import compile_text
+from dryrack.cel.parsing import ast
+from dryrack.cel.parsing.source import Issues
 
 ENVIRONMENTS = {
     "stored": Environment(

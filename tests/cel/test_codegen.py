@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dryrack import cel
-from dryrack.cel.checker import Checked
-from dryrack.cel.codegen import generate
-from dryrack.cel.frontend import compile_text
+from dryrack.cel.checking.checker import Checked
+from dryrack.cel.checking.frontend import compile_text
+from dryrack.cel.evaluation.codegen import generate
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dryrack.cel import types as t
+from dryrack.cel.checking import types as t
 from dryrack.cel.declarations import Overload, functions
 from dryrack.cel.declarations.signatures import read_table
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dryrack import cel
-from dryrack.cel.depth import raised_recursion_limit
+from dryrack.cel.parsing.depth import raised_recursion_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

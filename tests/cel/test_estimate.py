@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dryrack.cel.ast import Call, Expr, Ident, ListLiteral, Literal
-from dryrack.cel.checker import Checked, Reference, check
-from dryrack.cel.environment import Environment
+from dryrack.cel.checking.checker import Checked, Reference, check
+from dryrack.cel.checking.environment import Environment
 from dryrack.cel.estimation import CostEstimate, estimate
 from dryrack.cel.estimation.arithmetic import UINT64_MAX
-from dryrack.cel.parser import parse
+from dryrack.cel.parsing.ast import Call, Expr, Ident, ListLiteral, Literal
+from dryrack.cel.parsing.parser import parse
 
 ENV = Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=False)
 LONG = "x" * 100

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.cel.compare import first_syntax_error
 
-from dryrack.cel import ast
-from dryrack.cel.parser import parse
-from dryrack.cel.source import Issues
+from dryrack.cel.parsing import ast
+from dryrack.cel.parsing.parser import parse
+from dryrack.cel.parsing.source import Issues
 
 
 def parsed(text: str) -> ast.Expr:

@@ -15,9 +15,9 @@ from tests.kinds.validation.cases import MODULE
 from tests.kinds.validation.judgement import Answer, Cause, difference
 from tests.oracle.oracles import Oracle
 
-from dryrack.cli.judging import Judge
+from dryrack.cli.api_judge import Judge
 from dryrack.kinds.documents import Document, read
-from dryrack.kinds.places import Tree, spot
+from dryrack.kinds.text.source_positions import Tree, spot
 from dryrack.kinds.validation import Reason
 
 if TYPE_CHECKING:

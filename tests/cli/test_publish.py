@@ -26,11 +26,11 @@ from dryrack.client.endpoints import LEASES
 from dryrack.client.https import connected
 from dryrack.client.informer import Name
 from dryrack.client.kubeconfig import load
-from dryrack.cluster.inhabitants import add_objects
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.initial_objects import add_objects
 from dryrack.cluster.ports import SystemClock
+from dryrack.cluster.process.serving import Address
 from dryrack.cluster.rights import Publisher, definitions, publisher
-from dryrack.cluster.serving import Address
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.documents import read

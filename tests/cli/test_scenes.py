@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.board import Sight, rows, slice_rows
-from dryrack.cli.scenes import EXAMPLES, Expectation, Scene, load_scenes
-from dryrack.cli.stage import Stage
-from dryrack.cli.visit import ENGINES, play_on
+from dryrack.cli.demonstration.device_table import Sight, rows, slice_rows
+from dryrack.cli.demonstration.scene_on_cluster import ENGINES, play_on
+from dryrack.cli.demonstration.scene_runner import Stage
+from dryrack.cli.demonstration.scenes import EXAMPLES, Expectation, Scene, load_scenes
 from dryrack.client.kubeconfig import load
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, with_catalogue
@@ -178,7 +178,7 @@ def test_every_scene_goes_as_it_must(scene: Scene) -> None:
 
 def test_a_scene_that_does_not_go_as_it_must_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the publisher nothing comes of it; the step and what is lacking are named."""
-    monkeypatch.setattr("dryrack.cli.stage.SECONDS_MAX", 0.2)
+    monkeypatch.setattr("dryrack.cli.demonstration.scene_runner.SECONDS_MAX", 0.2)
 
     async def played() -> list[str]:
         async with embedded(without=["slices"]) as cluster:

@@ -11,7 +11,7 @@ from dryrack.client.client import Client
 from dryrack.client.errors import TransportError
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request, Response
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,17 +28,17 @@ from dryrack.cluster.attached import (
     check,
     connection_of,
 )
-from dryrack.cluster.logs import LogFormat, configure
-from dryrack.cluster.probes import Site as Pages
-from dryrack.cluster.probes import health_pages, merged, metrics_page, serving
-from dryrack.cluster.serving import Address, AddressError
+from dryrack.cluster.process.logs import LogFormat, configure
+from dryrack.cluster.process.probes import Site as Pages
+from dryrack.cluster.process.probes import health_pages, merged, metrics_page, serving
+from dryrack.cluster.process.serving import Address, AddressError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from dryrack.client.transport import Request, Response, Transport
-    from dryrack.controllers.writes import Surroundings
+    from dryrack.controllers.writes import EngineContext
 
 LEASE = Name("default", "publisher")
 ANYWHERE = Address("127.0.0.1", 0)
@@ -47,7 +47,7 @@ ANYWHERE = Address("127.0.0.1", 0)
 class Worker:
     """An engine that notes when it works, and reads nodes."""
 
-    def __init__(self, around: Surroundings, working: list[str], name: str) -> None:
+    def __init__(self, around: EngineContext, working: list[str], name: str) -> None:
         self._nodes = around.informers.of(NODES)
         self._working = working
         self._name = name

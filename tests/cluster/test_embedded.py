@@ -11,9 +11,9 @@ import pytest
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import Family, Surroundings, UnknownEngineError, running
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.engines import Family, UnknownEngineError, Wiring, running
 
 if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
@@ -107,7 +107,7 @@ def test_an_engine_can_be_left_out_by_name() -> None:
     """Those that are left run; one that there is not is a mistake, and told with the names."""
     ran: list[tuple[str, ...]] = []
 
-    async def run(names: object, around: Surroundings) -> None:
+    async def run(names: object, around: Wiring) -> None:
         assert isinstance(names, tuple)
         ran.append(names)
         await asyncio.Event().wait()
@@ -128,7 +128,7 @@ def test_an_engine_can_be_left_out_by_name() -> None:
 def test_what_a_block_raises_comes_out_as_it_was() -> None:
     """A failing assertion in a test is that assertion, not a group around it."""
 
-    async def idle(names: object, around: Surroundings) -> None:
+    async def idle(names: object, around: Wiring) -> None:
         await asyncio.Event().wait()
 
     async def scenario() -> None:
@@ -142,7 +142,7 @@ def test_what_a_block_raises_comes_out_as_it_was() -> None:
 def test_an_engine_that_fails_ends_the_cluster() -> None:
     """The block is cancelled, and the engine's error is what comes out."""
 
-    async def broken(names: object, around: Surroundings) -> None:
+    async def broken(names: object, around: Wiring) -> None:
         raise DryrackError("no disk")
 
     async def scenario() -> None:
@@ -156,7 +156,7 @@ def test_an_engine_that_fails_ends_the_cluster() -> None:
 def test_an_engine_that_ends_by_itself_is_missed() -> None:
     """Engines run for as long as the cluster does; one that just stops is an error."""
 
-    async def brief(names: object, around: Surroundings) -> None:
+    async def brief(names: object, around: Wiring) -> None:
         return
 
     async def scenario() -> None:
@@ -167,5 +167,5 @@ def test_an_engine_that_ends_by_itself_is_missed() -> None:
         asyncio.run(scenario())
 
 
-def _nobody(name: str) -> Surroundings:
-    return Surroundings(None, None, None)  # type: ignore[arg-type] # nobody looks at it
+def _nobody(name: str) -> Wiring:
+    return Wiring(None, None, None)  # type: ignore[arg-type] # nobody looks at it

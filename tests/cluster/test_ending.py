@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dryrack.base.errors import DryrackError
-from dryrack.cluster import launching, service
 from dryrack.cluster.certificates import write_private
-from dryrack.cluster.launching import Launch
-from dryrack.cluster.state import state_of
+from dryrack.cluster.process import launching, service
+from dryrack.cluster.process.launching import Launch
+from dryrack.cluster.process.state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

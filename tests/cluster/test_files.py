@@ -14,8 +14,8 @@ from cryptography import x509
 
 from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
-from dryrack.cluster.serving import tls_context
-from dryrack.cluster.state import (
+from dryrack.cluster.process.serving import tls_context
+from dryrack.cluster.process.state import (
     ClusterStateError,
     Process,
     Running,

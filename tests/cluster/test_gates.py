@@ -10,10 +10,10 @@ import pytest
 from dryrack.allocation import Features, LiveAllocator
 from dryrack.client.endpoints import PODS
 from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families
-from dryrack.cluster.inhabitants import add_nodes, add_objects
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.initial_objects import add_nodes, add_objects
 from dryrack.kinds.documents import read
 
 TAINTED = """

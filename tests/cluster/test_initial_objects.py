@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from dryrack.cluster.inhabitants import InhabitantError, add_objects
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.initial_objects import InhabitantError, add_objects
 from dryrack.kinds.documents import read
 
 DEFINITION = """

@@ -13,10 +13,10 @@ import pytest
 
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES
 from dryrack.client.transport import Request
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.journal import DataDirectoryError, SqliteJournal
-from dryrack.cluster.locks import HeldError
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.process.locks import HeldError
 from dryrack.store import Key, Record
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ from pathlib import Path
 from dryrack.client.endpoints import CONFIG_MAPS
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.journal import SqliteJournal
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.control_plane import PlaneOptions
 
 async def main(directory, run):
     options = PlaneOptions(journal=SqliteJournal(Path(directory)))

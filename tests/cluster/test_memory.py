@@ -14,10 +14,10 @@ from tests.bench.soak import soaking
 from dryrack.client import endpoints
 from dryrack.client.endpoints import CLAIMS, CLASSES, DEPLOYMENTS, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import Family, Surroundings, families, with_catalogue
-from dryrack.cluster.inhabitants import virtual_node
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.engines import Family, Wiring, families, with_catalogue
+from dryrack.cluster.initial_objects import virtual_node
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator
@@ -37,7 +37,7 @@ class Reader:
 
     seen: list[Informers] = field(default_factory=list)
 
-    async def run(self, _: Collection[str], around: Surroundings) -> None:
+    async def run(self, _: Collection[str], around: Wiring) -> None:
         assert around.informers is not None
         self.seen.append(around.informers)
         await asyncio.Event().wait()

@@ -21,10 +21,10 @@ from dryrack.client.kubeconfig import load
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.client.transport import Request, Response, User
 from dryrack.cluster.attached import Attached, Attachment, Candidacy, check
-from dryrack.cluster.modes import AuthorizationMode
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
 from dryrack.cluster.ports import SystemClock
-from dryrack.cluster.worlds import needs, read_world
+from dryrack.cluster.process.modes import AuthorizationMode
+from dryrack.cluster.publish_snapshot import needs, read_world
 from dryrack.controllers import slices
 from dryrack.controllers.slices import PublishOptions
 

@@ -13,11 +13,11 @@ from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, PODS, SLICES
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.cluster.catalogue import load_catalogue
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import Family, Surroundings, families, with_catalogue
-from dryrack.cluster.inhabitants import add_device_classes, add_nodes, add_objects
-from dryrack.cluster.once import PATIENCE_SECONDS, Outcome, publish_once
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.engines import Family, Wiring, families, with_catalogue
+from dryrack.cluster.initial_objects import add_device_classes, add_nodes, add_objects
+from dryrack.cluster.publish_once import PATIENCE_SECONDS, Outcome, publish_once
 from dryrack.controllers.slices import PublishOptions
 from dryrack.kinds.documents import read
 
@@ -124,7 +124,7 @@ def test_without_a_word_about_devices_nothing_is_written() -> None:
         await inhabit(at.client, *GPU_NODES)
         road = Road(at.road)
         controllers = families()[0]
-        around = Surroundings(Client(road), at.clock, at.chance)
+        around = Wiring(Client(road), at.clock, at.chance)
         running = asyncio.ensure_future(controllers.run(["slices"], around))
         await at.clock.advance(300)
         running.cancel()

@@ -12,8 +12,8 @@ from tests.cluster.ordinary_worlds import RESTLESS, World, play, worlds
 
 from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.store import Gone
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 # The face, the plane, and what serves it: all that is loaded before the first request.
-_PARTS = ("cli.main", "cli.up", "cluster.service", "apiserver.http")
+_PARTS = ("cli.main", "cli.up", "cluster.process.service", "apiserver.http.https_server")
 _START = f"import sys, {', '.join(f'dryrack.{part}' for part in _PARTS)}"
 _SHOW = "print('\\n'.join(sys.modules))"
 
@@ -28,14 +28,14 @@ def loaded() -> frozenset[str]:
         "cryptography",
         "dryrack.allocation",
         "dryrack.apiserver.custom.serving",
-        "dryrack.apiserver.managing",
-        "dryrack.apiserver.openapi",
-        "dryrack.apiserver.patching",
+        "dryrack.apiserver.ownership.server_side_apply",
+        "dryrack.apiserver.pages.openapi",
+        "dryrack.apiserver.ownership.patching",
         "dryrack.apiserver.protobuf",
         "dryrack.apiserver.schemas",
         "dryrack.apiserver.strategies.catalog",
         "dryrack.apiserver.strategy",
-        "dryrack.apiserver.strictness",
+        "dryrack.apiserver.decode.strict_decode",
         "dryrack.cel",
         "dryrack.client.informer",
         "dryrack.controllers.engines",

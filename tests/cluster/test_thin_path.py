@@ -14,9 +14,9 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.errors import ApiError
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.inhabitants import KWOK_NODE
-from dryrack.cluster.plane import PlaneOptions
+from dryrack.cluster.initial_objects import KWOK_NODE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

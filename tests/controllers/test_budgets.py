@@ -12,8 +12,8 @@ from dryrack.client.endpoints import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS
 from dryrack.client.errors import ApiError
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, settle, timestamp
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.controllers.budgets.disruption import DELETION_SECONDS_MAX, Scale, plan
 from dryrack.controllers.writes import Report, Update
 

@@ -18,7 +18,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, PODS, REPLICA_SETS
 from dryrack.client.informer import Informers, Name
 from dryrack.controllers.dependents.collection import Collection, Fate, plan
 from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item
-from dryrack.controllers.writes import Delete, Patch, Surroundings
+from dryrack.controllers.writes import Delete, EngineContext, Patch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,7 +144,7 @@ def test_an_owner_of_no_kind_is_not_asked_for_again() -> None:
     async def play() -> None:
         at, metrics = site(), Registry()
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
-        around = Surroundings(at.client, informers, at.clock, at.chance, metrics=metrics)
+        around = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
         owner = {"apiVersion": "example.com/v1", "kind": "Rack", "name": "r", "uid": "gone"}
         owned = config_map("owned")
         owned["metadata"]["ownerReferences"] = [owner]

@@ -23,8 +23,8 @@ from dryrack.client.endpoints import (
 )
 from dryrack.client.errors import ApiError
 from dryrack.client.informer import Name
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.plane import PlaneOptions
 
 DEFINITIONS = Endpoint(
     "apiextensions.k8s.io",

@@ -13,7 +13,7 @@ from tests.client.planes import Road, refusal
 from tests.controllers import scenes
 
 from dryrack.client.client import Client
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers.engines import ENGINES, run
 from dryrack.scheduler import Scheduler

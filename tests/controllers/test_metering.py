@@ -17,7 +17,7 @@ from dryrack.client.metering import MeteredTransport
 from dryrack.client.timekeeping import settle, sleep
 from dryrack.client.transport import Request
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.writes import NOTHING, Plan, Surroundings
+from dryrack.controllers.writes import NOTHING, EngineContext, Plan
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Response
@@ -29,7 +29,7 @@ def test_a_loop_counts_what_came_of_its_keys() -> None:
     async def play() -> str:
         at, registry = site(), Registry()
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
-        around = Surroundings(at.client, informers, at.clock, at.chance, metrics=registry)
+        around = EngineContext(at.client, informers, at.clock, at.chance, metrics=registry)
         failures = [NotFoundError({"code": 404, "message": "no"}), RuntimeError("a bug")]
 
         async def decide(key: str) -> Plan:

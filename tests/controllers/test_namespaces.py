@@ -11,9 +11,9 @@ from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, PODS
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.plane import PlaneOptions, build
+from dryrack.cluster.control_plane import PlaneOptions, build
 from dryrack.controllers.namespaces.deletion import LOOK_SECONDS_MAX, Deletion, plan
-from dryrack.controllers.writes import DeleteAll, Surroundings, Update
+from dryrack.controllers.writes import DeleteAll, EngineContext, Update
 
 Raw = dict[str, Any]
 
@@ -68,7 +68,7 @@ def test_a_namespace_that_is_held_is_looked_at_less_and_less() -> None:
         plane = build(PlaneOptions(clock=clock))
         client, chance = plane.client(), plane.options.chance
         informers = Informers(client, clock=clock, chance=chance)
-        around = Surroundings(client, informers, clock, chance, metrics=metrics)
+        around = EngineContext(client, informers, clock, chance, metrics=metrics)
         await client.create(NAMESPACES, {"metadata": {"name": "play"}})
         held = {"name": "x", "namespace": "play", "finalizers": ["example.com/hold"]}
         await client.create(CONFIG_MAPS, {"metadata": held})

@@ -14,8 +14,8 @@ from tests.realcluster.controlplane import Options
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, SLICES, TAINT_RULES, TEMPLATES
 from dryrack.client.informer import Name
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.controllers.claims import taint_rules
 from dryrack.controllers.claims.taint_rules import CONDITION, Counts, Rule
 from dryrack.controllers.objects import condition_of

@@ -24,8 +24,8 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.plane import PlaneOptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

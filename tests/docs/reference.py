@@ -18,7 +18,7 @@ from tests.apiserver.replay import (
     known_differences,
 )
 
-from dryrack.allocation.glossary import MEANINGS
+from dryrack.allocation.model.glossary import MEANINGS
 from dryrack.apiserver.builtin import BUILTINS
 from dryrack.base.metrics import Registry
 from dryrack.cli.main import app
@@ -31,7 +31,7 @@ from dryrack.cluster.ports import SystemChance
 from dryrack.controllers import slices
 from dryrack.controllers.slices.dra_config_status import CONDITIONS
 from dryrack.controllers.slices.events import EVENTS
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,7 +203,7 @@ def _published() -> Registry:
     client = Client(MeteredTransport(Nowhere(), registry))
     clock, chance = VirtualClock(), SystemChance()
     informers = Informers(client, clock=clock, chance=chance)
-    around = Surroundings(client, informers, clock, chance, metrics=registry)
+    around = EngineContext(client, informers, clock, chance, metrics=registry)
     slices.engine(around, slices.PublishOptions())
     return registry
 

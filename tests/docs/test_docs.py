@@ -14,8 +14,8 @@ import pytest
 from tests.docs.console import examples, fits
 from tests.docs.reference import PAGES
 
-from dryrack.allocation.glossary import MEANINGS
-from dryrack.allocation.reasons import Code
+from dryrack.allocation.model.glossary import MEANINGS
+from dryrack.allocation.model.reasons import Code
 from dryrack.controllers.pods.script import Script
 from dryrack.hardware.catalogue.entries import API_VERSION
 

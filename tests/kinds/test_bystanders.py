@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dryrack.apiserver.builtin import BUILTINS
-from dryrack.kinds.bystanders import Mistaken, Standing, standing
 from dryrack.kinds.documents import Document, read
+from dryrack.kinds.other_kinds import Mistaken, Standing, standing
 
 
 def document(api_version: str, kind: str) -> Document:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dryrack.kinds.documents import Reading, read
-from dryrack.kinds.places import parse_path
+from dryrack.kinds.text.source_positions import parse_path
 
 SLICES = """\
 # two documents and a list

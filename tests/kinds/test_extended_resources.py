@@ -8,7 +8,7 @@ import pytest
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
-from dryrack.kinds.extended_resources import asked_for, claim_of, classes_by_resource
+from dryrack.kinds.expansion.extended_resources import asked_for, claim_of, classes_by_resource
 from dryrack.kinds.resource import DeviceClass
 
 GPU = "example.com/gpu"

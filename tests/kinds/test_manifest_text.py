@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.kinds.manifests import Row, drawn, kubectl, recorded
 
-from dryrack.kinds.manifest_text import documents
-from dryrack.kinds.parsed import Fault, Parsed, RepeatedKey
+from dryrack.kinds.text.manifest_text import documents
+from dryrack.kinds.text.parsed import Fault, Parsed, RepeatedKey
 
 if TYPE_CHECKING:
     from tests.kinds.manifests import Answer

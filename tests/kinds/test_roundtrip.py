@@ -23,7 +23,7 @@ from dryrack.kinds.resource import (
     ResourceClaimStatus,
     ResourceSlice,
 )
-from dryrack.kinds.roundtrip import changed
+from dryrack.kinds.text.document_patch import changed
 
 MODELS: list[type[KubernetesObject]] = [ResourceSlice, ResourceClaim, Pod]
 # Parts as well as wholes: in a whole object chance seldom reaches the depths.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dryrack.kinds.documents import read
-from dryrack.kinds.workload_pods import PODS_MAX, Made, WorkloadPods, named
+from dryrack.kinds.expansion.workload_pods import PODS_MAX, Made, WorkloadPods, named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from dryrack.kinds.parsed import DEPTH_MAX, Fault, Parsed, Repeats
-from dryrack.kinds.yaml_objects import ALIASED_MAX
-from dryrack.kinds.yaml_text import documents
+from dryrack.kinds.text.parsed import DEPTH_MAX, Fault, Parsed, Repeats
+from dryrack.kinds.text.yaml_objects import ALIASED_MAX
+from dryrack.kinds.text.yaml_text import documents
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "yaml.json").read_text())
 TWICE = "a: 1\na: 2"

@@ -26,7 +26,7 @@ from dryrack.allocation import (
     SharedDeviceId,
     Undecided,
 )
-from dryrack.allocation.candidates import CelCompiler
+from dryrack.allocation.search.candidates import CelCompiler
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.quantity import Quantity
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tests.oracle.oracles import AllocatorAnswer
 
-    from dryrack.allocation.endings import Endings
+    from dryrack.allocation.proof.search_memo import Endings
 
 # What Go prints of its own values, what only a cluster can know, and what a parser guesses
 # that was meant by text that is no CEL.

@@ -11,7 +11,7 @@ from tests.allocation.builders import Counting
 
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import Document
-from dryrack.kinds.places import Tree, spot
+from dryrack.kinds.text.source_positions import Tree, spot
 from dryrack.placement import Settings, World, explain_claim, what_if
 from dryrack.placement import answer_memo as module
 from dryrack.placement.answer_memo import Memory, Told

@@ -12,11 +12,11 @@ from tests.allocation.builders import Counting
 
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import Document
-from dryrack.kinds.places import Tree, spot
+from dryrack.kinds.text.source_positions import Tree, spot
 from dryrack.placement import Settings, World, what_if
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.placement import Cluster, Fleet, Placed, Unplaced, place
 from dryrack.placement.demand import ONE, Amounts
-from dryrack.placement.prospects import Prospects
-from dryrack.placement.room import Room
+from dryrack.placement.node_queue import Prospects
+from dryrack.placement.node_state import Room
 
 
 def a_node(random: Random, name: str, zone: str) -> Node:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apiserver.replay import CountingChance
 
-from dryrack.cli.scenes import EXAMPLES
+from dryrack.cli.demonstration.scenes import EXAMPLES
 from dryrack.client.endpoints import (
     CLASSES,
     CONFIG_MAPS,
@@ -26,8 +26,8 @@ from dryrack.client.endpoints import (
     TEMPLATES,
 )
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.kinds.documents import read
 
 if TYPE_CHECKING:

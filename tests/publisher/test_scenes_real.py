@@ -11,8 +11,8 @@ import pytest
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 
-from dryrack.cli.scenes import load_scenes
-from dryrack.cli.visit import play_on
+from dryrack.cli.demonstration.scene_on_cluster import play_on
+from dryrack.cli.demonstration.scenes import load_scenes
 from dryrack.client.kubeconfig import load
 from dryrack.cluster.ports import SystemClock
 

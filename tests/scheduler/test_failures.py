@@ -19,8 +19,8 @@ from tests.scheduler.waiting import is_so_at_last
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
 from dryrack.client.errors import TransportError
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.cluster.ports import SystemClock
 from dryrack.scheduler import Scheduler
 from dryrack.scheduler.binding import FINALIZER

@@ -13,8 +13,8 @@ from tests.scheduler.waiting import is_so_at_last
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.cluster.ports import SystemClock
 from dryrack.scheduler import Scheduler
 

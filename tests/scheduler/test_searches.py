@@ -11,8 +11,8 @@ from tests.allocation.knapsacks import Searches, hard_claim, hard_node
 from tests.scheduler.test_schedule import eventually, user_of, with_scheduler
 from tests.scheduler.test_undecided import node, told
 
-from dryrack.allocation import long_search
-from dryrack.allocation.search import Ending, Walk
+from dryrack.allocation.search import long_search
+from dryrack.allocation.search.walk import Ending, Walk
 from dryrack.client.endpoints import CLAIMS, CLASSES, PODS, SLICES
 from dryrack.kinds.decode import to_builtins
 from dryrack.store import Key

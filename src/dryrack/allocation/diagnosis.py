@@ -14,20 +14,20 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.candidates import shape_of
-from dryrack.allocation.constraints import MISSING, MatchState
-from dryrack.allocation.identity import claim_name
-from dryrack.allocation.problem import FAILED, UNKNOWN, USABLE
-from dryrack.allocation.reasons import TAKEN, Code, Reason
-from dryrack.allocation.requests import RESULTS_MAX
-from dryrack.allocation.search import Walk
-from dryrack.allocation.taints import blocking_taints
+from dryrack.allocation.demand.constraints import MISSING, MatchState
+from dryrack.allocation.demand.requests import RESULTS_MAX
+from dryrack.allocation.model.identity import claim_name
+from dryrack.allocation.model.reasons import TAKEN, Code, Reason
+from dryrack.allocation.search.candidates import shape_of
+from dryrack.allocation.search.problem import FAILED, UNKNOWN, USABLE
+from dryrack.allocation.search.walk import Walk
+from dryrack.allocation.supply.taints import blocking_taints
 from dryrack.kinds.quantity import Format, Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.allocation.problem import Problem, Slate
+    from dryrack.allocation.search.problem import Problem, RequestRow
 
 
 # How a fact begins that is about a device which the same pod has already.
@@ -67,7 +67,7 @@ class _Diagnosis:
                     remedy=f"see {_list(named)}",
                 )
 
-    def _culprits(self) -> list[Slate]:
+    def _culprits(self) -> list[RequestRow]:
         stuck = self._walk.stuck
         ways = [] if stuck is None else list(self._problem.requests[stuck.request])
         for others in self._problem.requests:
@@ -75,30 +75,30 @@ class _Diagnosis:
                 ways.extend(others)
         return ways
 
-    def _short(self, slate: Slate) -> bool:
+    def _short(self, slate: RequestRow) -> bool:
         if slate.ask.takes_all and not slate.all_devices:
             return True
         return self._usable(slate) < slate.count
 
-    def _usable(self, slate: Slate) -> int:
+    def _usable(self, slate: RequestRow) -> int:
         return sum(self._status(slate, device) == USABLE for device in self._devices(slate))
 
-    def _devices(self, slate: Slate) -> range | list[int]:
+    def _devices(self, slate: RequestRow) -> range | list[int]:
         if slate.ask.takes_all and slate.all_devices:
             return slate.all_devices
         return range(len(self._problem.devices))
 
-    def _status(self, slate: Slate, device: int) -> int:
+    def _status(self, slate: RequestRow, device: int) -> int:
         code = slate.status[device]
         return self._problem.judge(slate, device) if code == UNKNOWN else code
 
-    def _of_ask(self, slate: Slate) -> Iterator[Reason]:
+    def _of_ask(self, slate: RequestRow) -> Iterator[Reason]:
         details = [self._of_device(slate, device) for device in self._devices(slate)]
         yield self._summary(slate, details)
         yield from self._of_pools(slate)
         yield from (reason for reason in details if reason is not None)
 
-    def _summary(self, slate: Slate, details: list[Reason | None]) -> Reason:
+    def _summary(self, slate: RequestRow, details: list[Reason | None]) -> Reason:
         wanted = "all devices" if slate.ask.takes_all else _count(slate.count, "device")
         if not self._problem.devices:
             fact = f"wants {wanted}, and node {self._problem.node.metadata.name} is offered none"
@@ -114,7 +114,7 @@ class _Diagnosis:
         summary = self._reason(slate, "", Code.NOT_ENOUGH, fact, f"{lacking} more needed")
         return replace(summary, lacking=lacking)
 
-    def _had(self, slate: Slate, details: list[Reason | None]) -> str:
+    def _had(self, slate: RequestRow, details: list[Reason | None]) -> str:
         """How many of the devices that are meant can be had; other drivers' are never meant."""
         codes = Counter(None if reason is None else reason.code for reason in details)
         meant = len(details) - codes[Code.CLASS_SELECTOR]
@@ -128,7 +128,7 @@ class _Diagnosis:
         because = f" ({', '.join(taken)})" if taken else ""
         return f"{codes[None]} of {meant} can be had{because}"
 
-    def _of_pools(self, slate: Slate) -> Iterator[Reason]:
+    def _of_pools(self, slate: RequestRow) -> Iterator[Reason]:
         for pool in self._problem.pools:
             if pool.incomplete:
                 have, want = pool.incomplete
@@ -144,11 +144,11 @@ class _Diagnosis:
                     slate, str(pool.id), Code.POOL_INVALID, pool.invalid, "correct the slices"
                 )
 
-    def _over_limit(self, slate: Slate) -> Reason:
+    def _over_limit(self, slate: RequestRow) -> Reason:
         fact = f"{slate.count} more results would put the claim over its limit of {RESULTS_MAX}"
         return self._reason(slate, "", Code.TOO_MANY_RESULTS, fact, "ask for fewer devices")
 
-    def _of_device(self, slate: Slate, device: int) -> Reason | None:
+    def _of_device(self, slate: RequestRow, device: int) -> Reason | None:
         """Why the device is not to be had; nothing if the walk had it for this ask."""
         if self._chosen_for.get(device) is slate:
             return None
@@ -164,7 +164,7 @@ class _Diagnosis:
             return self._reason(slate, named, Code.SELECTOR_ERROR, slate.failures[device], remedy)
         return self._refused(slate, device, Code(code))
 
-    def _unselected(self, slate: Slate, device: int) -> Code | None:
+    def _unselected(self, slate: RequestRow, device: int) -> Code | None:
         """Whose selectors do not let the device through; a selector that fails says nothing."""
         shape = shape_of(self._problem.devices[device])
         selectors = self._problem.surroundings.selectors
@@ -174,7 +174,7 @@ class _Diagnosis:
             return Code.REQUEST_SELECTOR
         return None
 
-    def _reason(self, slate: Slate, device: str, code: Code, fact: str, remedy: str) -> Reason:
+    def _reason(self, slate: RequestRow, device: str, code: Code, fact: str, remedy: str) -> Reason:
         ask = slate.ask
         return Reason(
             claim=ask.claim_name,
@@ -185,7 +185,7 @@ class _Diagnosis:
             remedy=remedy,
         )
 
-    def _chosen_against(self, slate: Slate, device: int) -> Reason:
+    def _chosen_against(self, slate: RequestRow, device: int) -> Reason:
         """What the choices made so far leave no room for."""
         named = str(self._problem.devices[device].id)
         other = self._chosen_for.get(device)
@@ -203,34 +203,34 @@ class _Diagnosis:
         fact = "fits, but not together with what else is asked for"
         return self._reason(slate, named, Code.COMBINATION, fact, "ask for less together")
 
-    def _refused(self, slate: Slate, device: int, code: Code) -> Reason:
+    def _refused(self, slate: RequestRow, device: int, code: Code) -> Reason:
         fact, remedy = _FACTS[code](self, slate, device)
         return self._reason(slate, str(self._problem.devices[device].id), code, fact, remedy)
 
     # One fact and one remedy for each code.
 
-    def _class_selector(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _class_selector(self, slate: RequestRow, device: int) -> tuple[str, str]:
         ask, pooled = slate.ask, self._problem.devices[device]
         selectors = self._problem.surroundings.selectors
         unmet = selectors.first_unmet(ask.class_selectors, shape_of(pooled))
         name = ask.device_class.metadata.name
         return f"class {name} does not select it: {unmet}", "ask for a class that does"
 
-    def _request_selector(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _request_selector(self, slate: RequestRow, device: int) -> tuple[str, str]:
         pooled = self._problem.devices[device]
         selectors = self._problem.surroundings.selectors
         unmet = selectors.first_unmet(slate.ask.selectors, shape_of(pooled))
         return f"the request does not select it: {unmet}", "relax the selector"
 
-    def _in_use(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _in_use(self, slate: RequestRow, device: int) -> tuple[str, str]:
         identity = self._problem.devices[device].id
         holder = self._problem.surroundings.allocated.holders.get(identity)
         return (f"in use by claim {holder}" if holder else "in use"), "free it"
 
-    def _node(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _node(self, slate: RequestRow, device: int) -> tuple[str, str]:
         return f"not for node {self._problem.node.metadata.name}", "use a node it is for"
 
-    def _gate_off(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _gate_off(self, slate: RequestRow, device: int) -> tuple[str, str]:
         if self._problem.devices[device].device.binding_conditions:
             gates = "DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
             return "has binding conditions, and they are switched off", f"switch on {gates}"
@@ -239,7 +239,7 @@ class _Diagnosis:
             "switch on DRAPartitionableDevices",
         )
 
-    def _capacity(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _capacity(self, slate: RequestRow, device: int) -> tuple[str, str]:
         misfit = self._problem.misfit(slate, device)
         if misfit is None:
             return self._crowding(slate, device)
@@ -264,7 +264,7 @@ class _Diagnosis:
         to = f" to {most}" if most is not None else " or more"
         return f"{least}{to}{f', in steps of {step}' if step is not None else ''}"
 
-    def _crowding(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _crowding(self, slate: RequestRow, device: int) -> tuple[str, str]:
         room = self._moment.room(device)
         capacity = self._problem.devices[device].device.capacity
         for (name, each), left, need in zip(
@@ -275,7 +275,7 @@ class _Diagnosis:
                 return f"{name} is short by {lacking}", "ask for less, or free some"
         return "capacity is short", "ask for less, or free some"
 
-    def _counters(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _counters(self, slate: RequestRow, device: int) -> tuple[str, str]:
         ledger, drawn = self._problem.ledger, self._moment.drawn
         remedy = "free a device that draws on it"
         for number, amount in self._problem.draws[device]:
@@ -292,13 +292,13 @@ class _Diagnosis:
                 return consumption.counters[counter].value.format
         return Format.DECIMAL_SI
 
-    def _tainted(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _tainted(self, slate: RequestRow, device: int) -> tuple[str, str]:
         offered = self._problem.devices[device].device
         taints = blocking_taints(offered, slate.ask.tolerations)
         told = ", ".join(_taint(taint.key, taint.value, taint.effect) for taint in taints)
         return f"tainted {told}", "tolerate the taint, or remove it"
 
-    def _constraint(self, slate: Slate, device: int) -> tuple[str, str]:
+    def _constraint(self, slate: RequestRow, device: int) -> tuple[str, str]:
         for constraint in slate.constraints:
             if self._problem.columns[constraint.number][device] == MISSING:
                 return f"has no attribute {constraint.attribute}", "give it the attribute"

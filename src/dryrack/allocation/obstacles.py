@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.reasons import TAKEN, Code
+from dryrack.allocation.model.reasons import TAKEN, Code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.allocation.reasons import Reason
+    from dryrack.allocation.model.reasons import Reason
 
 # A reason that holds for many devices names this many of them.
 _DEVICES_NAMED_MAX = 3

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dryrack.apiserver.queries import RevisionError, parse_revision
+from dryrack.apiserver.answer.status import Status, StatusError, bad_request
+from dryrack.apiserver.http.queries import RevisionError, parse_revision
 from dryrack.apiserver.registry import Resource
-from dryrack.apiserver.status import Status, StatusError, bad_request
 
 Raw = dict[str, Any]
 

@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import Subject
+from dryrack.apiserver.answer.status import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dryrack.apiserver.calls import Answer, Call
+    from dryrack.apiserver.request_context import Answer, Call
     from dryrack.apiserver.strategy import Strategy
     from dryrack.store import Stored
 

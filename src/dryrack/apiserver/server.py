@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dryrack.apiserver import media, paths, queries
-from dryrack.apiserver.calls import Answer, Call, Reply, Target
+from dryrack.apiserver.answer.rendering import response, status_response, warned
+from dryrack.apiserver.answer.status import Status, StatusError, Success, bad_request, forbidden
+from dryrack.apiserver.extension_points import Seams
+from dryrack.apiserver.http import media, paths, queries
 from dryrack.apiserver.lookup import StoreLookup
 from dryrack.apiserver.registry import Registry, Resource
-from dryrack.apiserver.rendering import response, status_response, warned
-from dryrack.apiserver.seams import Seams
-from dryrack.apiserver.status import Status, StatusError, Success, bad_request, forbidden
-from dryrack.apiserver.verbs import Verbs
+from dryrack.apiserver.request_context import Answer, Call, Reply, Target
+from dryrack.apiserver.verbs.read_verbs import Verbs
 from dryrack.base.ports import Chance
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Request, Response

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dryrack.apiserver.status import bad_request
+from dryrack.apiserver.answer.status import bad_request
 from dryrack.base.ports import Chance
 from dryrack.client.transport import User
 from dryrack.kinds.decode import DecodeError, decode

@@ -7,8 +7,8 @@ copies of few expressions, so each is compiled once.
 
 from functools import lru_cache
 
-from dryrack.cel.environment import Environment
-from dryrack.cel.program import CompileError, compile_expression
+from dryrack.cel.checking.environment import Environment
+from dryrack.cel.evaluation.program import CompileError, compile_expression
 from dryrack.kinds.validation.parts import EXPRESSION_COST_MAX, TOO_COMPLEX, ExpressionProblem
 
 # As many distinct selectors as a large cluster has; each is a few kilobytes.

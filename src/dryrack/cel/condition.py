@@ -10,20 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cel import interpreter
-from dryrack.cel.checker import Checked
-from dryrack.cel.depth import depth_of, raised_recursion_limit
-from dryrack.cel.frontend import compile_text
-from dryrack.cel.planner import PlanError, Planner
-from dryrack.cel.values import PanicError
+from dryrack.cel.checking.checker import Checked
+from dryrack.cel.checking.frontend import compile_text
+from dryrack.cel.evaluation import interpreter
+from dryrack.cel.evaluation.planner import PlanError, Planner
+from dryrack.cel.evaluation.values import PanicError
+from dryrack.cel.parsing.depth import depth_of, raised_recursion_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.cel.attributes import Scope, Step
-    from dryrack.cel.environment import Environment
-    from dryrack.cel.runtime_cost import Tracker
-    from dryrack.cel.values import Value
+    from dryrack.cel.checking.environment import Environment
+    from dryrack.cel.evaluation.attributes import Scope, Step
+    from dryrack.cel.evaluation.runtime_cost import Tracker
+    from dryrack.cel.evaluation.values import Value
 
 
 @dataclass(frozen=True, slots=True)

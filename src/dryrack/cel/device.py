@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.cel.values import DomainMap, Err, OwnQuantity, StringMap, Value, Version
+from dryrack.cel.evaluation.values import DomainMap, Err, OwnQuantity, StringMap, Value, Version
 from dryrack.kinds.semver import Semver, SemverError
 
 if TYPE_CHECKING:

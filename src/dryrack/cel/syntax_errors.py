@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.cel.lexer import EOF
-from dryrack.cel.source import Problem
+from dryrack.cel.parsing.lexer import EOF
+from dryrack.cel.parsing.source import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from dryrack.cel.lexer import Token
+    from dryrack.cel.parsing.lexer import Token
 
 _NAMES = {
     "float": "NUM_FLOAT",

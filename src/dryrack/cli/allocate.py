@@ -6,12 +6,12 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.features import Features, Release
-from dryrack.allocation.identity import claim_name
+from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.identity import claim_name
 from dryrack.base.errors import ContentError, DryrackError
-from dryrack.base.words import listed
-from dryrack.cli.doubts import refusals, unknown_fields
+from dryrack.base.text import listed
 from dryrack.cli.files import UsageError, without_pauses
+from dryrack.cli.input_warnings import refusals, unknown_fields
 from dryrack.cli.objects import load
 from dryrack.cli.output import (
     NamedFormat,

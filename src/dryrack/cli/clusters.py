@@ -10,10 +10,10 @@ from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, print_table, say
 from dryrack.cluster import kubeconfig as kubeconfigs
 from dryrack.cluster.certificates import write_private
-from dryrack.cluster.state import ClusterState, ClusterStateError, all_states, state_of
+from dryrack.cluster.process.state import ClusterState, ClusterStateError, all_states, state_of
 
 if TYPE_CHECKING:
-    from dryrack.cluster.state import Running
+    from dryrack.cluster.process.state import Running
 
 Raw = dict[str, Any]
 

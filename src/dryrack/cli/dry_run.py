@@ -11,9 +11,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.board import SLICE_COLUMNS, Sight, slice_rows
+from dryrack.cli.api_judge import Judge
+from dryrack.cli.demonstration.device_table import SLICE_COLUMNS, Sight, slice_rows
 from dryrack.cli.files import read_sources
-from dryrack.cli.judging import Judge
 from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.cli.publish import config_hint
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
@@ -21,11 +21,11 @@ from dryrack.controllers.slices.current_inventory import reader_of
 from dryrack.controllers.slices.pools import SHARED
 from dryrack.controllers.slices.survey import World, survey
 from dryrack.controllers.writes import Create, Delete
-from dryrack.hardware.dialects import read_config_map
+from dryrack.hardware.config_formats import read_config_map
 from dryrack.hardware.inventory import Source, SourceKind
-from dryrack.kinds.bystanders import Mistaken, standing
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
+from dryrack.kinds.other_kinds import Mistaken, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.survey import Change, Survey
     from dryrack.controllers.writes import Write
-    from dryrack.hardware.dialects import Reading
+    from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Document, Problem
 
 Raw = dict[str, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation.identity import claim_name
+from dryrack.allocation.model.identity import claim_name
 from dryrack.base.errors import ContentError
-from dryrack.base.words import hint
+from dryrack.base.text import hint
 from dryrack.cli.allocate import CLAIM_RESOURCE, load_world, place, verdict
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import (

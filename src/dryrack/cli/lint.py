@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from dryrack.cli.api_judge import Judge
 from dryrack.cli.files import read_sources, without_pauses
-from dryrack.cli.judging import Judge
 from dryrack.cli.output import Format, paint, print_data, say, shown
 from dryrack.linter import Finding, Severity, lint
 

@@ -573,7 +573,7 @@ def demo(
     ] = "",
 ) -> None:
     """Show what dryrack does, on example files and on a control plane, and check every answer."""
-    from dryrack.cli import demo as command
+    from dryrack.cli.demonstration import demo as command
 
     wish = command.Wish(keep=keep, kubeconfig=kubeconfig, context=context, without=without)
     raise typer.Exit(0 if command.run(scenes or [], wish) else EXIT_FAILED)

@@ -18,7 +18,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import Format, many, say
-from dryrack.cluster.serving import Address
+from dryrack.cluster.process.serving import Address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dryrack.client.informer import Name
     from dryrack.client.kubeconfig import Connection
     from dryrack.cluster.attached import Attachment
-    from dryrack.cluster.logs import LogFormat
-    from dryrack.cluster.once import Outcome
+    from dryrack.cluster.process.logs import LogFormat
+    from dryrack.cluster.publish_once import Outcome
     from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.survey import World
     from dryrack.hardware.inventory import Assignment
@@ -152,7 +152,7 @@ def every_node() -> NodeSelector:
 
 def selected_nodes(text: str) -> NodeSelector:
     """A label selector, as kubectl's -l takes it, in the form that nodes are selected by."""
-    from dryrack.apiserver.label_selectors import Operator, SelectorError, parse
+    from dryrack.apiserver.verbs.label_selectors import Operator, SelectorError, parse
     from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
     operators = {
@@ -221,8 +221,8 @@ def _check(wish: Wish) -> None:
 
 def _serve(wish: Wish) -> bool:
     """Publishes until it is told to stop."""
-    from dryrack.cluster.logs import LogFormat, configure
-    from dryrack.cluster.loops import loop_factory
+    from dryrack.cluster.process.logs import LogFormat, configure
+    from dryrack.cluster.process.loops import loop_factory
 
     form = log_format_of(wish.log_format)
     options, attachment = options_of(wish), attachment_of(wish)
@@ -241,7 +241,7 @@ def _serve(wish: Wish) -> bool:
 
 
 def log_format_of(text: str) -> LogFormat:
-    from dryrack.cluster.logs import LogFormat
+    from dryrack.cluster.process.logs import LogFormat
 
     try:
         return LogFormat(text)
@@ -270,7 +270,7 @@ async def _served(connection: Connection, options: PublishOptions, attachment: A
     from dryrack.client.client import Client
     from dryrack.client.https import connected
     from dryrack.cluster.attached import Attached, check, stopping_by_signal
-    from dryrack.cluster.worlds import needs
+    from dryrack.cluster.publish_snapshot import needs
     from dryrack.controllers import slices
 
     async with connected(connection) as transport:
@@ -292,7 +292,7 @@ def _dry_run(wish: Wish) -> bool:
 async def _world(connection: Connection, options: PublishOptions) -> World:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
-    from dryrack.cluster.worlds import read_world
+    from dryrack.cluster.publish_snapshot import read_world
 
     async with connected(connection) as transport:
         return await read_world(Client(transport, agent=AGENT), options)
@@ -300,7 +300,7 @@ async def _world(connection: Connection, options: PublishOptions) -> World:
 
 def _once(wish: Wish) -> bool:
     """Publishes, says what is not as desired, and whether all is."""
-    from dryrack.cluster.logs import configure
+    from dryrack.cluster.process.logs import configure
 
     options, form = options_of(wish), log_format_of(wish.log_format)
     connection = _connection(wish)
@@ -320,9 +320,9 @@ async def _published(connection: Connection, options: PublishOptions) -> Outcome
     from dryrack.client.client import Client
     from dryrack.client.https import connected
     from dryrack.cluster.attached import check
-    from dryrack.cluster.once import publish_once
     from dryrack.cluster.ports import SystemChance, SystemClock
-    from dryrack.cluster.worlds import needs
+    from dryrack.cluster.publish_once import publish_once
+    from dryrack.cluster.publish_snapshot import needs
 
     async with connected(connection) as transport:
         client = Client(transport, agent=AGENT)

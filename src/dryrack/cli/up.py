@@ -14,12 +14,13 @@ from dryrack.apiserver import runtime_config
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import say
-from dryrack.cluster import kubeconfig, launching
+from dryrack.cluster import kubeconfig
 from dryrack.cluster.engines import UnknownEngineError, families, wanted
-from dryrack.cluster.launching import Launch
-from dryrack.cluster.modes import AuthorizationMode
-from dryrack.cluster.serving import Address
-from dryrack.cluster.state import ClusterStateError, state_of
+from dryrack.cluster.process import launching
+from dryrack.cluster.process.launching import Launch
+from dryrack.cluster.process.modes import AuthorizationMode
+from dryrack.cluster.process.serving import Address
+from dryrack.cluster.process.state import ClusterStateError, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,8 +32,8 @@ from dryrack.client.informer import Informers
 from dryrack.client.kubeconfig import KubeconfigError, in_cluster, kubeconfig_paths, load
 from dryrack.client.metering import MeteredTransport
 from dryrack.cluster.ports import SystemChance, SystemClock
-from dryrack.cluster.probes import Site, health_pages, merged, metrics_page, serving
-from dryrack.controllers.writes import Surroundings
+from dryrack.cluster.process.probes import Site, health_pages, merged, metrics_page, serving
+from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dryrack.client.kubeconfig import Connection
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Transport
-    from dryrack.cluster.serving import Address
+    from dryrack.cluster.process.serving import Address
 
 _logger = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class Attached:
     """One engine on one cluster; to be run once."""
 
     def __init__(
-        self, transport: Transport, build: Callable[[Surroundings], Engine], attachment: Attachment
+        self, transport: Transport, build: Callable[[EngineContext], Engine], attachment: Attachment
     ) -> None:
         clock, chance = attachment.clock, attachment.chance
         self._attachment = attachment
@@ -165,7 +165,7 @@ class Attached:
         self._client = Client(MeteredTransport(transport, self._metrics), agent=attachment.agent)
         self._informers = Informers(self._client, clock=clock, chance=chance)
         self._leads = leadership(self._metrics)
-        around = Surroundings(self._client, self._informers, clock, chance, metrics=self._metrics)
+        around = EngineContext(self._client, self._informers, clock, chance, metrics=self._metrics)
         self._engine = build(around)
         self._is_leading = False
 

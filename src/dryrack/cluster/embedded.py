@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.cluster.control_plane import Plane, PlaneOptions, build
 from dryrack.cluster.engines import families, running, wanted
-from dryrack.cluster.plane import Plane, PlaneOptions, build
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence

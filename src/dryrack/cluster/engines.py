@@ -41,7 +41,7 @@ class UnknownEngineError(DryrackError):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Wiring:
     """What a family of engines gets: a client of its own, time and chance."""
 
     client: Client
@@ -66,7 +66,7 @@ class Family:
 
     name: str
     engines: tuple[str, ...]
-    run: Callable[[Collection[str], Surroundings], Awaitable[None]]
+    run: Callable[[Collection[str], Wiring], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Controllers:
 
     publishing: Callable[[], PublishOptions] | None
 
-    async def run(self, names: Collection[str], around: Surroundings) -> None:
+    async def run(self, names: Collection[str], around: Wiring) -> None:
         from dryrack.controllers import engines
 
         await engines.run(
@@ -102,7 +102,7 @@ class _Scheduling:
 
     allocator: MakeAllocator | None
 
-    async def run(self, _: Collection[str], around: Surroundings) -> None:
+    async def run(self, _: Collection[str], around: Wiring) -> None:
         from dryrack.scheduler import Scheduler
 
         scheduler = Scheduler(
@@ -150,7 +150,7 @@ def wanted(without: Collection[str], available: Sequence[Family]) -> tuple[Famil
 
 @asynccontextmanager
 async def running(
-    chosen: Sequence[Family], surroundings: Callable[[str], Surroundings]
+    chosen: Sequence[Family], surroundings: Callable[[str], Wiring]
 ) -> AsyncIterator[None]:
     """Runs the engines for the length of a block; the first that fails ends the block."""
     raised: Exception | None = None
@@ -174,13 +174,13 @@ async def running(
         raise raised
 
 
-def _informers(around: Surroundings) -> Informers:
+def _informers(around: Wiring) -> Informers:
     from dryrack.client.informer import Informers
 
     return Informers(around.client, clock=around.clock, chance=around.chance)
 
 
-async def _kept(family: Family, surroundings: Surroundings) -> None:
+async def _kept(family: Family, surroundings: Wiring) -> None:
     await family.run(family.engines, surroundings)
     raise DryrackError(f"the {family.name} ended by themselves; see the log")
 

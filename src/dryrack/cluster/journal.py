@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.transport import Request, Response, Stream, Transport
-from dryrack.cluster.locks import hold
+from dryrack.cluster.process.locks import hold
 from dryrack.store import Key, Record
 
 if TYPE_CHECKING:

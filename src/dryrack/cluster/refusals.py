@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver import schemas
-from dryrack.base.words import hint
-from dryrack.kinds.places import parse_path
+from dryrack.base.text import hint
+from dryrack.kinds.text.source_positions import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

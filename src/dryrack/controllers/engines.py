@@ -35,7 +35,7 @@ from dryrack.controllers.quotas.accounting import Accounting
 from dryrack.controllers.replicasets.replication import Replication
 from dryrack.controllers.serviceaccounts.defaults import Defaults
 from dryrack.controllers.statefulsets.ordering import Ordering
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
     from dryrack.controllers.slices import PublishOptions
@@ -46,13 +46,13 @@ class Engine:
     """A name for people, and the controllers that go by it."""
 
     name: str
-    parts: tuple[Callable[[Surroundings], Controller], ...]
+    parts: tuple[Callable[[EngineContext], Controller], ...]
 
 
 def publisher(options: "PublishOptions | None" = None) -> Engine:
     """The engine that gives nodes the devices that they do not have."""
 
-    def build(around: Surroundings) -> Controller:
+    def build(around: EngineContext) -> Controller:
         from dryrack.controllers import slices
 
         return slices.engine(around, options or slices.PublishOptions())
@@ -97,7 +97,7 @@ async def run(
     without any the engines have their own. `metrics` is where they count what they do.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
-    around = Surroundings(client, reading, clock, chance, authority, metrics)
+    around = EngineContext(client, reading, clock, chance, authority, metrics)
     parts = [(engine.name, part(around)) for engine in engines for part in engine.parts]
     async with asyncio.TaskGroup() as group:
         if informers is None:

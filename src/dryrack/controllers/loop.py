@@ -16,7 +16,7 @@ from dryrack.client.informer import Informer
 from dryrack.client.metering import NamedQueueMeter
 from dryrack.client.workqueue import WorkQueue
 from dryrack.controllers.metering import LoopMeter, Result
-from dryrack.controllers.writes import Hands, Plan, Surroundings
+from dryrack.controllers.writes import EngineContext, Plan, WriteExecutor
 
 Key = TypeVar("Key", bound=Hashable)
 Told = TypeVar("Told", bound=Hashable, contravariant=True)
@@ -49,7 +49,7 @@ class Loop(Generic[Key]):
 
     def __init__(
         self,
-        around: Surroundings,
+        around: EngineContext,
         name: str,
         decide: Callable[[Key], Awaitable[Plan]],
         *,
@@ -65,7 +65,7 @@ class Loop(Generic[Key]):
         self._reads = reads
         self._workers = workers
         self._witness = witness
-        self._hands = Hands(around, name)
+        self._hands = WriteExecutor(around, name)
         if around.metrics is not None:
             self._meter = LoopMeter(around.metrics, name, workers)
             self.queue.measure(NamedQueueMeter(around.metrics, name, self.queue))

@@ -7,14 +7,16 @@ from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Informer, Listener
 from dryrack.client.timekeeping import sleep
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 
 _ASK_AGAIN_SECONDS = 5.0
 
 _logger = logging.getLogger(__name__)
 
 
-async def followed(around: Surroundings, endpoint: Endpoint, listener: Listener) -> Informer | None:
+async def followed(
+    around: EngineContext, endpoint: Endpoint, listener: Listener
+) -> Informer | None:
     """
     The informer of a kind, whole and with a listener; None if the kind is not served.
 
@@ -28,7 +30,7 @@ async def followed(around: Surroundings, endpoint: Endpoint, listener: Listener)
     return informer
 
 
-async def _is_served(around: Surroundings, endpoint: Endpoint) -> bool:
+async def _is_served(around: EngineContext, endpoint: Endpoint) -> bool:
     while True:
         try:
             return await is_served(around.client, endpoint)

@@ -13,7 +13,7 @@ from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.loop import Loop, Witness
 from dryrack.controllers.objects import is_same_but_status
 from dryrack.controllers.workloads import Candidates, owner_key
-from dryrack.controllers.writes import NOTHING, Plan, Surroundings
+from dryrack.controllers.writes import NOTHING, EngineContext, Plan
 
 Raw = dict[str, Any]
 
@@ -23,7 +23,7 @@ class Owners:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: EngineContext,
         name: str,
         endpoint: Endpoint,
         *,

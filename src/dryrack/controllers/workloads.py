@@ -31,9 +31,9 @@ from dryrack.controllers.objects import (
 )
 from dryrack.controllers.writes import Create, Delete, Patch, Report, Update, Write
 from dryrack.kinds.decode import decode
+from dryrack.kinds.expansion.workloads import pod_of
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import matches_labels
-from dryrack.kinds.workloads import pod_of
 
 Raw = dict[str, Any]
 

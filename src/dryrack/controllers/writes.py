@@ -1,9 +1,10 @@
 """
-What a plan wants written, as values; and the hands that write it.
+What a plan wants written, as values; and the executor that writes it.
 
-A plan says `Create`, `Patch`, `Delete`; it never talks to a cluster. `Hands` carries writes out in
-order, and then waits until the caches that the next plan will read have seen them: a plan never
-acts on a world that lacks its own last deeds. The first refusal ends it; the rest is planned anew.
+A plan says `Create`, `Patch`, `Delete`; it never talks to a cluster. `WriteExecutor` carries writes
+out in order, and then waits until the caches that the next plan will read have seen them: a plan
+never acts on a world that lacks its own last deeds. The first refusal ends it; the rest is planned
+anew.
 """
 
 import asyncio
@@ -133,7 +134,7 @@ NOTHING = Plan()
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EngineContext:
     """All that an engine is given."""
 
     client: Client
@@ -155,10 +156,10 @@ def _at(obj: Raw, revision: str | None) -> Raw:
     return obj | {"metadata": obj["metadata"] | {"resourceVersion": revision}}
 
 
-class Hands:
+class WriteExecutor:
     """Carries out what a component plans."""
 
-    def __init__(self, around: Surroundings, component: str) -> None:
+    def __init__(self, around: EngineContext, component: str) -> None:
         self._around = around
         self._component = component
         self._recorder = EventRecorder(around.client, around.clock, around.chance, component)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.inventory import Pool, SourceKind, ThisNode
 from dryrack.hardware.node_terms import INSTANCE_TYPE, compile_terms, of_labels
-from dryrack.hardware.pooling import Mould, Note, moulds
+from dryrack.hardware.pooling import Note, PoolTemplate, moulds
 from dryrack.hardware.promises import broken_promises
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ class Matcher:
         ]
         everything = moulds(self._known, shared=True).moulds
         self._shared_names = {(mould.driver, mould.name_on("")) for mould in everything}
-        self._remembered: dict[tuple[int, ...], tuple[tuple[Mould, ...], tuple[Note, ...]]] = {}
+        self._remembered: dict[
+            tuple[int, ...], tuple[tuple[PoolTemplate, ...], tuple[Note, ...]]
+        ] = {}
 
     def pools_of(self, node: Node) -> Matched:
         """The pools that are on the node."""
@@ -109,7 +111,7 @@ class Matcher:
         heaviest = self._overlays.matching(node)[:1]
         return heaviest or self._assignments.matching(node) or self._catalogue.matching(node)
 
-    def _moulds(self, chosen: tuple[int, ...]) -> tuple[tuple[Mould, ...], tuple[Note, ...]]:
+    def _moulds(self, chosen: tuple[int, ...]) -> tuple[tuple[PoolTemplate, ...], tuple[Note, ...]]:
         if chosen not in self._remembered:
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()

@@ -1,7 +1,7 @@
 """
 What several origins put into one pool, as one value.
 
-A `Mould` is a pool without the name of the node: the same for all nodes that match the same
+A `PoolTemplate` is a pool without the name of the node: the same for all nodes that match the same
 things. A pool in which two devices or counter sets have one name, or a device draws on counters
 that are not there, is one that no scheduler allocates from, so none of that leaves here.
 """
@@ -47,7 +47,7 @@ class PoolKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Mould:
+class PoolTemplate:
     """A pool, but for the name of the node."""
 
     key: PoolKey
@@ -90,14 +90,14 @@ def bounded(name: str) -> str:
     return f"{name[: POOL_NAME_BYTES_MAX - _DIGEST_LENGTH - 1].rstrip('-./')}-{digest}"
 
 
-class Moulds(NamedTuple):
+class PoolTemplates(NamedTuple):
     """Pools without their nodes, and what came up while they were put together."""
 
-    moulds: tuple[Mould, ...]
+    moulds: tuple[PoolTemplate, ...]
     notes: tuple[Note, ...]
 
 
-def moulds(assignments: Sequence[Assignment], *, shared: bool) -> Moulds:
+def moulds(assignments: Sequence[Assignment], *, shared: bool) -> PoolTemplates:
     """The pools that these make together: those of a node, or those of the whole cluster."""
     pools: dict[PoolKey, list[tuple[Origin, Batch]]] = {}
     for assignment in assignments:
@@ -107,7 +107,7 @@ def moulds(assignments: Sequence[Assignment], *, shared: bool) -> Moulds:
                 pools.setdefault(key, []).append((assignment.origin, batch))
     merges = [_Merge(key, entries) for key, entries in pools.items()]
     found = tuple(mould for merge in merges if (mould := merge.mould()).parts)
-    return Moulds(found, tuple(note for merge in merges for note in merge.notes))
+    return PoolTemplates(found, tuple(note for merge in merges for note in merge.notes))
 
 
 def _key(origin: Origin, batch: Batch) -> PoolKey:
@@ -126,7 +126,7 @@ class _Merge:
         self._key = key
         self._entries = entries
 
-    def mould(self) -> Mould:
+    def mould(self) -> PoolTemplate:
         reach = self._entries[0][1].reach
         found: dict[Origin, list[Batch]] = {}
         for origin, batch in self._with_counters(self._distinct(self._within(reach))):
@@ -134,7 +134,7 @@ class _Merge:
                 found.setdefault(origin, []).append(batch)
         parts = tuple((origin, tuple(given)) for origin, given in found.items())
         differ = any(batch.marks for _, given in parts for batch in given)
-        return Mould(self._key, reach, parts, None if differ else _sections(parts, ""))
+        return PoolTemplate(self._key, reach, parts, None if differ else _sections(parts, ""))
 
     def _within(self, reach: Reach) -> Iterator[tuple[Origin, Batch]]:
         for origin, batch in self._entries:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dryrack.kinds import manifest_text
-from dryrack.kinds.parsed import Fault, Parsed
-from dryrack.kinds.places import Place, Places, parse_path
 from dryrack.kinds.shape import Path, described
+from dryrack.kinds.text import manifest_text
+from dryrack.kinds.text.parsed import Fault, Parsed
+from dryrack.kinds.text.source_positions import Place, Places, parse_path
 
 # A list of ten thousand slices is 25 MB; more than this is no manifest.
 BYTES_MAX = 128 * 1024 * 1024

@@ -21,8 +21,8 @@ from dryrack.kinds.core import (
 )
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.quantity import INT64_MAX, INT64_MIN
-from dryrack.kinds.quoting import quoted
 from dryrack.kinds.resource import DeviceTaint, DeviceToleration
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.names import label_key, label_value
 from dryrack.kinds.validation.problems import FieldProblem, invalid, not_supported
 

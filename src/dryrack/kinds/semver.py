@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from dryrack.base.errors import DryrackError
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 
 _DIGITS = re.compile(r"[0-9]*")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]*")

@@ -16,7 +16,7 @@ from dryrack.kinds.convert import misplaced, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import latest, read
-from dryrack.kinds.workloads import TEMPLATES
+from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.linter.world import DEFAULT_NAMESPACE, Entry, PodEntry, UnknownField, World
 
 if TYPE_CHECKING:

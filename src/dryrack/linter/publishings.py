@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from dryrack.hardware.dialects.reading import config_under, dra_config, overlay
+from dryrack.hardware.config_formats.reading import config_under, dra_config, overlay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dryrack.hardware.dialects.report import Read
+    from dryrack.hardware.config_formats.report import Read
     from dryrack.kinds.documents import Document
 
 

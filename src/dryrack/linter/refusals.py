@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from dryrack.cel.admission import SelectorChecker
 from dryrack.kinds.convert import to_v1
 from dryrack.kinds.core import Pod
-from dryrack.kinds.places import parse_path
+from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kinds.validation import FieldProblem, validate
 from dryrack.linter.lines import key_of, line_of
 

@@ -2,8 +2,8 @@
 
 from dryrack.placement.explain import Explanation, NodeStory, explain_claim
 from dryrack.placement.fleet import Fleet
+from dryrack.placement.node_state import Room
 from dryrack.placement.place import Cluster, Placed, Refusal, Unfinished, Unplaced, decide, place
-from dryrack.placement.room import Room
 from dryrack.placement.whatif import Given, Refused, Settings, WhatIf, what_if
 from dryrack.placement.world import World
 

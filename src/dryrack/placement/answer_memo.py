@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from dryrack.allocation import LiveAllocator, Undecided, Unsatisfiable, claim_name
-from dryrack.allocation.endings import Endings
+from dryrack.allocation.proof.search_memo import Endings
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     from dryrack.allocation import Outcome, Reason, Search
-    from dryrack.allocation.live import Helped
+    from dryrack.allocation.search.incremental import AffectedNodes
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
@@ -106,7 +106,7 @@ class RememberingAllocator:
             self._fresh[key] = outcome
         return Unsatisfiable(node.metadata.name, "", partial(self._reasons, key, node, claims))
 
-    def hold(self, claim: str, allocation: AllocationResult) -> Helped:
+    def hold(self, claim: str, allocation: AllocationResult) -> AffectedNodes:
         """The claim, which had nothing, has these devices from now on."""
         self._fresh.clear()
         self._sight.use(claim, allocation)

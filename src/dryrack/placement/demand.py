@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dryrack.kinds.usage.pods import needed
+from dryrack.kinds.quota_usage.pods import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.identity import claim_name
+from dryrack.allocation.model.identity import claim_name
+from dryrack.allocation.model.reasons import Code
 from dryrack.allocation.obstacles import fold
-from dryrack.allocation.reasons import Code
 from dryrack.base.errors import DryrackError
-from dryrack.base.words import hint, listed
+from dryrack.base.text import hint, listed
 from dryrack.placement.answer_memo import Memory
 from dryrack.placement.remedies import possible_changes
 from dryrack.placement.whatif import for_lack_of, what_if

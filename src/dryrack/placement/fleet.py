@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import Node
-from dryrack.placement.prospects import Prospects
-from dryrack.placement.room import Room
+from dryrack.placement.node_queue import Prospects
+from dryrack.placement.node_state import Room
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.kinds.bystanders import Standing, standing
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.documents import latest
-from dryrack.kinds.workload_pods import Made, WorkloadPods, named
-from dryrack.kinds.workloads import TEMPLATES
+from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, named
+from dryrack.kinds.expansion.workloads import TEMPLATES
+from dryrack.kinds.other_kinds import Standing, standing
 from dryrack.placement.whatif import nodes_of
 from dryrack.placement.world import World
 

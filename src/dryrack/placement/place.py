@@ -32,8 +32,8 @@ from dryrack.allocation import (
 )
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.selectors import NAME_FIELD, SelectorError, parse_node_selector
-from dryrack.placement.prospects import Unmet
-from dryrack.placement.room import NodeRefusal, Wishes, obstacle
+from dryrack.placement.node_queue import Unmet
+from dryrack.placement.node_state import NodeRefusal, PodConstraints, obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.selectors import NodeMatcher
     from dryrack.placement.demand import Amounts
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.prospects import Prospects
-    from dryrack.placement.room import Room
+    from dryrack.placement.node_queue import Prospects
+    from dryrack.placement.node_state import Room
 
 # What kube-scheduler says of a node whose devices do not do.
 NO_DEVICES = "cannot allocate all claims"
@@ -145,7 +145,7 @@ def place(
 
     `by_devices` are the extended resources that one of the claims stands for.
     """
-    wishes, searches_left = Wishes.of(pod, by_devices), SEARCHES_MAX
+    wishes, searches_left = PodConstraints.of(pod, by_devices), SEARCHES_MAX
     while True:
         outcome = _Attempt(wishes, wanted, _reaches(allocated), cluster, searches_left).run()
         if not isinstance(outcome, Unfinished):
@@ -164,7 +164,9 @@ def decide(
     searches_left: int = SEARCHES_MAX,
 ) -> Placed | Unplaced | Unfinished:
     """The same as far as it is known soon."""
-    return _Attempt(Wishes.of(pod), wanted, _reaches(allocated), cluster, searches_left).run()
+    return _Attempt(
+        PodConstraints.of(pod), wanted, _reaches(allocated), cluster, searches_left
+    ).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ class _Reach:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    wishes: Wishes
+    wishes: PodConstraints
     wanted: Sequence[ResourceClaim]
     reaches: Sequence[_Reach]
     cluster: Cluster

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.extended_resources import classes_by_resource
+from dryrack.kinds.expansion.extended_resources import classes_by_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

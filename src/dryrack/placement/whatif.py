@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, overload
 from msgspec.structs import replace as changed
 
 from dryrack.allocation import Code, LiveAllocator, Reason, claim_name
-from dryrack.allocation.features import Features, Release
-from dryrack.allocation.taints import apply_taint_rules
+from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.base.errors import DryrackError
-from dryrack.base.words import listed
+from dryrack.base.text import listed
 from dryrack.kinds.core import Node, NodeStatus, Pod, PodSpec, Toleration
 from dryrack.kinds.decode import to_builtins
+from dryrack.kinds.expansion.virtual_nodes import CAPACITY, sized
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.virtual_nodes import CAPACITY, sized
 from dryrack.placement.answer_memo import Memory, RememberingAllocator
 from dryrack.placement.demand import PODS, demand
 from dryrack.placement.fleet import Fleet

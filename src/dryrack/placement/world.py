@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from dryrack.allocation.identity import claim_name
-from dryrack.kinds import extended_resources
+from dryrack.allocation.model.identity import claim_name
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.expansion import extended_resources
+from dryrack.kinds.expansion.pod_claims import claim_from_template, generate_name, named_claim
 from dryrack.kinds.meta import KubernetesObject, ObjectMeta
-from dryrack.kinds.pod_claims import claim_from_template, generate_name, named_claim
+from dryrack.kinds.quota_usage.pods import CLASS_RESOURCE
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -28,7 +29,6 @@ from dryrack.kinds.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from dryrack.kinds.usage.pods import CLASS_RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

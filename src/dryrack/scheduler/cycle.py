@@ -27,9 +27,9 @@ from dryrack.placement import Placed, Unfinished, Unplaced, decide
 from dryrack.placement.demand import demand
 from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
 from dryrack.scheduler.binding import Binder, OvertakenError
+from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.searches import LongSearches
-from dryrack.scheduler.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

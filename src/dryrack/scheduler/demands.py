@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dryrack.kinds.pod_claims import named_claim
+from dryrack.kinds.expansion.pod_claims import named_claim
 
 if TYPE_CHECKING:
     from dryrack.kinds.core import Pod

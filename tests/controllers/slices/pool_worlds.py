@@ -6,8 +6,8 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation.features import Features, Release
-from dryrack.allocation.pools import Inventory as Sight
+from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.supply.pools import Inventory as Sight
 from dryrack.client.informer import name_of
 from dryrack.controllers.objects import uid_of
 from dryrack.controllers.writes import Create, Delete, Report, Update, Write

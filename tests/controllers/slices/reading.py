@@ -26,7 +26,7 @@ from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.publisher import watch_ledger, watch_sources
 from dryrack.controllers.slices.sources import Sources
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -162,7 +162,7 @@ async def begin(at: Site, options: PublishOptions | None = None) -> Stage:
     chosen = options or PublishOptions()
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
     metrics, current, ledger = Registry(), CurrentInventory(), Ledger()
-    around = Surroundings(at.client, informers, at.clock, at.chance, metrics=metrics)
+    around = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
     sources = Sources(around, chosen, current=current, ledger=ledger)
     watch_sources(metrics, sources.verdicts)
     watch_ledger(metrics, ledger)

@@ -17,7 +17,7 @@ from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.publishing import Publishing
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 from dryrack.hardware.inventory import Assignment, Batch, Inventory, Origin, SourceKind, ThisNode
 from dryrack.kinds.core import NodeSelectorRequirement, NodeSelectorTerm
 from dryrack.kinds.resource import Device, DeviceAttribute
@@ -121,7 +121,7 @@ async def stage(
     """A publisher on a server; its inventory is known if there are mappings."""
     place = where or site()
     informers = Informers(place.client, clock=place.clock, chance=place.chance)
-    around = Surroundings(place.client, informers, place.clock, place.chance)
+    around = EngineContext(place.client, informers, place.clock, place.chance)
     current, ledger = CurrentInventory(), Ledger()
     publishing = Publishing(
         around,

@@ -16,7 +16,7 @@ from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.desired import SharedMatches
 from dryrack.controllers.slices.events import WAITING_MAX, EventQueue
 from dryrack.controllers.slices.verification import missed
-from dryrack.controllers.writes import Report, Surroundings
+from dryrack.controllers.writes import EngineContext, Report
 from dryrack.hardware.inventory import Inventory, Source, SourceKind
 
 CALLS = st.tuples(st.sampled_from("xyz"), st.frozensets(st.integers(0, 4)).map(sorted))
@@ -43,7 +43,7 @@ def test_events_wait_for_calm_but_not_for_ever() -> None:
     async def scene() -> None:
         where, calm = site(), asyncio.Event()
         informers = Informers(where.client, clock=where.clock, chance=where.chance)
-        around = Surroundings(where.client, informers, where.clock, where.chance)
+        around = EngineContext(where.client, informers, where.clock, where.chance)
         events = EventQueue(around, "test", calm.is_set)
         node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
         for number in range(WAITING_MAX + 10):

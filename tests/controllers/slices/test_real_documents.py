@@ -35,7 +35,7 @@ from dryrack.cluster.definitions import definitions
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers import slices
 from dryrack.controllers.objects import condition_of, has_condition
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -56,7 +56,7 @@ async def publishing(kubeconfig: Path) -> AsyncIterator[Client]:
     async with connected(load([kubeconfig], clock)) as transport, asyncio.TaskGroup() as group:
         client = Client(transport)
         informers = Informers(client, clock=clock, chance=chance)
-        around = Surroundings(client, informers, clock, chance)
+        around = EngineContext(client, informers, clock, chance)
         engine = slices.engine(around, slices.PublishOptions())
         tasks = [
             group.create_task(informers.run(), name="informers"),

@@ -32,7 +32,7 @@ from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.publishing import Publishing
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -54,7 +54,7 @@ async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
     """A publisher that looks at everything again all the time."""
     client, clock, chance = Client(transport), SystemClock(), SystemChance()
     informers = Informers(client, clock=clock, chance=chance)
-    around, current = Surroundings(client, informers, clock, chance), CurrentInventory()
+    around, current = EngineContext(client, informers, clock, chance), CurrentInventory()
     engine = Publishing(
         around,
         PublishOptions(resync_seconds=0.2),

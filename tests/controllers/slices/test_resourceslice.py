@@ -16,9 +16,9 @@ from tests.hardware.dialects.examples import seed_text
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import Family
-from dryrack.cluster.plane import PlaneOptions
 from dryrack.controllers import engines, slices
 from dryrack.controllers.slices.node_filter import is_kwok_node
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
     from dryrack.client.client import Client
-    from dryrack.cluster.engines import Surroundings
+    from dryrack.cluster.engines import Wiring
 
 Raw = dict[str, Any]
 KWOK = {"kwok.x-k8s.io/node": "fake"}
@@ -59,7 +59,7 @@ class Karpenter:
         return list((await self.client.list(SLICES, selection)).items)
 
 
-async def _publish(_: Collection[str], around: Surroundings) -> None:
+async def _publish(_: Collection[str], around: Wiring) -> None:
     publisher = engines.Engine(
         "slices", (lambda given: slices.engine(given, slices.PublishOptions()),)
     )

@@ -36,14 +36,14 @@ from dryrack.controllers.slices import current_inventory as readers_module
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.sources import Sources
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 from dryrack.hardware.inventory import Assignment, Origin, Source, SourceKind
 
 if TYPE_CHECKING:
     from tests.client.planes import Site
 
     from dryrack.client.transport import Request, Response
-    from dryrack.hardware.dialects import Reading
+    from dryrack.hardware.config_formats import Reading
 
 BAD = config().replace("operator: In", "operator: Inn")
 OURS = Source(SourceKind.CONFIG_MAP, CONFIG_MAP)
@@ -582,7 +582,7 @@ def test_whoever_waits_for_its_turn_knows_all_already() -> None:
     async def run() -> None:
         at = await prepared(site())
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
-        around = Surroundings(at.client, informers, at.clock, at.chance)
+        around = EngineContext(at.client, informers, at.clock, at.chance)
         current = CurrentInventory()
         sources = Sources(around, PublishOptions(), current=current, ledger=Ledger())
         kinds = {"configmaps", "nodeoverlays.karpenter.sh", "draconfigs.test.karpenter.sh"}

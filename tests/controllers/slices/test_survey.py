@@ -10,10 +10,10 @@ from tests.client.planes import site
 
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.client.informer import Informers
-from dryrack.cluster.worlds import read_world
+from dryrack.cluster.publish_snapshot import read_world
 from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.slices.survey import survey
-from dryrack.controllers.writes import Create, Delete, Hands, Surroundings, Update
+from dryrack.controllers.writes import Create, Delete, EngineContext, Update, WriteExecutor
 
 if TYPE_CHECKING:
     from tests.client.planes import Site
@@ -41,7 +41,7 @@ async def look(at: Site) -> Survey:
 
 async def carry_out(at: Site, found: Survey) -> None:
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
-    hands = Hands(Surroundings(at.client, informers, at.clock, at.chance), "test")
+    hands = WriteExecutor(EngineContext(at.client, informers, at.clock, at.chance), "test")
     for change in found.changes:
         await hands.carry_out(change.writes)
 

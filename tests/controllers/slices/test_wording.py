@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dryrack.controllers.slices.events import MESSAGE_MAX, change_texts, drop_texts, fitted, listed
 from dryrack.controllers.slices.pools import PoolId
-from dryrack.hardware.dialects import read_config
-from dryrack.hardware.dialects.report import SHOWN_MAX
+from dryrack.hardware.config_formats import read_config
+from dryrack.hardware.config_formats.report import SHOWN_MAX
 
 
 @given(

@@ -16,7 +16,7 @@ from dryrack.client.timekeeping import settle
 from dryrack.cluster.definitions import definitions
 from dryrack.controllers import slices
 from dryrack.controllers.slices import PublishOptions
-from dryrack.controllers.writes import Surroundings
+from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -78,7 +78,7 @@ async def ground() -> Site:
 async def at_work(at: Site, options: PublishOptions | None = None) -> AsyncIterator[Cluster]:
     """A publisher for the length of a block; others may have been there before."""
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
-    around = Surroundings(at.client, informers, at.clock, at.chance)
+    around = EngineContext(at.client, informers, at.clock, at.chance)
     engine = slices.engine(around, options or PublishOptions())
     async with asyncio.TaskGroup() as group:
         tasks = [

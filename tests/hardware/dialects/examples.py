@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dryrack.hardware.dialects import (
+from dryrack.hardware.config_formats import (
     read_config,
     read_config_map,
     read_dra_config,
@@ -19,7 +19,7 @@ from dryrack.kinds.meta import ObjectMeta
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.hardware.dialects import Reading
+    from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Document
 
 SEEDS = Path(__file__).parents[2] / "seeds"

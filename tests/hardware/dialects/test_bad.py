@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.hardware.dialects.examples import BAD, config, read
 
-from dryrack.hardware.dialects import read_config, read_dra_config, read_overlay
-from dryrack.hardware.dialects.report import SHOWN_MAX
+from dryrack.hardware.config_formats import read_config, read_dra_config, read_overlay
+from dryrack.hardware.config_formats.report import SHOWN_MAX
 
 if TYPE_CHECKING:
     from pathlib import Path

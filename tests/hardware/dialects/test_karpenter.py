@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.hardware.dialects.examples import node
 
-from dryrack.hardware.dialects import read_config, read_config_map
+from dryrack.hardware.config_formats import read_config, read_config_map
 from dryrack.hardware.inventory import Inventory
 from dryrack.hardware.matching import pools_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.hardware.dialects.examples import SEEDS, document, node, seed
 
-from dryrack.hardware.dialects import read_config_map
+from dryrack.hardware.config_formats import read_config_map
 from dryrack.hardware.inventory import EveryNode, Inventory, ThisNode
 from dryrack.hardware.matching import Matcher, pools_of
 

@@ -15,14 +15,14 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.hardware.dialects.examples import node
 
-from dryrack.hardware.dialects import read_config, read_dra_config, read_overlay
+from dryrack.hardware.config_formats import read_config, read_dra_config, read_overlay
 from dryrack.hardware.inventory import Inventory
 from dryrack.hardware.matching import Matcher
 from dryrack.hardware.slicing import slices_of
 from dryrack.kinds.validation import validate
 
 if TYPE_CHECKING:
-    from dryrack.hardware.dialects import Reading
+    from dryrack.hardware.config_formats import Reading
     from dryrack.hardware.inventory import Pool
 
 NODES = (

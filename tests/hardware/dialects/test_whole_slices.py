@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.hardware.dialects.examples import config, document, node
 
-from dryrack.hardware.dialects import read_config, read_config_map, read_dra_config, read_overlay
+from dryrack.hardware.config_formats import (
+    read_config,
+    read_config_map,
+    read_dra_config,
+    read_overlay,
+)
 from dryrack.hardware.inventory import (
     EveryNode,
     Inventory,

@@ -9,8 +9,8 @@ from tests.kinds.validation import documents
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
-from dryrack.kinds.quoting import quoted
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation import FieldProblem, Reason, validate, warnings
 from dryrack.kinds.validation.gates import drop_disabled
 from dryrack.kinds.validation.parts import TOO_COMPLEX, ExpressionProblem

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from multidict import CIMultiDict
 
+from dryrack.apiserver.answer.status import unauthorized
 from dryrack.apiserver.authentication.certificates import user_of_certificate
 from dryrack.apiserver.authentication.impersonation import Allows, impersonated
 from dryrack.apiserver.authentication.tokens import Tokens
-from dryrack.apiserver.status import unauthorized
 from dryrack.client.transport import User
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 from multidict import CIMultiDict
 
+from dryrack.apiserver.answer.status import StatusError, Subject, bad_request, forbidden
 from dryrack.apiserver.authorization.attributes import Attributes, denial
-from dryrack.apiserver.status import StatusError, Subject, bad_request, forbidden
 from dryrack.client.transport import User
 
 Allows = Callable[[Attributes], bool]

@@ -7,6 +7,7 @@ None of these is stored: a review goes in, and comes back with its status filled
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from dryrack.apiserver.answer.status import Subject, bad_request, conflict, invalid, not_found
 from dryrack.apiserver.authentication.tokens import (
     ISSUER,
     Bound,
@@ -14,10 +15,9 @@ from dryrack.apiserver.authentication.tokens import (
     InvalidTokenError,
     Tokens,
 )
-from dryrack.apiserver.calls import Answer, Call, Reply
+from dryrack.apiserver.decode.review_bodies import completed, posted
 from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.posted import completed, posted
-from dryrack.apiserver.status import Subject, bad_request, conflict, invalid, not_found
+from dryrack.apiserver.request_context import Answer, Call, Reply
 from dryrack.client.transport import User
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import Reason

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.apiserver.authorization.rbac import Policy, Rule
-    from dryrack.apiserver.calls import Call
+    from dryrack.apiserver.request_context import Call
     from dryrack.client.transport import User
     from dryrack.store import Event, Store
 
@@ -114,8 +114,8 @@ def _selected_name(call: Call) -> str:
     text = call.parameter("fieldSelector") if call.verb in ("list", "watch") else ""
     if not text:
         return ""
-    from dryrack.apiserver import field_selectors
-    from dryrack.apiserver.label_selectors import SelectorError
+    from dryrack.apiserver.verbs import field_selectors
+    from dryrack.apiserver.verbs.label_selectors import SelectorError
 
     try:
         name = field_selectors.parse(text).exact("metadata.name") or ""

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dryrack.apiserver.answer.status import forbidden
 from dryrack.apiserver.authorization import Authorization
 from dryrack.apiserver.authorization.attributes import Attributes, denial
 from dryrack.apiserver.registry import Resource
-from dryrack.apiserver.status import forbidden
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import User
 from dryrack.kinds.validation import FieldProblem

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dryrack.apiserver.answer.status import forbidden, not_found
 from dryrack.apiserver.authorization import Rbac
 from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.authorization.rbac import SUPERUSERS, Rule, covers_path
 from dryrack.apiserver.registry import Resource
-from dryrack.apiserver.status import forbidden, not_found
 from dryrack.apiserver.strategy import Write
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 
 Raw = dict[str, Any]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dryrack.apiserver.answer.status import Status
 from dryrack.apiserver.authorization.attributes import Attributes, denial
-from dryrack.apiserver.status import Status
 from dryrack.client.transport import Response
 
 if TYPE_CHECKING:

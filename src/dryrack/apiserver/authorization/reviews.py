@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.answer.status import Subject, bad_request, invalid
 from dryrack.apiserver.authorization.attributes import Attributes
-from dryrack.apiserver.calls import Reply
-from dryrack.apiserver.posted import completed, posted
-from dryrack.apiserver.status import Subject, bad_request, invalid
+from dryrack.apiserver.decode.review_bodies import completed, posted
+from dryrack.apiserver.request_context import Reply
 from dryrack.client.transport import User
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import Reason
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.authorization import Authorization
     from dryrack.apiserver.authorization.rbac import Rule
-    from dryrack.apiserver.calls import Answer, Call
+    from dryrack.apiserver.request_context import Answer, Call
 
 Raw = dict[str, Any]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.custom.structure import schema_problems
+from dryrack.apiserver.custom.schema.structure import schema_problems
 from dryrack.kinds.validation.names import subdomain
 from dryrack.kinds.validation.problems import FieldProblem, invalid, not_supported, required
 

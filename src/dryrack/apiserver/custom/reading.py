@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dryrack.apiserver.gojson import type_name
-from dryrack.apiserver.status import StatusError, bad_request
+from dryrack.apiserver.answer.go_json import type_name
+from dryrack.apiserver.answer.status import StatusError, bad_request
 
 Raw = dict[str, Any]
 Reader = Callable[[Any, str], Any]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.answer.status import Status
 from dryrack.apiserver.custom.columns import shape_of_columns
 from dryrack.apiserver.custom.definition_problems import schema_of
 from dryrack.apiserver.custom.jsonpath import JsonPath, JsonPathError, parse
-from dryrack.apiserver.custom.rules import compiled
+from dryrack.apiserver.custom.schema.rules import compiled
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.registry import STATUS, Resource, Subresource
-from dryrack.apiserver.scale import ScalePaths, scale_subresource
-from dryrack.apiserver.status import Status
+from dryrack.apiserver.verbs.scale import ScalePaths, scale_subresource
 from dryrack.apiserver.versions import version_order
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.calls import Call
+    from dryrack.apiserver.request_context import Call
     from dryrack.apiserver.tables.columns import Shape
 
 Raw = dict[str, Any]

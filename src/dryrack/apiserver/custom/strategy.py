@@ -16,14 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.custom.embedded import nameless, unreadable
-from dryrack.apiserver.custom.filling import pruned, whole_numbers, with_defaults
-from dryrack.apiserver.custom.lists import duplicates
-from dryrack.apiserver.custom.mentions import mentions
+from dryrack.apiserver.answer.go_numbers import plain
+from dryrack.apiserver.answer.status import bad_request
+from dryrack.apiserver.custom.schema.embedded import nameless, unreadable
+from dryrack.apiserver.custom.schema.filling import pruned, whole_numbers, with_defaults
+from dryrack.apiserver.custom.schema.lists import duplicates
+from dryrack.apiserver.custom.schema.mentions import mentions
+from dryrack.apiserver.custom.schema.values import NO_OLD, NOWHERE, problems
 from dryrack.apiserver.custom.trials import broken
-from dryrack.apiserver.custom.values import NO_OLD, NOWHERE, problems
-from dryrack.apiserver.gotext import plain
-from dryrack.apiserver.status import bad_request
 from dryrack.apiserver.strategy import (
     PlainStrategy,
     Write,
@@ -42,8 +42,8 @@ from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 
 if TYPE_CHECKING:
     from dryrack.apiserver.custom.jsonpath import JsonPath
-    from dryrack.apiserver.custom.rules import Ruled
-    from dryrack.apiserver.scale import ScalePaths
+    from dryrack.apiserver.custom.schema.rules import Ruled
+    from dryrack.apiserver.verbs.scale import ScalePaths
 
 Raw = dict[str, Any]
 Schema = Mapping[str, Any]

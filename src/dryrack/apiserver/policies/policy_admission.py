@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.answer.status import Status, StatusError, forbidden
 from dryrack.apiserver.policies.compiled_policy import PolicyCompiler
 from dryrack.apiserver.policies.match_rules import matching
 from dryrack.apiserver.policies.policy_decisions import Denial, denials
 from dryrack.apiserver.policies.policy_variables import variables_of
-from dryrack.apiserver.status import Status, StatusError, forbidden
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import matches_labels

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.cel.condition import Values, evaluate
-from dryrack.cel.values import Err
+from dryrack.cel.evaluation.values import Err
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.custom.rule_types import RuleEnvironment
-from dryrack.cel import types as t
+from dryrack.apiserver.custom.schema.rule_types import RuleEnvironment
+from dryrack.cel.checking import types as t
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

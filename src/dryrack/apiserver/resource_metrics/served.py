@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.registry import Resource
-from dryrack.base.late import late
+from dryrack.base.lazy import late
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.apiserver.calls import Answer, Call
+    from dryrack.apiserver.request_context import Answer, Call
     from dryrack.apiserver.strategy import Strategy
     from dryrack.store import Stored
 
@@ -66,9 +66,9 @@ def _strategy(*, namespaced: bool) -> Strategy:
 
 
 async def _get(call: Call) -> Answer:
-    from dryrack.apiserver import media
-    from dryrack.apiserver.rendering import Renderer, form_of
-    from dryrack.apiserver.status import not_found
+    from dryrack.apiserver.answer.rendering import Renderer, form_of
+    from dryrack.apiserver.answer.status import not_found
+    from dryrack.apiserver.http import media
 
     target = call.target
     found = [each for each in _measured(call) if each.key.name == target.name]
@@ -81,11 +81,11 @@ async def _get(call: Call) -> Answer:
 
 
 async def _list(call: Call) -> Answer:
-    from dryrack.apiserver import media
-    from dryrack.apiserver.lists import Page
-    from dryrack.apiserver.queries import list_options
-    from dryrack.apiserver.rendering import Renderer, form_of
-    from dryrack.apiserver.selection import selection_of
+    from dryrack.apiserver.answer.rendering import Renderer, form_of
+    from dryrack.apiserver.http import media
+    from dryrack.apiserver.http.queries import list_options
+    from dryrack.apiserver.verbs.lists import Page
+    from dryrack.apiserver.verbs.selection import selection_of
 
     resource = call.target.resource
     selection = selection_of(resource, list_options(call.parameters))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.base.late import late
+from dryrack.base.lazy import late
 
 if TYPE_CHECKING:
     from dryrack.apiserver.builtin import Builtin

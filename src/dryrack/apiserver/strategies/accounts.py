@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import selector_problems
-from dryrack.apiserver.strategies.edits import each, filled, forgetting, within
-from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.apiserver.strategies.copies import each, filled, forgetting, within
+from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.kinds.validation.meta import Naming
 from dryrack.kinds.validation.names import checked, path_segment, path_segment_prefix, subdomain
 from dryrack.kinds.validation.problems import invalid, not_supported, required

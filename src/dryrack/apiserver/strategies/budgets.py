@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import selector_problems
-from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage
-from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.apiserver.strategies.int_or_percent import at_most_all, count_or_percentage
+from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.kinds.validation.meta import Naming
 from dryrack.kinds.validation.names import path_segment, path_segment_prefix
 from dryrack.kinds.validation.problems import invalid, not_supported

@@ -27,7 +27,7 @@ from dryrack.apiserver.strategies.leases import LeaseStrategy
 from dryrack.apiserver.strategies.limits.ranges import LimitRangeStrategy
 from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
-from dryrack.apiserver.strategies.pods.network import address
+from dryrack.apiserver.strategies.pods.spec.network import address
 from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy

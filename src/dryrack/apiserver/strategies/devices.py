@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import bad_request
-from dryrack.apiserver.strategies.edits import at, forgetting
+from dryrack.apiserver.answer.status import bad_request
+from dryrack.apiserver.strategies.copies import at, forgetting
 from dryrack.apiserver.strategies.gostructs import shown_as_struct
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
 from dryrack.cel.admission import SelectorChecker
@@ -19,7 +19,7 @@ from dryrack.kinds import resource
 from dryrack.kinds.convert import GROUP, V1, from_v1, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
-from dryrack.kinds.roundtrip import changed
+from dryrack.kinds.text.document_patch import changed
 from dryrack.kinds.validation import FieldProblem, validate, warnings
 from dryrack.kinds.validation.gates import drop_disabled
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import filled, with_metadata, within
+from dryrack.apiserver.strategies.copies import filled, with_metadata, within
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import Condition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import within, without
+from dryrack.apiserver.strategies.copies import within, without
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.validation.problems import invalid
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import with_value
+from dryrack.apiserver.strategies.copies import with_value
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_and_metadata
 from dryrack.kinds.validation.meta import Naming
 from dryrack.kinds.validation.names import checked, label, label_key

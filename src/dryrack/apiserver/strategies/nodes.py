@@ -11,7 +11,7 @@ from ipaddress import ip_interface
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
-from dryrack.apiserver.strategies.edits import within
+from dryrack.apiserver.strategies.copies import within
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, object_meta
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.validation.meta import metadata

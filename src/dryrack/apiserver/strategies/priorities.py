@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import Subject, forbidden
+from dryrack.apiserver.answer.status import Subject, forbidden
 from dryrack.apiserver.strategies.checks import one_of
-from dryrack.apiserver.strategies.edits import completed
+from dryrack.apiserver.strategies.copies import completed
 from dryrack.apiserver.strategies.pods.admission import PRIORITY_CLASSES
-from dryrack.apiserver.strategies.whole import WholeStrategy
-from dryrack.kinds.quoting import quoted
+from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import Token, invalid
 from dryrack.kinds.validation.problems import forbidden as forbidden_field
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dryrack.cel import types as t
-from dryrack.cel.types import Kind, Type
+from dryrack.cel.checking import types as t
+from dryrack.cel.checking.types import Kind, Type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dryrack.cel import types as t
+from dryrack.cel.checking import types as t
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dryrack.cel.ast import Literal
 from dryrack.cel.estimation.arithmetic import UNKNOWN, CostEstimate, Estimate, SizeEstimate
 from dryrack.cel.estimation.paths import ITEMS
+from dryrack.cel.parsing.ast import Literal
 
 if TYPE_CHECKING:
-    from dryrack.cel.ast import Constant, Expr
+    from dryrack.cel.checking.types import Type
     from dryrack.cel.estimation.paths import Path, SizeHints
-    from dryrack.cel.types import Type
+    from dryrack.cel.parsing.ast import Constant, Expr
 
 
 class Operand(msgspec.Struct, frozen=True):

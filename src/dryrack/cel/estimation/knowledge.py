@@ -11,15 +11,15 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cel import types as t
-from dryrack.cel.ast import Ident, ListLiteral, Literal, MapLiteral
+from dryrack.cel.checking import types as t
 from dryrack.cel.estimation.arithmetic import ONE, UNKNOWN, SizeEstimate, fixed
 from dryrack.cel.estimation.calls import Operand
 from dryrack.cel.estimation.paths import INDICES, ITEMS, KEYS, NO_PATH, VALUES, Path, SizeHints
+from dryrack.cel.parsing.ast import Ident, ListLiteral, Literal, MapLiteral
 
 if TYPE_CHECKING:
-    from dryrack.cel.ast import Constant, Expr
-    from dryrack.cel.checker import Checked
+    from dryrack.cel.checking.checker import Checked
+    from dryrack.cel.parsing.ast import Constant, Expr
 
 # The macros' own variable; a path that starts in it leads to no part of the device.
 _ACCUMULATORS = ("__result__", "@result")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
+from dryrack.cel.checking.types import Kind
 from dryrack.cel.cost_factors import (
     AUTHORIZATION_CHECK,
     LIST_BASE,
@@ -28,7 +29,6 @@ from dryrack.cel.estimation.arithmetic import (
 )
 from dryrack.cel.estimation.calls import CallEstimate, call_estimate
 from dryrack.cel.estimation.paths import ATTRIBUTE_VALUES_MAX
-from dryrack.cel.types import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from dryrack.cel.estimation.arithmetic import SizeEstimate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dryrack.cel.environment import Environment
+    from dryrack.cel.checking.environment import Environment
 
 ITEMS = "@items"
 KEYS = "@keys"

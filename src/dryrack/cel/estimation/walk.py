@@ -6,8 +6,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from dryrack.cel import types as t
-from dryrack.cel.ast import (
+from dryrack.cel.checking import types as t
+from dryrack.cel.cost_factors import LIST_BASE, MAP_BASE, STRING_TRAVERSAL, STRUCT_BASE
+from dryrack.cel.estimation.arithmetic import NOTHING, ONE, ZERO, CostEstimate, Estimate, fixed
+from dryrack.cel.estimation.calls import CallEstimate, CallSite
+from dryrack.cel.estimation.knowledge import EntrySizes, Knowledge
+from dryrack.cel.estimation.libraries import library_estimate
+from dryrack.cel.estimation.paths import ITEMS, VALUES, SizeHints, variable
+from dryrack.cel.estimation.standard import standard_estimate
+from dryrack.cel.evaluation.trampoline import run
+from dryrack.cel.parsing.ast import (
     Call,
     Comprehension,
     Ident,
@@ -17,23 +25,15 @@ from dryrack.cel.ast import (
     Select,
     StructLiteral,
 )
-from dryrack.cel.cost_factors import LIST_BASE, MAP_BASE, STRING_TRAVERSAL, STRUCT_BASE
-from dryrack.cel.estimation.arithmetic import NOTHING, ONE, ZERO, CostEstimate, Estimate, fixed
-from dryrack.cel.estimation.calls import CallEstimate, CallSite
-from dryrack.cel.estimation.knowledge import EntrySizes, Knowledge
-from dryrack.cel.estimation.libraries import library_estimate
-from dryrack.cel.estimation.paths import ITEMS, VALUES, SizeHints, variable
-from dryrack.cel.estimation.standard import standard_estimate
-from dryrack.cel.trampoline import run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.cel.ast import Expr
-    from dryrack.cel.checker import Checked
-    from dryrack.cel.environment import Environment
+    from dryrack.cel.checking.checker import Checked
+    from dryrack.cel.checking.environment import Environment
     from dryrack.cel.estimation.arithmetic import SizeEstimate
-    from dryrack.cel.trampoline import Steps
+    from dryrack.cel.evaluation.trampoline import Steps
+    from dryrack.cel.parsing.ast import Expr
 
     Walk: TypeAlias = Steps[CostEstimate]
 

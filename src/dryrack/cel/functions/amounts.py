@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.cel.values import (
+from dryrack.cel.evaluation.values import (
     INT_MAX,
     ComputedQuantity,
     Err,

@@ -11,9 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dryrack.cel.ast import Uint
-from dryrack.cel.functions.equality import ORDERED, are_alike, compare, equals_method
-from dryrack.cel.values import (
+from dryrack.cel.evaluation.values import (
     INT_MAX,
     INT_MIN,
     LIST_SIZE_MAX,
@@ -30,6 +28,8 @@ from dryrack.cel.values import (
     no_such_overload,
     too_large,
 )
+from dryrack.cel.functions.equality import ORDERED, are_alike, compare, equals_method
+from dryrack.cel.parsing.ast import Uint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

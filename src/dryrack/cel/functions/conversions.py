@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dryrack.cel.ast import Uint
-from dryrack.cel.functions import go_numbers
-from dryrack.cel.functions.arithmetic import (
-    TIMESTAMP_MAX_SECONDS,
-    TIMESTAMP_MIN_SECONDS,
-    checked_int,
-    checked_uint,
-)
-from dryrack.cel.values import (
+from dryrack.cel.evaluation.values import (
     NONE,
     SECOND,
     Duration,
@@ -25,6 +17,14 @@ from dryrack.cel.values import (
     Value,
     type_name,
 )
+from dryrack.cel.functions import go_numbers
+from dryrack.cel.functions.arithmetic import (
+    TIMESTAMP_MAX_SECONDS,
+    TIMESTAMP_MIN_SECONDS,
+    checked_int,
+    checked_uint,
+)
+from dryrack.cel.parsing.ast import Uint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

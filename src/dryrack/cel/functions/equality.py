@@ -14,8 +14,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dryrack.cel.ast import Uint
-from dryrack.cel.values import (
+from dryrack.cel.evaluation.values import (
     CIDR,
     IP,
     URL,
@@ -39,6 +38,7 @@ from dryrack.cel.values import (
     find,
     no_such_overload,
 )
+from dryrack.cel.parsing.ast import Uint
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dryrack.cel.evaluation.values import NONE, NamedFormat, Optional, Value
 from dryrack.cel.functions.urls import UrlError, check_request
-from dryrack.cel.values import NONE, NamedFormat, Optional, Value
 from dryrack.kinds.validation import names
 
 if TYPE_CHECKING:

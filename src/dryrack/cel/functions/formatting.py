@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dryrack.cel.ast import Uint
-from dryrack.cel.functions import go_numbers
-from dryrack.cel.functions.conversions import duration_text, timestamp_text, to_text
-from dryrack.cel.values import (
+from dryrack.cel.evaluation.values import (
     CIDR,
     IP,
     TEXT_SIZE_MAX,
@@ -22,7 +19,10 @@ from dryrack.cel.values import (
     too_large,
     type_name,
 )
-from dryrack.kinds.quoting import quoted
+from dryrack.cel.functions import go_numbers
+from dryrack.cel.functions.conversions import duration_text, timestamp_text, to_text
+from dryrack.cel.parsing.ast import Uint
+from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from dryrack.cel.values import INT_MAX, INT_MIN, UINT_MAX
+from dryrack.cel.evaluation.values import INT_MAX, INT_MIN, UINT_MAX
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT = re.compile(r"[+-]?[0-9]+")

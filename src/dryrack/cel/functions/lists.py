@@ -11,11 +11,7 @@ import operator
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
-from dryrack.cel.ast import Uint
-from dryrack.cel.functions.arithmetic import add, lacking, list_contains
-from dryrack.cel.functions.equality import ORDERED, are_alike, compare, equals_method
-from dryrack.cel.functions.formatting import go_text
-from dryrack.cel.values import (
+from dryrack.cel.evaluation.values import (
     INT_MAX,
     LIST_SIZE_MAX,
     Duration,
@@ -30,6 +26,10 @@ from dryrack.cel.values import (
     too_large,
     type_name,
 )
+from dryrack.cel.functions.arithmetic import add, lacking, list_contains
+from dryrack.cel.functions.equality import ORDERED, are_alike, compare, equals_method
+from dryrack.cel.functions.formatting import go_text
+from dryrack.cel.parsing.ast import Uint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

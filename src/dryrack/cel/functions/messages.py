@@ -12,11 +12,9 @@ import math
 import struct
 from typing import TYPE_CHECKING
 
-from dryrack.cel.ast import Uint
-from dryrack.cel.functions.conversions import duration_text, timestamp_text
-from dryrack.cel.result import refusal
-from dryrack.cel.types import DEVICE
-from dryrack.cel.values import (
+from dryrack.cel.checking.types import DEVICE
+from dryrack.cel.evaluation.result import refusal
+from dryrack.cel.evaluation.values import (
     INT_MAX,
     INT_MIN,
     SECOND,
@@ -27,6 +25,8 @@ from dryrack.cel.values import (
     Value,
     decode_key,
 )
+from dryrack.cel.functions.conversions import duration_text, timestamp_text
+from dryrack.cel.parsing.ast import Uint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

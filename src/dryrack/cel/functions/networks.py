@@ -7,8 +7,8 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
-from dryrack.cel.values import CIDR, IP, Err, Value
-from dryrack.kinds.quoting import quoted
+from dryrack.cel.evaluation.values import CIDR, IP, Err, Value
+from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

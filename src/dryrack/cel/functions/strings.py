@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import re2
 
+from dryrack.cel.evaluation.values import TEXT_SIZE_MAX, Err, Value, too_large
 from dryrack.cel.functions import formatting
 from dryrack.cel.functions.arithmetic import lacking
-from dryrack.cel.values import TEXT_SIZE_MAX, Err, Value, too_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+from dryrack.cel.evaluation.values import SECOND, Duration, Err, Timestamp, Value
 from dryrack.cel.functions import go_numbers
-from dryrack.cel.values import SECOND, Duration, Err, Timestamp, Value
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dryrack.cel.evaluation.values import URL, Err, Value
 from dryrack.cel.functions.networks import AddressError, parse_address
-from dryrack.cel.values import URL, Err, Value
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,7 @@ from dryrack.controllers.objects import (
     with_condition,
 )
 from dryrack.controllers.workloads import owner_key, pace, replicas_of, scaled_value, status_update
-from dryrack.controllers.writes import NOTHING, Plan, Report, Surroundings, Write
+from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Report, Write
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import matches_labels
@@ -166,7 +166,7 @@ def _failed(budget: Raw, message: str, now: float) -> list[Write]:
 class DisruptionBudgets:
     """Watches budgets and the pods of their namespaces."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._client = around.client
         self._clock = around.clock
         self._budgets = around.informers.of(POD_DISRUPTION_BUDGETS)

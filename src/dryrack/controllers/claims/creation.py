@@ -27,13 +27,13 @@ from dryrack.controllers.writes import (
     NOTHING,
     Apply,
     Create,
+    EngineContext,
     Plan,
     Report,
-    Surroundings,
     Update,
     Write,
 )
-from dryrack.kinds.pod_claims import claim_from_template
+from dryrack.kinds.expansion.pod_claims import claim_from_template
 
 Raw = dict[str, Any]
 
@@ -107,7 +107,7 @@ def _reserved(claim: Raw, pod: Raw) -> Write:
 class ClaimCreation:
     """Watches pods, templates and claims."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         informers = around.informers
         self._pods = informers.of(PODS)
         self._claims = informers.of(CLAIMS)

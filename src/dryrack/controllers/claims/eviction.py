@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dryrack.allocation.identity import DeviceId
+from dryrack.allocation.model.identity import DeviceId
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims import taint_rules
@@ -31,7 +31,7 @@ from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.eviction import departure
 from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
 from dryrack.controllers.optional import followed
-from dryrack.controllers.writes import NOTHING, Delete, Plan, Report, Surroundings
+from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Report
 
 Raw = dict[str, Any]
 
@@ -56,7 +56,7 @@ def _told(pod: Raw, message: str) -> Report:
 class DeviceTaintEviction:
     """Watches slices, claims, pods and, where they are served, rules."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._around = around
         self._clock = around.clock
         self._pods = around.informers.of(PODS)

@@ -14,7 +14,7 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
-from dryrack.kinds.pod_claims import POD_CLAIM_NAME
+from dryrack.kinds.expansion.pod_claims import POD_CLAIM_NAME
 
 Raw = dict[str, Any]
 

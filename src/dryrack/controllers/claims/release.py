@@ -22,7 +22,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_metadata,
 )
-from dryrack.controllers.writes import NOTHING, Delete, Plan, Surroundings, Update, Write
+from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
 
 Raw = dict[str, Any]
 
@@ -87,7 +87,7 @@ def _discarded(claim: Raw, pod_named: Callable[[str], Raw | None]) -> list[Write
 class ClaimRelease:
     """Watches claims, and pods that end."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._client = around.client
         self._pods = around.informers.of(PODS)
         self._claims = around.informers.of(CLAIMS)

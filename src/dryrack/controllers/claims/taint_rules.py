@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dryrack.allocation.identity import DeviceId
-from dryrack.allocation.taints import evicts_from
+from dryrack.allocation.model.identity import DeviceId
+from dryrack.allocation.supply.taints import evicts_from
 from dryrack.client.endpoints import TAINT_RULES
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import seconds_of, timestamp

@@ -10,10 +10,10 @@ them so.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dryrack.allocation.identity import DeviceId
+from dryrack.allocation.model.identity import DeviceId
 from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.objects import spec_of, status_of
-from dryrack.kinds.workloads import tolerates
+from dryrack.kinds.expansion.workloads import tolerates
 
 Raw = dict[str, Any]
 

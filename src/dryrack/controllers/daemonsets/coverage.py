@@ -37,11 +37,11 @@ from dryrack.controllers.workloads import (
 )
 from dryrack.controllers.writes import (
     NOTHING,
+    EngineContext,
     Plan,
-    Surroundings,
     Write,
 )
-from dryrack.kinds.workloads import daemon_tolerations, is_daemon_node, pinned
+from dryrack.kinds.expansion.workloads import daemon_tolerations, is_daemon_node, pinned
 
 Raw = dict[str, Any]
 
@@ -247,7 +247,7 @@ def _status(
 class Coverage:
     """Watches daemon sets, nodes, pods and revisions."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._nodes = around.informers.of(NODES)
         revisions = around.informers.of(CONTROLLER_REVISIONS)

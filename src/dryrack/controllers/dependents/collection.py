@@ -21,7 +21,7 @@ from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item, item_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import uid_of
-from dryrack.controllers.writes import NOTHING, Delete, Patch, Plan, Surroundings, Write
+from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Patch, Plan, Write
 
 if TYPE_CHECKING:
     from dryrack.client.informer import Informer
@@ -121,7 +121,7 @@ def _without_finalizer(item: Item, finalizer: str) -> Write:
 class Collection:
     """Watches everything that can be deleted."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._around = around
         self._graph = Graph()
         self._watched: dict[Endpoint, Informer] = {}

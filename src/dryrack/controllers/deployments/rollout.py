@@ -44,9 +44,9 @@ from dryrack.controllers.workloads import (
 from dryrack.controllers.writes import (
     Create,
     Delete,
+    EngineContext,
     Plan,
     Report,
-    Surroundings,
     Update,
     Write,
 )
@@ -296,7 +296,7 @@ def _is_idle(replica_set: Raw) -> bool:
 class Rollout:
     """Watches deployments, their replica sets and their pods."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._sets = around.informers.of(REPLICA_SETS)
         pods = around.informers.of(PODS)

@@ -54,9 +54,9 @@ from dryrack.controllers.workloads import (
 from dryrack.controllers.writes import (
     NOTHING,
     Delete,
+    EngineContext,
     Plan,
     Report,
-    Surroundings,
     Update,
     Write,
 )
@@ -429,7 +429,7 @@ def _condition(kind: str, reason: str, message: str, now: float) -> Raw:
 class Completion:
     """Watches jobs and their pods."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._pods = around.informers.of(PODS)
         self._owners = Owners(around, "job-controller", JOBS, decide=self._decide)

@@ -22,7 +22,7 @@ from dryrack.controllers.objects import (
     status_of,
     with_condition,
 )
-from dryrack.controllers.writes import NOTHING, DeleteAll, Plan, Surroundings, Update, Write
+from dryrack.controllers.writes import NOTHING, DeleteAll, EngineContext, Plan, Update, Write
 
 Raw = dict[str, Any]
 
@@ -126,7 +126,7 @@ def _told(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str
 class Deletion:
     """Watches namespaces."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._around = around
         self._namespaces = around.informers.of(NAMESPACES)
         self._loop: Loop[str] = Loop(

@@ -24,13 +24,13 @@ from dryrack.controllers.objects import (
 from dryrack.controllers.writes import (
     NOTHING,
     Delete,
+    EngineContext,
     Plan,
     Report,
-    Surroundings,
     Update,
     Write,
 )
-from dryrack.kinds.workloads import tolerates
+from dryrack.kinds.expansion.workloads import tolerates
 
 Raw = dict[str, Any]
 
@@ -85,7 +85,7 @@ def leaves_at(tolerations: Sequence[Raw], taints: Sequence[Raw], now: float) -> 
 class TaintEviction:
     """Watches nodes and pods."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._pods = around.informers.of(PODS)
         self._nodes = around.informers.of(NODES)

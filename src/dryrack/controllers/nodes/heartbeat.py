@@ -14,8 +14,8 @@ from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted, labels_of, status_of, uid_of, with_condition
 from dryrack.controllers.pods.addresses import host_address
 from dryrack.controllers.pods.virtual import is_played
-from dryrack.controllers.writes import NOTHING, Create, Patch, Plan, Surroundings, Update, Write
-from dryrack.kinds.virtual_nodes import sizes
+from dryrack.controllers.writes import NOTHING, Create, EngineContext, Patch, Plan, Update, Write
+from dryrack.kinds.expansion.virtual_nodes import sizes
 
 Raw = dict[str, Any]
 
@@ -148,7 +148,7 @@ def _lease(node: Raw, lease: Raw | None, now: float) -> Write:
 class Heartbeat:
     """Plays the nodes of a fleet."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._nodes = around.informers.of(NODES)
         self._leases = around.informers.of(LEASES)

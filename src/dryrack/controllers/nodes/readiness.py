@@ -14,7 +14,7 @@ from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.heartbeat import LEASE_NAMESPACE
 from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of, with_condition
-from dryrack.controllers.writes import NOTHING, Patch, Plan, Surroundings, Write
+from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, Write
 
 Raw = dict[str, Any]
 
@@ -123,7 +123,7 @@ def _tainted(node: Raw, now: float) -> list[Write]:
 class Readiness:
     """Watches nodes and leases."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._nodes = around.informers.of(NODES)
         self._leases = around.informers.of(LEASES)

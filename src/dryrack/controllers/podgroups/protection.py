@@ -13,7 +13,7 @@ from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import finalizers_of, is_deleted, is_terminal, spec_of
 from dryrack.controllers.optional import followed
-from dryrack.controllers.writes import NOTHING, Plan, Surroundings, without_finalizer
+from dryrack.controllers.writes import NOTHING, EngineContext, Plan, without_finalizer
 
 Raw = dict[str, Any]
 
@@ -30,7 +30,7 @@ def plan(group: Raw, active_pods: int) -> Plan:
 class GroupProtection:
     """Watches groups and pods, where groups are served."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._around = around
         self._pods = around.informers.of(PODS)
         self._active = self._pods.index("active in group", _group_keys)

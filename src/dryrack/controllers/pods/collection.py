@@ -21,7 +21,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
-from dryrack.controllers.writes import NOTHING, Delete, Plan, Surroundings, Update, Write
+from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
 
 Raw = dict[str, Any]
 
@@ -67,7 +67,7 @@ def _failed(pod: Raw, condition: Raw | None = None) -> list[Write]:
 class PodCollection:
     """Watches pods and nodes."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._client = around.client
         self._clock = around.clock
         self._pods = around.informers.of(PODS)

@@ -57,9 +57,9 @@ from dryrack.controllers.pods.virtual import is_played
 from dryrack.controllers.writes import (
     NOTHING,
     Delete,
+    EngineContext,
     Plan,
     Report,
-    Surroundings,
     Update,
     Write,
 )
@@ -166,7 +166,7 @@ def undelivered(pod: Raw, claims: Mapping[Name, Raw]) -> str:
 class VirtualKubelet:
     """Runs the pods of all virtual nodes."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._pods = around.informers.of(PODS)
         self._nodes = around.informers.of(NODES)

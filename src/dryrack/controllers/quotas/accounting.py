@@ -15,9 +15,9 @@ from dryrack.client.informer import Index, Informer, Name, name_of
 from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted, is_terminal, namespaces, spec_of, status_of
-from dryrack.controllers.writes import NOTHING, Plan, Surroundings, Update
-from dryrack.kinds.usage.amounts import Amounts, read, written
-from dryrack.kinds.usage.quotas import counted, resources_of
+from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Update
+from dryrack.kinds.quota_usage.amounts import Amounts, read, written
+from dryrack.kinds.quota_usage.quotas import counted, resources_of
 
 Raw = dict[str, Any]
 
@@ -40,7 +40,7 @@ def plan(quota: Raw, used: Amounts) -> Plan:
 class Accounting:
     """Watches quotas, and the kinds that they are about."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._around = around
         self._quotas = around.informers.of(QUOTAS)
         self._by_namespace = self._quotas.index("namespace", namespaces)

@@ -31,7 +31,7 @@ from dryrack.controllers.workloads import (
     status_update,
     waits_for_availability,
 )
-from dryrack.controllers.writes import Plan, Surroundings, Write
+from dryrack.controllers.writes import EngineContext, Plan, Write
 
 Raw = dict[str, Any]
 
@@ -162,7 +162,7 @@ def _status(
 class Replication:
     """Watches replica sets and pods."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._failures: dict[Name, str] = {}
         self._owners = Owners(

@@ -6,7 +6,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted
-from dryrack.controllers.writes import NOTHING, Create, Plan, Surroundings, Update, Write
+from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Update, Write
 
 Raw = dict[str, Any]
 
@@ -41,7 +41,7 @@ def plan(namespace: Raw, account: Raw | None, config_map: Raw | None, *, authori
 class Defaults:
     """Watches namespaces and what was made in them."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._authority = around.authority
         self._namespaces = around.informers.of(NAMESPACES)
         self._accounts = around.informers.of(SERVICE_ACCOUNTS)

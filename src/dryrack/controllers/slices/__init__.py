@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.controllers.slices.publisher import Publisher
-    from dryrack.controllers.writes import Surroundings
+    from dryrack.controllers.writes import EngineContext
     from dryrack.hardware.inventory import Assignment
     from dryrack.kinds.core import NodeSelector
 
@@ -39,7 +39,7 @@ class PublishOptions:
     resync_seconds: float = 30.0
 
 
-def engine(around: Surroundings, options: PublishOptions) -> Publisher:
+def engine(around: EngineContext, options: PublishOptions) -> Publisher:
     """The publisher, to be run until it is cancelled."""
     # Every command that starts a cluster needs the options; only an engine needs the rest.
     from dryrack.controllers.slices.publisher import Publisher

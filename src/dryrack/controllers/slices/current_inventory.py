@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dryrack.controllers.objects import spec_of
-from dryrack.hardware.dialects import Reading, read_config_map, read_dra_config, read_overlay
+from dryrack.hardware.config_formats import Reading, read_config_map, read_dra_config, read_overlay
 from dryrack.hardware.inventory import Inventory, Source, SourceKind
 
 if TYPE_CHECKING:

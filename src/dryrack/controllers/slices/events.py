@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.objects import labels_of, spec_of
 from dryrack.controllers.slices.pools import pool_of
-from dryrack.controllers.writes import Hands, Report
-from dryrack.hardware.dialects.report import Rest
+from dryrack.controllers.writes import Report, WriteExecutor
+from dryrack.hardware.config_formats.report import Rest
 from dryrack.hardware.inventory import SourceKind
 from dryrack.hardware.promises import broken_promises
 from dryrack.hardware.slicing import SOURCE
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from dryrack.controllers.slices.current_inventory import Verdict
     from dryrack.controllers.slices.pools import PoolId
-    from dryrack.controllers.writes import Surroundings
-    from dryrack.hardware.dialects import Reading
+    from dryrack.controllers.writes import EngineContext
+    from dryrack.hardware.config_formats import Reading
     from dryrack.hardware.inventory import Assignment
     from dryrack.kinds.documents import Problem
 
@@ -250,9 +250,9 @@ class EventQueue:
     do, but not for ever; of more than a few hundred the oldest are given up.
     """
 
-    def __init__(self, around: Surroundings, component: str, is_calm: Callable[[], bool]) -> None:
+    def __init__(self, around: EngineContext, component: str, is_calm: Callable[[], bool]) -> None:
         self._clock = around.clock
-        self._hands = Hands(around, component)
+        self._hands = WriteExecutor(around, component)
         self._is_calm = is_calm
         self._waiting: deque[Report] = deque(maxlen=WAITING_MAX)
         self._posted = asyncio.Event()

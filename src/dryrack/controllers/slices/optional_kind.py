@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.informer import Informer, Listener
-    from dryrack.controllers.writes import Surroundings
+    from dryrack.controllers.writes import EngineContext
 
 Raw = dict[str, Any]
 
@@ -46,7 +46,7 @@ class OptionalKind:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: EngineContext,
         endpoint: Endpoint,
         *,
         on_object: Listener,

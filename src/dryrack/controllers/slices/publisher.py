@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from dryrack.base.metrics import Registry
     from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.current_inventory import Verdict
-    from dryrack.controllers.writes import Surroundings
+    from dryrack.controllers.writes import EngineContext
     from dryrack.hardware.inventory import Source
 
 
 class Publisher:
     """An engine: `run` keeps it going."""
 
-    def __init__(self, around: Surroundings, options: PublishOptions) -> None:
+    def __init__(self, around: EngineContext, options: PublishOptions) -> None:
         current, self.ledger = CurrentInventory(), Ledger()
         self.sources = Sources(around, options, current=current, ledger=self.ledger)
         self.publishing = Publishing(

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.desired import Desired
     from dryrack.controllers.slices.key_state import Event, KeyState, Seen
     from dryrack.controllers.slices.ledger import Ledger
-    from dryrack.controllers.writes import Surroundings
+    from dryrack.controllers.writes import EngineContext
 
 Raw = dict[str, Any]
 
@@ -90,7 +90,7 @@ class Publishing:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: EngineContext,
         options: PublishOptions,
         *,
         current: CurrentInventory,

@@ -34,7 +34,7 @@ from dryrack.controllers.slices.dra_config_status import status_patch
 from dryrack.controllers.slices.events import listed, note_reports, source_reports
 from dryrack.controllers.slices.optional_kind import OptionalKind
 from dryrack.controllers.writes import NOTHING, Plan, Write
-from dryrack.hardware.dialects import Reading
+from dryrack.hardware.config_formats import Reading
 from dryrack.hardware.inventory import Source, SourceKind
 from dryrack.hardware.slicing import source_label
 from dryrack.kinds.documents import Problem
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.current_inventory import CurrentInventory
     from dryrack.controllers.slices.ledger import Ledger
-    from dryrack.controllers.writes import Surroundings
+    from dryrack.controllers.writes import EngineContext
 
 Raw = dict[str, Any]
 
@@ -71,7 +71,7 @@ class Sources:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: EngineContext,
         options: PublishOptions,
         *,
         current: CurrentInventory,

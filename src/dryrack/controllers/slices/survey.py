@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.desired import Desired
     from dryrack.controllers.writes import Write
-    from dryrack.hardware.dialects import Reading
+    from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Problem
 
 Raw = dict[str, Any]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Listing
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.informer import Name
-    from dryrack.controllers.writes import Surroundings
+    from dryrack.controllers.writes import EngineContext
 
 Raw = dict[str, Any]
 
@@ -42,7 +42,7 @@ SHARE = 50
 OURS = Selection(labels=f"{MANAGED_BY}={MANAGER}")
 
 
-async def keep_verified(around: Surroundings, every_seconds: float) -> None:
+async def keep_verified(around: EngineContext, every_seconds: float) -> None:
     """Verifies the caches of nodes and slices until it is cancelled."""
     pause = every_seconds
     while True:
@@ -56,7 +56,7 @@ async def keep_verified(around: Surroundings, every_seconds: float) -> None:
         pause = max(every_seconds, SHARE * (around.clock.now() - began - 2 * GRACE_SECONDS))
 
 
-async def _verify(around: Surroundings, endpoint: Endpoint, selection: Selection) -> None:
+async def _verify(around: EngineContext, endpoint: Endpoint, selection: Selection) -> None:
     listing = await around.client.list_metadata(endpoint, selection)
     objects = around.informers.of(endpoint).objects
     suspects = list(missed(objects, listing, selection))

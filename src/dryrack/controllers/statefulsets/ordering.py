@@ -41,9 +41,9 @@ from dryrack.controllers.writes import (
     NOTHING,
     Create,
     Delete,
+    EngineContext,
     Plan,
     Report,
-    Surroundings,
     Write,
 )
 
@@ -258,7 +258,7 @@ def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
 class Ordering:
     """Watches stateful sets, pods, revisions and claims of storage."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
         self._claims = around.informers.of(VOLUME_CLAIMS)
         revisions = around.informers.of(CONTROLLER_REVISIONS)

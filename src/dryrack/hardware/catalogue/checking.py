@@ -19,8 +19,8 @@ from dryrack.hardware.catalogue.selection import Cards
 from dryrack.hardware.catalogue.templates import GIVEN, PCI_ADDRESS
 from dryrack.kinds.decode import DecodeError, unknown_fields
 from dryrack.kinds.meta import ObjectMeta
-from dryrack.kinds.places import parse_path
 from dryrack.kinds.resource import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
+from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kinds.validation import validate
 from dryrack.kinds.validation.names import label_value
 

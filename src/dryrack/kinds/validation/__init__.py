@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import FieldProblem, Reason
 
 if TYPE_CHECKING:

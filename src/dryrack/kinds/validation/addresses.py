@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 
 _is_number = re.compile("[0-9]+").fullmatch

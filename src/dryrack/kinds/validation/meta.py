@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from dryrack.kinds.meta import Condition, ObjectMeta, OwnerReference
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.names import (
     Checker,
     checked,

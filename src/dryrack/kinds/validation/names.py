@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     Token,

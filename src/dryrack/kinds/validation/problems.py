@@ -17,7 +17,7 @@ import msgspec
 
 from dryrack.kinds.meta import Model, OwnerReference
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 
 
 class Reason(Enum):

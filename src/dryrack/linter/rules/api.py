@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware import names
 from dryrack.kinds.migrations import misplaced_in
-from dryrack.kinds.places import parse_path
+from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kinds.validation import FieldProblem, Reason, warnings
 from dryrack.kinds.validation.gates import drop_disabled
 from dryrack.linter import examples

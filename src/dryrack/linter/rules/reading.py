@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
-from dryrack.kinds.bystanders import Mistaken, Standing, standing
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
 from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
 from dryrack.kinds.migrations import moved
-from dryrack.kinds.places import Tree, parse_path, spot
+from dryrack.kinds.other_kinds import Mistaken, Standing, standing
+from dryrack.kinds.text.source_positions import Tree, parse_path, spot
 from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry, broken

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import at, completed
-from dryrack.apiserver.strategies.whole import WholeStrategy
-from dryrack.kinds.quoting import quoted
+from dryrack.apiserver.strategies.copies import at, completed
+from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import invalid
 
 if TYPE_CHECKING:

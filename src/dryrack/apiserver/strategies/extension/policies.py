@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.policies.compiled_policy import PolicyCompiler
 from dryrack.apiserver.policies.policy_problems import binding_problems, policy_problems
-from dryrack.apiserver.strategies.edits import at, completed
+from dryrack.apiserver.strategies.copies import at, completed
 from dryrack.apiserver.strategies.extension.webhooks import with_matches
-from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import at, completed, each
-from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.apiserver.strategies.copies import at, completed, each
+from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import Subject, forbidden
-from dryrack.apiserver.strategies.edits import with_metadata
-from dryrack.kinds.usage.amounts import Amounts, read
-from dryrack.kinds.usage.pods import totals
+from dryrack.apiserver.answer.status import Subject, forbidden
+from dryrack.apiserver.strategies.copies import with_metadata
+from dryrack.kinds.quota_usage.amounts import Amounts, read
+from dryrack.kinds.quota_usage.pods import totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
-from dryrack.apiserver.strategies.edits import each, within
-from dryrack.apiserver.strategies.pods import amounts
+from dryrack.apiserver.strategies.copies import each, within
+from dryrack.apiserver.strategies.pods.spec import amounts
 from dryrack.apiserver.strategy import PlainStrategy
-from dryrack.kinds.usage.amounts import ONE, Amounts, read
+from dryrack.kinds.quota_usage.amounts import ONE, Amounts, read
 from dryrack.kinds.validation.names import label_key
 from dryrack.kinds.validation.problems import Token, duplicate, forbidden, invalid, required
 

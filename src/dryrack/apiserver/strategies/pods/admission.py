@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.apiserver.answer.status import Subject, forbidden
 from dryrack.apiserver.names import generated
-from dryrack.apiserver.status import Subject, forbidden
-from dryrack.apiserver.strategies.edits import each
+from dryrack.apiserver.strategies.copies import each
 from dryrack.apiserver.strategies.pods.runtime_classes import RuntimeClassError, in_class
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.status import StatusError
+    from dryrack.apiserver.answer.status import StatusError
     from dryrack.apiserver.strategy import Write
 
 Raw = dict[str, Any]

@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.calls import Reply
-from dryrack.apiserver.metadata import registry_path
-from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.posted import posted
-from dryrack.apiserver.queries import write_options
-from dryrack.apiserver.status import (
+from dryrack.apiserver.answer.status import (
     Status,
     StatusError,
     Subject,
@@ -21,16 +16,21 @@ from dryrack.apiserver.status import (
     conflict,
     not_found,
 )
-from dryrack.apiserver.strategies.edits import with_value
-from dryrack.kinds.quoting import quoted
+from dryrack.apiserver.decode.review_bodies import posted
+from dryrack.apiserver.http.queries import write_options
+from dryrack.apiserver.metadata import registry_path
+from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.request_context import Reply
+from dryrack.apiserver.strategies.copies import with_value
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import not_supported, required
 from dryrack.store import Key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.apiserver.calls import Answer, Call
     from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.request_context import Answer, Call
     from dryrack.store import Stored
 
 Raw = dict[str, Any]

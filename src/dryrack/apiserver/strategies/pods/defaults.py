@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryrack.apiserver.strategies.edits import at, each, filled, forgetting, within
-from dryrack.apiserver.strategies.pods.images import pull_policy
+from dryrack.apiserver.strategies.copies import at, each, filled, forgetting, within
+from dryrack.apiserver.strategies.pods.spec.images import pull_policy
 from dryrack.apiserver.strategies.pods.totals import with_pod_requests
 
 Raw = dict[str, Any]

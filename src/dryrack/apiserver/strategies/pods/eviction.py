@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.calls import Reply
-from dryrack.apiserver.deletion import DeleteOptions
-from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.posted import posted
-from dryrack.apiserver.queries import write_options
-from dryrack.apiserver.status import (
+from dryrack.apiserver.answer.status import (
     Cause,
     Status,
     StatusError,
@@ -18,14 +13,19 @@ from dryrack.apiserver.status import (
     forbidden,
     not_found,
 )
+from dryrack.apiserver.decode.review_bodies import posted
+from dryrack.apiserver.http.queries import write_options
+from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.request_context import Reply
 from dryrack.apiserver.strategies.pods.binding import created_status, with_condition
-from dryrack.apiserver.writing import Order
+from dryrack.apiserver.verbs.deletion import DeleteOptions
+from dryrack.apiserver.verbs.writing import Order
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import matches_labels
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.calls import Answer, Call
+    from dryrack.apiserver.request_context import Answer, Call
 
 Raw = dict[str, Any]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dryrack.apiserver.queries import integer_of, truth_of
-from dryrack.apiserver.status import Subject, bad_request, invalid, not_found
+from dryrack.apiserver.answer.status import Subject, bad_request, invalid, not_found
+from dryrack.apiserver.http.queries import integer_of, truth_of
 from dryrack.client.transport import Response
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import invalid as invalid_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.apiserver.calls import Answer, Call
+    from dryrack.apiserver.request_context import Answer, Call
     from dryrack.kinds.validation import FieldProblem
 
 Raw = dict[str, Any]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.status import not_implemented
+from dryrack.apiserver.answer.status import not_implemented
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.apiserver.calls import Answer, Call
     from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.request_context import Answer, Call
     from dryrack.apiserver.strategies.pods.logs import Logs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Lookup

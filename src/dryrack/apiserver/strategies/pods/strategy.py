@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import with_metadata, with_value
+from dryrack.apiserver.strategies.copies import with_metadata, with_value
 from dryrack.apiserver.strategies.limits import enforcement
 from dryrack.apiserver.strategies.pods import defaults, subresources
 from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
 from dryrack.apiserver.strategies.pods.binding import with_condition
 from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
-from dryrack.apiserver.strategies.pods.containers import image_spaces
-from dryrack.apiserver.strategies.pods.own_labels import following
-from dryrack.apiserver.strategies.pods.problems import spec_problems
-from dryrack.apiserver.strategies.pods.quality import quality
+from dryrack.apiserver.strategies.pods.match_label_keys import following
+from dryrack.apiserver.strategies.pods.qos_class import quality
+from dryrack.apiserver.strategies.pods.spec.containers import image_spaces
+from dryrack.apiserver.strategies.pods.spec.problems import spec_problems
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategy import (
     PlainStrategy,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import Subject
-from dryrack.apiserver.status import forbidden as refused
-from dryrack.apiserver.strategies.edits import with_value, without
-from dryrack.apiserver.strategies.pods.quality import quality
+from dryrack.apiserver.answer.status import Subject
+from dryrack.apiserver.answer.status import forbidden as refused
+from dryrack.apiserver.strategies.copies import with_value, without
+from dryrack.apiserver.strategies.pods.qos_class import quality
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.usage.pods import totals, with_overhead
+from dryrack.kinds.quota_usage.pods import totals, with_overhead
 from dryrack.kinds.validation.problems import Token, forbidden, invalid
 
 if TYPE_CHECKING:

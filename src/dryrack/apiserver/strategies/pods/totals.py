@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryrack.kinds.usage.pods import PAGES, SHARED, requested
+from dryrack.kinds.quota_usage.pods import PAGES, SHARED, requested
 
 Raw = dict[str, Any]
 

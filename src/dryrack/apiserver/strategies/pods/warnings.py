@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.pods.overlaps import overlaps
+from dryrack.apiserver.strategies.pods.spec.overlaps import overlaps
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.quoting import quoted
+from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

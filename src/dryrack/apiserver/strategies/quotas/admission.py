@@ -10,20 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import forbidden
-from dryrack.apiserver.writing import Order, Proposal
+from dryrack.apiserver.answer.status import forbidden
+from dryrack.apiserver.verbs.writing import Order, Proposal
 from dryrack.client.transport import User
-from dryrack.kinds.usage import quotas
-from dryrack.kinds.usage.amounts import Amounts, added, masked, read, risen, shown, written
-from dryrack.kinds.usage.scopes import is_terminating
+from dryrack.kinds.quota_usage import quotas
+from dryrack.kinds.quota_usage.amounts import Amounts, added, masked, read, risen, shown, written
+from dryrack.kinds.quota_usage.scopes import is_terminating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dryrack.apiserver.answer.status import StatusError
     from dryrack.apiserver.registry import Registry, Resource
-    from dryrack.apiserver.status import StatusError
     from dryrack.apiserver.strategy import Write
-    from dryrack.apiserver.writing import Writer
+    from dryrack.apiserver.verbs.writing import Writer
 
 Raw = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
-from dryrack.apiserver.strategies.pods import amounts
+from dryrack.apiserver.strategies.pods.spec import amounts
 from dryrack.apiserver.strategy import PlainStrategy
-from dryrack.kinds.usage.amounts import read
+from dryrack.kinds.quota_usage.amounts import read
 from dryrack.kinds.validation.problems import Token, invalid, required
 
 if TYPE_CHECKING:

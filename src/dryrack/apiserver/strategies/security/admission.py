@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import forbidden, invalid
+from dryrack.apiserver.answer.status import forbidden, invalid
 from dryrack.apiserver.strategies.security.findings import told
 from dryrack.apiserver.strategies.security.policies import PREFIX, label_problems, policy_of
 from dryrack.apiserver.strategies.security.rules import findings

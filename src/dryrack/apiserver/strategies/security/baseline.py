@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, quoted, setters
-from dryrack.kinds.quoting import quoted as go_quoted
+from dryrack.kinds.text.quoting import quoted as go_quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

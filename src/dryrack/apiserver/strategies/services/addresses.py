@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.pods.network import address
+from dryrack.apiserver.strategies.pods.spec.network import address
 from dryrack.apiserver.strategies.services import needs
 from dryrack.kinds.validation.problems import Token, duplicate, invalid, not_supported, required
 

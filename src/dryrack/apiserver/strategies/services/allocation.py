@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import Status, StatusError, internal_error
-from dryrack.apiserver.status import invalid as refused
-from dryrack.apiserver.strategies.edits import with_value
+from dryrack.apiserver.answer.status import Status, StatusError, internal_error
+from dryrack.apiserver.answer.status import invalid as refused
+from dryrack.apiserver.strategies.copies import with_value
 from dryrack.apiserver.strategies.services import needs
 from dryrack.apiserver.strategies.services.families import SERVICE
 from dryrack.kinds.validation.problems import invalid

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryrack.apiserver.strategies.edits import each, with_value, without
+from dryrack.apiserver.strategies.copies import each, with_value, without
 from dryrack.apiserver.strategies.services import needs
 
 Raw = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dryrack.apiserver.strategies.edits import at, completed, each, filled, without
+from dryrack.apiserver.strategies.copies import at, completed, each, filled, without
 from dryrack.apiserver.strategies.services import needs
 
 Raw = dict[str, Any]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.status import Subject
-from dryrack.apiserver.status import invalid as refused
+from dryrack.apiserver.answer.status import Subject
+from dryrack.apiserver.answer.status import invalid as refused
 from dryrack.apiserver.strategies.services import needs
 from dryrack.apiserver.strategies.services.addresses import FAMILIES, family_of, related_problems
 from dryrack.kinds.validation.problems import Token, invalid

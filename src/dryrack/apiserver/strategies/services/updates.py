@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.pods.network import address
+from dryrack.apiserver.strategies.pods.spec.network import address
 from dryrack.apiserver.strategies.services import needs
 from dryrack.kinds.validation.names import checked, subdomain
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required

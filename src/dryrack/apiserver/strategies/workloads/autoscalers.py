@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.edits import at, completed, with_value, without
+from dryrack.apiserver.strategies.copies import at, completed, with_value, without
 from dryrack.apiserver.strategy import PlainStrategy
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import non_negative
-from dryrack.apiserver.strategies.edits import each, filled, within
-from dryrack.kinds.quoting import quoted
+from dryrack.apiserver.strategies.copies import each, filled, within
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.names import checked, label_key
 from dryrack.kinds.validation.problems import (
     OMITTED,

@@ -11,7 +11,7 @@ from dryrack.apiserver.strategies.checks import (
     non_negative,
     selector_problems,
 )
-from dryrack.apiserver.strategies.edits import at, filled, forgetting, with_value
+from dryrack.apiserver.strategies.copies import at, filled, forgetting, with_value
 from dryrack.apiserver.strategies.workloads import job_policies
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
 from dryrack.apiserver.strategies.workloads.templates import (

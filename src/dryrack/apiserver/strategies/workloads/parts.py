@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.apiserver.calls import Answer, Call
     from dryrack.apiserver.registry import Handler
+    from dryrack.apiserver.request_context import Answer, Call
 
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
@@ -21,7 +21,7 @@ def handlers() -> Mapping[tuple[str, str], Mapping[str, Handler]]:
 
 def _handler(verb: str) -> Handler:
     async def answer(call: Call) -> Answer:
-        from dryrack.apiserver.scale import WORKLOAD_SCALE
+        from dryrack.apiserver.verbs.scale import WORKLOAD_SCALE
 
         found: Answer = await getattr(WORKLOAD_SCALE, verb)(call)
         return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import non_negative
-from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage, is_nothing
-from dryrack.apiserver.strategies.edits import completed, filled
+from dryrack.apiserver.strategies.copies import completed, filled
+from dryrack.apiserver.strategies.int_or_percent import at_most_all, count_or_percentage, is_nothing
 from dryrack.apiserver.strategies.workloads.statuses import (
     at_most_replicas,
     counted,

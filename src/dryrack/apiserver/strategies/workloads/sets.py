@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.checks import non_negative, one_of, selector_problems
-from dryrack.apiserver.strategies.counts import at_most_all, count_or_percentage, is_nothing
-from dryrack.apiserver.strategies.edits import completed, each, filled, with_value
+from dryrack.apiserver.strategies.copies import completed, each, filled, with_value
+from dryrack.apiserver.strategies.int_or_percent import at_most_all, count_or_percentage, is_nothing
 from dryrack.apiserver.strategies.namespaces import LABEL
 from dryrack.apiserver.strategies.volume_claims import claim_problems
 from dryrack.apiserver.strategies.workloads.statuses import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
-from dryrack.apiserver.strategies.whole import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.apiserver.strategies.workloads.templates import completed, in_spec
 from dryrack.kinds.validation.names import label
 from dryrack.kinds.validation.problems import invalid

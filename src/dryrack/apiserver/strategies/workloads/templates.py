@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies import checks
-from dryrack.apiserver.strategies.edits import within
+from dryrack.apiserver.strategies.copies import within
 from dryrack.apiserver.strategies.pods import defaults
-from dryrack.apiserver.strategies.pods.problems import spec_problems
+from dryrack.apiserver.strategies.pods.spec.problems import spec_problems
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import SelectorError, matches_labels

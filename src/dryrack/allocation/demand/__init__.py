@@ -1,0 +1,1 @@
+"""What claims ask for: requests, and the constraints between devices."""

@@ -1,0 +1,149 @@
+"""
+What is asked for: exact requests and subrequests in one form, checked as Kubernetes checks them.
+
+An `Ask` is one way to satisfy one request: the request itself, or one of its subrequests.
+Checking happens in the order of Kubernetes, so that of several mistakes the same one is
+reported, in the same words.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dryrack.allocation.model.errors import AllocationError
+from dryrack.allocation.model.features import Features
+from dryrack.allocation.model.identity import claim_name
+from dryrack.allocation.search.candidates import expressions_of
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.resource import (
+    CapacityRequirements,
+    DeviceClass,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+
+# The API has room for so many results in one claim.
+RESULTS_MAX = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A request or subrequest whose class is known."""
+
+    claim_name: str
+    name: str
+    # The request that has it as a subrequest.
+    parent: str | None
+    device_class: DeviceClass
+    count: int
+    takes_all: bool
+    admin: bool
+    class_selectors: tuple[str, ...]
+    selectors: tuple[str, ...]
+    tolerations: tuple[DeviceToleration, ...]
+    capacity: Mapping[str, Quantity]
+
+    @property
+    def label(self) -> str:
+        """The name it has in results."""
+        return self.name if self.parent is None else f"{self.parent}/{self.name}"
+
+    @property
+    def base(self) -> str:
+        """The name of the request."""
+        return self.name if self.parent is None else self.parent
+
+
+def check_gates(claim: ResourceClaim, request: DeviceRequest, features: Features) -> None:
+    """Refuse a request that needs what is switched off, rather than ignore a part of it."""
+    where = f"claim {claim_name(claim)}, request {request.name}"
+    if request.first_available and not features.prioritized_list:
+        raise AllocationError(
+            f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
+        )
+    if features.consumable_capacity:
+        return
+    off = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+    if request.exactly is not None and request.exactly.capacity is not None:
+        raise AllocationError(f"{where}: {off}")
+    for subrequest in request.first_available:
+        if subrequest.capacity is not None:
+            raise AllocationError(f"claim {claim_name(claim)}, subrequest {subrequest.name}: {off}")
+
+
+def asks_of(
+    claim: ResourceClaim, request: DeviceRequest, classes: Mapping[str, DeviceClass]
+) -> "tuple[Draft, ...]":
+    """The ways to satisfy the request, not yet checked."""
+    if not request.first_available:
+        exactly = request.exactly or ExactDeviceRequest()
+        return (Draft(claim, request.name, None, exactly, classes),)
+    return tuple(
+        Draft(claim, subrequest.name, request.name, subrequest, classes)
+        for subrequest in request.first_available
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A way to satisfy a request, as it was written."""
+
+    claim: ResourceClaim
+    name: str
+    parent: str | None
+    wanted: ExactDeviceRequest | DeviceSubRequest
+    classes: Mapping[str, DeviceClass]
+
+    def checked(self, features: Features) -> Ask:
+        """The ask, or the first mistake in it."""
+        wanted = self.wanted
+        where = f"claim {claim_name(self.claim)}, request {self.name}"
+        _check_selectors(where, wanted.selectors)
+        admin = wanted.admin_access if isinstance(wanted, ExactDeviceRequest) else None
+        if admin is not None and not features.admin_access:
+            raise AllocationError(
+                f"{where}: admin access is requested, but the feature is disabled"
+            )
+        device_class = _find_class(where, wanted.device_class_name, self.classes)
+        if wanted.allocation_mode not in ("ExactCount", "All"):
+            raise AllocationError(f"{where}: unsupported count mode {wanted.allocation_mode}")
+        return Ask(
+            claim_name=claim_name(self.claim),
+            name=self.name,
+            parent=self.parent,
+            device_class=device_class,
+            count=wanted.count,
+            takes_all=wanted.allocation_mode == "All",
+            admin=bool(admin),
+            class_selectors=expressions_of(device_class.spec.selectors),
+            selectors=expressions_of(wanted.selectors),
+            tolerations=wanted.tolerations,
+            capacity=_requested(wanted.capacity),
+        )
+
+
+def _check_selectors(where: str, selectors: tuple[DeviceSelector, ...]) -> None:
+    for index, selector in enumerate(selectors):
+        if selector.cel is None:
+            raise AllocationError(
+                f"{where}, selector #{index}: CEL expression empty (unsupported selector type?)"
+            )
+
+
+def _find_class(where: str, name: str, classes: Mapping[str, DeviceClass]) -> DeviceClass:
+    if not name:
+        raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+    found = classes.get(name)
+    if found is None:
+        raise AllocationError(
+            f"{where}: could not retrieve device class {name}: "
+            f'deviceclass.resource.k8s.io "{name}" not found'
+        )
+    return found
+
+
+def _requested(capacity: CapacityRequirements | None) -> Mapping[str, Quantity]:
+    return {} if capacity is None else capacity.requests

@@ -1,0 +1,1 @@
+"""What allocation speaks of: releases, identities, reasons and errors."""

@@ -1,0 +1,136 @@
+"""
+How long searches ended, so that no search is made twice.
+
+Most searches end at once; some take seconds to find that nothing is there, or are given up. The
+nodes of a fleet are mostly alike, and who waits for devices is tried again and again: without a
+memory every node and every turn would cost the same seconds anew.
+
+A search depends on no more than is in `facts_of`, and none of it is the name of a node, a pool, a
+device or a claim, nor an attribute that nobody looks at. So on nodes that are alike as far as the
+claims can tell it ends alike, and so it does on a node to which nothing happened that matters.
+
+What was found is remembered by the numbers of the devices, which have names elsewhere. Only an
+error has names in it, and is remembered together with all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dryrack.allocation.model.identity import claim_name
+from dryrack.allocation.search.problem import FOLD
+from dryrack.allocation.search.walk import Ending
+from dryrack.kinds.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from dryrack.allocation.demand.constraints import Column
+    from dryrack.allocation.search.problem import Problem, RequestRow
+    from dryrack.allocation.search.walk import Walk
+
+# Facts about a node with a hundred devices are some kilobytes.
+ENDINGS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a search came to."""
+
+    ending: Ending
+    # What was found, in the order of the results: the request, which way it went, the device.
+    chosen: tuple[tuple[int, int, int], ...] = ()
+    ways: tuple[tuple[int, int], ...] = ()
+    # What the walk met that ends the attempt altogether.
+    error: str = ""
+
+    @staticmethod
+    def of(walk: Walk, ending: Ending) -> Conclusion:
+        """What a walk came to that has ended by itself."""
+        if ending is not Ending.FOUND:
+            return Conclusion(ending)
+        chosen = tuple((slate.request, slate.sub, device) for slate, device in walk.chosen())
+        return Conclusion(ending, chosen, tuple(walk.chosen_ways.items()))
+
+    def choices(self, problem: Problem) -> list[tuple[RequestRow, int]]:
+        """What was found, in a problem of the same facts."""
+        return [(problem.requests[request][sub], device) for request, sub, device in self.chosen]
+
+
+class Endings:
+    """The searches that were made last, of one release and one set of features."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Conclusion] = {}
+
+    def get(self, facts: Hashable) -> Conclusion | None:
+        """How the search ended, if it was made."""
+        conclusion = self._known.pop(facts, None)
+        if conclusion is not None:
+            self._known[facts] = conclusion
+        return conclusion
+
+    def keep(self, facts: Hashable, conclusion: Conclusion) -> None:
+        """The search came to that."""
+        self._known[facts] = conclusion
+        if len(self._known) > ENDINGS_MAX:
+            del self._known[next(iter(self._known))]
+
+
+def facts_of(problem: Problem) -> Hashable:
+    """All that a search looks at, once the problem's table is complete."""
+    ledger, devices = problem.ledger, range(len(problem.devices))
+    slates = [slate for ways in problem.requests for slate in ways]
+    return (
+        _encode([(c.spec.devices.requests, c.spec.devices.constraints) for c in problem.claims]),
+        tuple(map(_row, slates)),
+        tuple(map(_values, problem.columns, [devices] * len(problem.columns))),
+        tuple(problem.draws.get(device) for device in devices) if problem.draws else (),
+        tuple(ledger.left),
+        tuple(name.counter for name in ledger.names),
+        tuple(_capacities(problem, slates)),
+    )
+
+
+def names_of(problem: Problem, facts: Hashable) -> Hashable:
+    """The facts, and all that an error can say beyond them."""
+    failures = [way.failures.items() for ways in problem.requests for way in ways]
+    return (
+        facts,
+        tuple(map(claim_name, problem.claims)),
+        tuple(pooled.id for pooled in problem.devices),
+        tuple(map(tuple, failures)),
+    )
+
+
+def _row(slate: RequestRow) -> Hashable:
+    needs = tuple(sorted(slate.needs.items()))
+    return bytes(slate.status.translate(FOLD)), tuple(slate.all_devices), needs
+
+
+def _values(column: Column, devices: range) -> Hashable:
+    """The values by number; of lists it matters what is in them, because they overlap."""
+    numbers = tuple(column[device] for device in devices)
+    return numbers if column.scalar else (numbers, *column.members)
+
+
+def _capacities(problem: Problem, slates: list[RequestRow]) -> Iterator[Hashable]:
+    """What there is to share; "all" looks at the capacity of any device."""
+    wanted_whole = {device for slate in slates for device in slate.all_devices}
+    for device, pooled in enumerate(problem.devices):
+        if device in wanted_whole or problem.shareable(device):
+            offered = _encode(pooled.device.capacity)
+            room = tuple(problem.room(device))
+            yield device, problem.shareable(device), offered, room, problem.already_counted(device)
+
+
+def _written(value: object) -> str:
+    # Whether an amount is a default may depend on how it is written.
+    assert isinstance(value, Quantity), "nothing else in a claim or a device is no JSON"
+    return value.text
+
+
+_encode = msgspec.json.Encoder(enc_hook=_written).encode

@@ -1,0 +1,165 @@
+"""
+An allocator for a cluster that changes while it is asked.
+
+Slices, classes, taint rules and allocations come and go one at a time, and a change costs what it
+changes. An answer is that of an `Allocator` which was built for the cluster as it is now; asking
+changes nothing. Reasons for a refusal are to be read before the next change. Every change answers
+with the nodes that it may help: on all others, what did not fit before does not fit now either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.identity import PoolId
+from dryrack.allocation.proof.search_memo import Endings
+from dryrack.allocation.search.allocator import attempt, begin
+from dryrack.allocation.search.candidates import CelCompiler, SelectorTable
+from dryrack.allocation.search.problem import AllocatorContext
+from dryrack.allocation.supply.pools import Inventory
+from dryrack.allocation.supply.taints import apply_taint_rules
+from dryrack.allocation.supply.usage import UsageTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.allocation.search.allocator import Outcome
+    from dryrack.allocation.search.long_search import Search
+    from dryrack.allocation.supply.pools import Entry
+    from dryrack.base.ports import Chance
+    from dryrack.kinds.core import Node
+    from dryrack.kinds.resource import (
+        AllocationResult,
+        DeviceClass,
+        DeviceRequestAllocationResult,
+        DeviceTaintRule,
+        ResourceClaim,
+        ResourceSlice,
+    )
+
+
+# Nodes by name; None is all of them.
+AffectedNodes = tuple[str, ...] | None
+NOBODY: AffectedNodes = ()
+ANYBODY: AffectedNodes = None
+
+
+class LiveAllocator:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        *,
+        features: Features | None = None,
+        release: Release = Release.V1_36,
+        chance: Chance,
+        endings: Endings | None = None,
+    ) -> None:
+        """`endings` are those of other allocators of the same release and features."""
+        features = features if features is not None else Features.defaults(release)
+        self._chance = chance
+        self._inventory = Inventory((), features, release)
+        self._slices: dict[str, tuple[Entry, ResourceSlice]] = {}
+        self._rules: dict[str, DeviceTaintRule] = {}
+        self._classes: dict[str, DeviceClass] = {}
+        self._held: dict[str, AllocationResult] = {}
+        self._books = UsageTable(features)
+        self._surroundings = AllocatorContext(
+            features=features,
+            release=release,
+            classes=self._classes,
+            allocated=self._books,
+            selectors=SelectorTable(CelCompiler(features, release)),
+            endings=endings if endings is not None else Endings(),
+        )
+
+    def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
+        """As `Allocator.allocate`."""
+        pools = self._inventory.pools(node)
+        return attempt(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
+
+    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
+        """As `Allocator.begin`."""
+        pools = self._inventory.pools(node)
+        return begin(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
+
+    def put_slice(self, each: ResourceSlice) -> AffectedNodes:
+        """The slice is there, and is so from now on, whatever it was before."""
+        before = self.drop_slice(each.metadata.name)
+        entry = self._inventory.add(self._tainted(each), rank=each.metadata.name)
+        self._slices[each.metadata.name] = (entry, each)
+        return _both(before, self._seeing(each))
+
+    def drop_slice(self, name: str) -> AffectedNodes:
+        known = self._slices.pop(name, None)
+        if known is None:
+            return NOBODY
+        # The rest of its pool may make sense without it.
+        helped = self._seeing(known[1])
+        self._inventory.remove(known[0])
+        return helped
+
+    def _seeing(self, each: ResourceSlice) -> AffectedNodes:
+        pool = PoolId(each.spec.driver, each.spec.pool.name)
+        return self._inventory.nodes_of((pool,))
+
+    def put_rule(self, rule: DeviceTaintRule) -> AffectedNodes:
+        """The rule taints what it selects from now on."""
+        self._rules[rule.metadata.name] = rule
+        self._taint_again()
+        return ANYBODY
+
+    def drop_rule(self, name: str) -> AffectedNodes:
+        if self._rules.pop(name, None) is not None:
+            self._taint_again()
+        return ANYBODY
+
+    def put_class(self, each: DeviceClass) -> AffectedNodes:
+        self._classes[each.metadata.name] = each
+        return ANYBODY
+
+    def drop_class(self, name: str) -> AffectedNodes:
+        self._classes.pop(name, None)
+        return ANYBODY
+
+    def forget_node(self, name: str) -> None:
+        """Nobody will ask about the node again."""
+        self._inventory.forget(name)
+
+    def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
+        """What a claim has from now on."""
+        before, after = self._held.get(claim), allocation
+        if _results(before) == _results(after):
+            return NOBODY
+        if before is not None:
+            del self._held[claim]
+            self._books.release(before)
+        if after is not None:
+            self._held[claim] = after
+            self._books.allocate(after, claim)
+        # A first share pays for the counters that a device draws; those after it need not.
+        shared = [each for each in _results(after) if each.share_id is not None]
+        pools = {PoolId(each.driver, each.pool): None for each in (*_results(before), *shared)}
+        # What is used of a pool matters to nobody who sees no more of it than counters.
+        return self._inventory.nodes_offered(pools)
+
+    def _tainted(self, each: ResourceSlice) -> ResourceSlice:
+        if not self._rules:
+            return each
+        rules = [self._rules[name] for name in sorted(self._rules)]
+        return apply_taint_rules((each,), rules)[0]
+
+    def _taint_again(self) -> None:
+        """Rules are few and seldom change, so every slice is looked at."""
+        for _, each in tuple(self._slices.values()):
+            self.put_slice(each)
+
+
+def _results(allocation: AllocationResult | None) -> Sequence[DeviceRequestAllocationResult]:
+    """All of an allocation that says which devices are in use."""
+    return allocation.devices.results if allocation is not None else ()
+
+
+def _both(one: AffectedNodes, other: AffectedNodes) -> AffectedNodes:
+    return None if one is None or other is None else (*one, *other)

@@ -1,0 +1,195 @@
+"""
+From chosen devices to what is written in a claim's status.
+
+Configurations of classes come first, each class once, in the order of the requests; then those
+of the claim that are for all requests or for one that was satisfied. The node selector says
+where the allocation can be used: on this node only, if any device is tied to it, else wherever
+all devices can be reached.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dryrack.allocation.model.errors import AllocationError
+from dryrack.allocation.model.features import Release
+from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from dryrack.kinds.resource import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.allocation.search.problem import Problem, RequestRow
+    from dryrack.allocation.supply.pools import PooledDevice
+    from dryrack.base.ports import Chance
+    from dryrack.kinds.resource import DeviceClass, DeviceToleration, ResourceClaim
+
+Picks = list[tuple["RequestRow", int]]
+
+
+def assemble(
+    problem: Problem, picks: Picks, ways: Mapping[int, int], chance: Chance
+) -> tuple[AllocationResult, ...]:
+    """One result per claim, in their order."""
+    of_claim: list[Picks] = [[] for _ in problem.claims]
+    for slate, device in picks:
+        of_claim[slate.claim].append((slate, device))
+    chosen: list[list[RequestRow]] = [[] for _ in problem.claims]
+    for number, slates in enumerate(problem.requests):
+        slate = slates[ways.get(number, 0)]
+        chosen[slate.claim].append(slate)
+    return tuple(
+        AllocationResult(
+            devices=DeviceAllocationResult(
+                results=tuple(_result(problem, claim, pick, chance) for pick in of_claim[index]),
+                config=_configs(claim, chosen[index], problem.surroundings.release),
+            ),
+            node_selector=_node_selector(problem, claim, of_claim[index]),
+        )
+        for index, claim in enumerate(problem.claims)
+    )
+
+
+def _result(
+    problem: Problem, claim: ResourceClaim, pick: tuple[RequestRow, int], chance: Chance
+) -> DeviceRequestAllocationResult:
+    slate, device = pick
+    pooled, shared = problem.devices[device], problem.shareable(device)
+    binding = problem.surroundings.features.device_binding_and_status
+    return DeviceRequestAllocationResult(
+        request=slate.ask.label,
+        driver=pooled.id.driver,
+        pool=pooled.id.pool,
+        device=pooled.id.device,
+        admin_access=True if slate.ask.admin else None,
+        tolerations=_tolerations(claim, slate),
+        binding_conditions=pooled.device.binding_conditions if binding else (),
+        binding_failure_conditions=pooled.device.binding_failure_conditions if binding else (),
+        share_id=chance.uuid() if shared else None,
+        consumed_capacity=problem.consumed(slate, device) if shared else {},
+    )
+
+
+def _tolerations(claim: ResourceClaim, slate: RequestRow) -> tuple[DeviceToleration, ...]:
+    """The request's tolerations, found by name; of two requests of one name, the first's."""
+    for request in claim.spec.devices.requests:
+        if request.name != slate.ask.base:
+            continue
+        if slate.ask.parent is None:
+            return request.exactly.tolerations if request.exactly else ()
+        for subrequest in request.first_available:
+            if subrequest.name == slate.ask.name:
+                return subrequest.tolerations
+    return slate.ask.tolerations
+
+
+def _configs(
+    claim: ResourceClaim, chosen: Sequence[RequestRow], release: Release
+) -> tuple[DeviceAllocationConfiguration, ...]:
+    configs = [*_class_configs(chosen), *_claim_configs(claim, chosen, release)]
+    if release is Release.V1_36:
+        return tuple(configs)
+    return tuple(_for_all(config, chosen) for config in configs)
+
+
+def _class_configs(chosen: Sequence[RequestRow]) -> list[DeviceAllocationConfiguration]:
+    labels: dict[str, list[str]] = {}
+    classes: dict[str, DeviceClass] = {}
+    for slate in chosen:
+        name = slate.ask.device_class.metadata.name
+        classes.setdefault(name, slate.ask.device_class)
+        labels.setdefault(name, []).append(slate.ask.label)
+    return [
+        DeviceAllocationConfiguration(
+            source="FromClass", requests=tuple(labels[name]), opaque=config.opaque
+        )
+        for name, device_class in classes.items()
+        for config in device_class.spec.config
+    ]
+
+
+def _claim_configs(
+    claim: ResourceClaim, chosen: Sequence[RequestRow], release: Release
+) -> list[DeviceAllocationConfiguration]:
+    configs: list[DeviceAllocationConfiguration] = []
+    for config in claim.spec.devices.config:
+        times = sum(_concerns(config.requests, slate) for slate in chosen)
+        if not config.requests:
+            times = 1
+        elif release is not Release.V1_36:
+            # Up to 1.36 a configuration is repeated for every request that it names.
+            times = min(times, 1)
+        made = DeviceAllocationConfiguration(
+            source="FromClaim", requests=config.requests, opaque=config.opaque
+        )
+        configs.extend([made] * times)
+    return configs
+
+
+def _concerns(requests: Sequence[str], slate: RequestRow) -> bool:
+    return slate.ask.base in requests or (
+        slate.ask.parent is not None and slate.ask.label in requests
+    )
+
+
+def _for_all(
+    config: DeviceAllocationConfiguration, chosen: Sequence[RequestRow]
+) -> DeviceAllocationConfiguration:
+    """A configuration that names every request might as well name none."""
+    if config.requests and all(_concerns(config.requests, slate) for slate in chosen):
+        return msgspec.structs.replace(config, requests=())
+    return config
+
+
+def _node_selector(problem: Problem, claim: ResourceClaim, picks: Picks) -> NodeSelector | None:
+    fields: list[NodeSelectorRequirement] = []
+    expressions: list[NodeSelectorRequirement] = []
+    for _, device in picks:
+        pooled = problem.devices[device]
+        node_name, selector = _reach(pooled)
+        if node_name is not None or pooled.device.binds_to_node:
+            return _only_on(problem.node.metadata.name)
+        terms = selector.node_selector_terms if selector is not None else ()
+        if len(terms) > 1:
+            raise AllocationError(
+                f"create NodeSelector for claim {claim.metadata.name}: "
+                f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            )
+        for term in terms:
+            _add_new(fields, term.match_fields)
+            _add_new(expressions, term.match_expressions)
+    if not fields and not expressions:
+        return None
+    term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(expressions))
+    return NodeSelector(node_selector_terms=(term,))
+
+
+def _reach(pooled: PooledDevice) -> tuple[str | None, NodeSelector | None]:
+    spec = pooled.slice.spec
+    if spec.per_device_node_selection:
+        return pooled.device.node_name, pooled.device.node_selector
+    return spec.node_name, spec.node_selector
+
+
+def _only_on(node: str) -> NodeSelector:
+    name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
+
+
+def _add_new(there: list[NodeSelectorRequirement], more: Sequence[NodeSelectorRequirement]) -> None:
+    """Add the requirements that are not there yet; the order of values does not matter."""
+    for requirement in more:
+        values = set(requirement.values)
+        if not any(
+            (each.key, each.operator) == (requirement.key, requirement.operator)
+            and set(each.values) == values
+            for each in there
+        ):
+            there.append(requirement)

@@ -1,0 +1,1 @@
+"""What there is: pools, taints, counters, capacity, and what is in use."""

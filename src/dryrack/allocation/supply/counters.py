@@ -1,0 +1,86 @@
+"""
+Shared counters: what a pool has left, and what a device draws from it.
+
+Counters of a pool start at what its counter sets say, less what every allocated device of the
+pool draws, wherever that device is. They can start below zero; then no device that draws any
+counter of that pool can be allocated, whichever counter it is that is overdrawn.
+
+Counters are numbered through all pools of an attempt, so the search works on a list of ints.
+"""
+
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from dryrack.allocation.model.identity import PoolId
+from dryrack.allocation.supply.pools import Pool
+from dryrack.kinds.resource import Device
+
+
+@dataclass(frozen=True, slots=True)
+class CounterName:
+    pool: PoolId
+    counter_set: str
+    counter: str
+
+
+@dataclass(slots=True)
+class CounterLedger:
+    """The counters of all pools met so far; amounts are in billionths."""
+
+    # The names of the devices that any claim has, whole or in part.
+    in_use: Callable[[PoolId], AbstractSet[str]]
+    names: list[CounterName] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    _numbers: dict[PoolId, dict[tuple[str, str], int]] = field(default_factory=dict)
+    _overdrawn: dict[PoolId, bool] = field(default_factory=dict)
+
+    def draw(self, pool: Pool, device: Device) -> tuple[tuple[int, int], ...]:
+        """Counter numbers and amounts that the device draws, each counter once."""
+        numbers = self._open(pool)
+        amounts: dict[int, int] = {}
+        for counter_set, counter, nanos in _drawn(device):
+            number = numbers.get((counter_set, counter))
+            if number is not None:
+                amounts[number] = amounts.get(number, 0) + nanos
+        return tuple(amounts.items())
+
+    def overdrawn(self, pool: Pool) -> bool:
+        """Whether some counter of the pool is below zero before anything is added."""
+        self._open(pool)
+        return self._overdrawn[pool.id]
+
+    def _open(self, pool: Pool) -> dict[tuple[str, str], int]:
+        if pool.id not in self._numbers:
+            numbers = self._numbers[pool.id] = {}
+            for name, counter_set in (pool.counter_sets or {}).items():
+                for counter, value in counter_set.counters.items():
+                    numbers[name, counter] = len(self.left)
+                    self.names.append(CounterName(pool.id, name, counter))
+                    self.left.append(value.value.nanos)
+            self._charge(pool, numbers)
+            self._overdrawn[pool.id] = any(self.left[n] < 0 for n in numbers.values())
+        return self._numbers[pool.id]
+
+    def _charge(self, pool: Pool, numbers: dict[tuple[str, str], int]) -> None:
+        in_use = self.in_use(pool.id)
+        if not in_use:
+            return
+        for device in _all_devices(pool):
+            if device.name in in_use:
+                for counter_set, counter, nanos in _drawn(device):
+                    if (counter_set, counter) in numbers:
+                        self.left[numbers[counter_set, counter]] -= nanos
+
+
+def _all_devices(pool: Pool) -> Iterator[Device]:
+    for pooled in pool.devices:
+        yield pooled.device
+    for each in pool.elsewhere:
+        yield from each.spec.devices
+
+
+def _drawn(device: Device) -> Iterator[tuple[str, str, int]]:
+    for consumption in device.consumes_counters:
+        for counter, value in consumption.counters.items():
+            yield consumption.counter_set, counter, value.value.nanos

@@ -1,0 +1,391 @@
+"""
+Pools as one node sees them: newest generation, complete or not, valid or not, in order.
+
+A pool belongs to a driver and spans slices, some of which may be for other nodes. Devices of
+a pool are offered to a node only when every slice of the newest generation is there and the
+pool makes sense; a slice for another node still counts towards completeness, and its
+allocated devices still draw on the pool's counters. Pools come by driver and name, those with
+binding conditions last; slices by name; devices as listed. Order is priority: the search
+takes the first device that fits.
+
+A node costs its own slices and those that name no node, and costs them once, until one of its
+pools changes; what a pool looks like is worked out once for each distinct set of slices that nodes
+see of it. Under 1.36 every node sees every slice with counters. Of a pool of which it sees nothing
+else it matters only that the pool makes no sense, which is worked out once for all nodes.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain, count
+from typing import TYPE_CHECKING, TypeVar
+
+from dryrack.allocation.model.errors import AllocationError
+from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.identity import DeviceId, PoolId
+from dryrack.allocation.supply.go_selectors import printed
+from dryrack.kinds.core import Node, NodeSelector
+from dryrack.kinds.pool_generation import Generation, newest_generation
+from dryrack.kinds.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
+from dryrack.kinds.selectors import NodeMatcher, SelectorError, strict_node_selector
+
+if TYPE_CHECKING:
+    from dryrack import cel
+
+
+_K = TypeVar("_K")
+# The rank of a slice among others, and the number that tells it from all others.
+Entry = tuple[str, int]
+
+
+class PooledDevice:
+    """A device in its slice. Made once per slice, so it can carry what is known about it."""
+
+    __slots__ = ("_id", "device", "shape", "slice")
+
+    def __init__(self, source: ResourceSlice, device: Device) -> None:
+        self.device = device
+        self.slice = source
+        self._id: DeviceId | None = None
+        # As selectors see it, once somebody asked; see `candidates`.
+        self.shape: cel.Device | None = None
+
+    @property
+    def id(self) -> DeviceId:
+        if self._id is None:
+            spec = self.slice.spec
+            self._id = DeviceId(spec.driver, spec.pool.name, self.device.name)
+        return self._id
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a node sees of a pool; no devices unless it is complete and valid."""
+
+    id: PoolId
+    devices: tuple[PooledDevice, ...] = ()
+    # Slices of the pool that offer this node nothing, for the counters their devices hold.
+    elsewhere: tuple[ResourceSlice, ...] = ()
+    counter_sets: Mapping[str, CounterSet] | None = None
+    # How many slices there are and how many there should be, if that differs.
+    incomplete: tuple[int, int] | None = None
+    invalid: str = ""
+    # Whether some device has binding conditions.
+    binding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a node with these labels sees, and of which pools, more than counters."""
+
+    labels: Mapping[str, str]
+    pools: tuple[Pool, ...]
+    ids: frozenset[PoolId]
+
+
+def node_matches(
+    node: Node, *, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
+) -> bool:
+    """Whether a slice or device that says so is for the node; a name goes before the rest."""
+    if node_name:
+        return node.metadata.name == node_name
+    if all_nodes:
+        return True
+    if selector is None:
+        return False
+    return _matcher(selector).matches(node)
+
+
+# Slices of one driver mostly say the same; a fleet has few distinct selectors.
+@lru_cache(maxsize=4096)
+def _matcher(selector: NodeSelector) -> NodeMatcher:
+    try:
+        return strict_node_selector(selector)
+    except SelectorError as error:
+        text = f"failed to parse node selector {printed(selector)}: {error}"
+        raise AllocationError(text) from error
+
+
+class Inventory:
+    """
+    All slices, indexed so that a node's pools are found without looking at every slice.
+
+    Slices come and go by the entry that `add` gives; what was worked out about others stays.
+    Where slices contradict each other the first decides: by rank, then by when it came.
+    """
+
+    def __init__(
+        self, slices: Iterable[ResourceSlice], features: Features, release: Release
+    ) -> None:
+        self._features = features
+        self._release = release
+        self._numbers = count()
+        self._slices: dict[int, ResourceSlice] = {}
+        # By the node that they are for, None if that is for others to say, or the pool if they are
+        # counters that every node sees.
+        self._where: dict[str | PoolId | None, list[Entry]] = {}
+        self._of_pool: dict[PoolId, list[Entry]] = {}
+        self._seen: dict[PoolId, dict[tuple[int, ...], Pool | None]] = {}
+        self._devices: dict[int, tuple[PooledDevice, ...]] = {}
+        # What a node saw the last time, for the labels that it had then.
+        self._views: dict[str, _View] = {}
+        # Pools that make no sense to nodes that see no more of them than counters, and those of
+        # which that has to be found out.
+        self._senseless: dict[PoolId, Pool] = {}
+        self._changed: set[PoolId] = set()
+        for each in slices:
+            self.add(each)
+
+    def add(self, each: ResourceSlice, rank: str = "") -> Entry:
+        """Offers a slice from now on."""
+        entry = (rank, next(self._numbers))
+        self._slices[entry[1]] = each
+        insort(self._of_pool.setdefault(_pool_id(each), []), entry)
+        if self._is_seen(each.spec):
+            insort(self._where.setdefault(self._place(each), []), entry)
+        self._invalidate(each)
+        return entry
+
+    def remove(self, entry: Entry) -> None:
+        """Offers the slice no longer."""
+        each = self._slices[entry[1]]
+        self._invalidate(each)
+        del self._slices[entry[1]]
+        self._devices.pop(entry[1], None)
+        _delete(self._of_pool, _pool_id(each), entry)
+        if self._is_seen(each.spec):
+            _delete(self._where, self._place(each), entry)
+
+    def _is_seen(self, spec: ResourceSliceSpec) -> bool:
+        return self._features.partitionable_devices or not (
+            spec.per_device_node_selection is not None or spec.shared_counters
+        )
+
+    def _place(self, each: ResourceSlice) -> str | PoolId | None:
+        """Where a slice is looked for."""
+        return _pool_id(each) if self._is_everywhere(each.spec) else each.spec.node_name or None
+
+    def _is_everywhere(self, spec: ResourceSliceSpec) -> bool:
+        return self._release is Release.V1_36 and bool(spec.shared_counters)
+
+    def _invalidate(self, each: ResourceSlice) -> None:
+        """Forgets what nodes saw of the slice's pool; a pool can span nodes."""
+        pool = _pool_id(each)
+        self._seen.pop(pool, None)
+        self._changed.add(pool)
+        if not self._views:
+            return
+        specs = self._specs_of((pool,))
+        nodes = _node_names(spec for spec in specs if not self._is_everywhere(spec))
+        if nodes is None:
+            self._views.clear()
+            return
+        for node in nodes:
+            self._views.pop(node, None)
+
+    def nodes_of(self, pools: Iterable[PoolId]) -> tuple[str, ...] | None:
+        """The nodes that can see something of these pools; None: it could be any."""
+        specs = list(self._specs_of(pools))
+        return None if any(map(self._is_everywhere, specs)) else _node_names(specs)
+
+    def nodes_offered(self, pools: Iterable[PoolId]) -> tuple[str, ...] | None:
+        """The nodes that may have devices of these pools; None: it could be any."""
+        return _node_names(spec for spec in self._specs_of(pools) if not spec.shared_counters)
+
+    def _specs_of(self, pools: Iterable[PoolId]) -> Iterator[ResourceSliceSpec]:
+        for pool in pools:
+            for _, number in self._of_pool.get(pool, ()):
+                yield self._slices[number].spec
+
+    def forget(self, node: str) -> None:
+        """Nobody will ask about the node again."""
+        self._views.pop(node, None)
+
+    def pools(self, node: Node) -> tuple[Pool, ...]:
+        """The pools that matter to the node, in the order the search goes through them."""
+        name, labels = node.metadata.name, node.metadata.labels
+        known = self._views.get(name)
+        if known is None or known.labels != labels:
+            known = self._views[name] = self._node_view(node)
+        self._find_senseless()
+        others = [pool for pool in self._senseless.values() if pool.id not in known.ids]
+        return _in_order((*known.pools, *others)) if others else known.pools
+
+    def _node_view(self, node: Node) -> _View:
+        own, slices = self._where.get(node.metadata.name, []), self._slices
+        shared = [each for each in self._where.get(None, ()) if self._relevant(each[1], node)]
+        ids = frozenset(_pool_id(slices[number]) for _, number in (*own, *shared))
+        counters = chain.from_iterable(self._where.get(pool, ()) for pool in ids)
+        of_pool: dict[PoolId, list[int]] = {}
+        for _, number in (*own, *sorted((*shared, *counters))):
+            of_pool.setdefault(_pool_id(slices[number]), []).append(number)
+        views = (self._view(pool, numbers) for pool, numbers in of_pool.items())
+        pools = _in_order(pool for pool in views if pool is not None)
+        return _View(node.metadata.labels, pools, ids)
+
+    def _find_senseless(self) -> None:
+        for pool in self._changed:
+            numbers = [number for _, number in self._where.get(pool, ())]
+            view = self._view(pool, numbers) if numbers else None
+            if view is not None and (view.incomplete or view.invalid):
+                self._senseless[pool] = view
+            else:
+                self._senseless.pop(pool, None)
+        self._changed.clear()
+
+    def devices_of(self, number: int) -> tuple[PooledDevice, ...]:
+        known = self._devices.get(number)
+        if known is None:
+            source = self._slices[number]
+            known = tuple([PooledDevice(source, device) for device in source.spec.devices])
+            self._devices[number] = known
+        return known
+
+    def _relevant(self, number: int, node: Node) -> bool:
+        each = self._slices[number]
+        spec = each.spec
+        if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+            return _matches(spec, node, each)
+        return bool(spec.per_device_node_selection) and any(
+            _matches(device, node, each) for device in spec.devices
+        )
+
+    def _newest(self, numbers: Iterable[int]) -> Generation[int]:
+        return newest_generation(numbers, lambda number: self._slices[number].spec.pool)
+
+    def _view(self, pool: PoolId, numbers: Sequence[int]) -> Pool | None:
+        # A single slice is the newest; most pools of a node are one.
+        indices = tuple(numbers) if len(numbers) == 1 else self._newest(numbers).slices
+        seen = self._seen.setdefault(pool, {})
+        if indices not in seen:
+            seen[indices] = self._build(pool, indices)
+        return seen[indices]
+
+    def _build(self, pool: PoolId, indices: tuple[int, ...]) -> Pool | None:
+        """The pool, or None if a newer generation is on its way that has nothing for the node."""
+        stated = self._slices[indices[0]].spec.pool
+        if len(indices) == stated.resource_slice_count:
+            return self._assemble(pool, indices, indices)
+        newest = self._newest(number for _, number in self._of_pool[pool])
+        if newest.number > stated.generation:
+            return None
+        if len(newest.slices) != stated.resource_slice_count:
+            return Pool(pool, incomplete=(len(newest.slices), stated.resource_slice_count))
+        return self._assemble(pool, indices, newest.slices)
+
+    def _assemble(self, pool: PoolId, here: tuple[int, ...], current: tuple[int, ...]) -> Pool:
+        ordered = sorted(here, key=lambda index: self._slices[index].metadata.name)
+        partitionable = self._features.partitionable_devices
+        with_devices = [
+            i for i in ordered if not (partitionable and self._slices[i].spec.shared_counters)
+        ]
+        devices = tuple(chain.from_iterable(self.devices_of(i) for i in with_devices))
+        problem = _duplicate_device(devices)
+        if problem:
+            return Pool(pool, invalid=problem)
+        binding = any(pooled.device.binding_conditions for pooled in devices)
+        whole = Pool(pool, devices, binding=binding)
+        return self._with_counters(whole, ordered, current) if partitionable else whole
+
+    def _with_counters(self, pool: Pool, ordered: Sequence[int], current: Sequence[int]) -> Pool:
+        elsewhere = self._elsewhere(ordered, current)
+        sources = [self._slices[i] for i in ordered if self._slices[i].spec.shared_counters]
+        consumers: list[ResourceSlice] = [self._slices[i] for i in ordered]
+        if self._release is not Release.V1_36:
+            sources += [each for each in elsewhere if each.spec.shared_counters]
+            elsewhere = tuple(each for each in elsewhere if not each.spec.shared_counters)
+            consumers = [each for each in consumers if not each.spec.shared_counters]
+        sets, problem = _counter_sets(sources)
+        problem = problem or _unknown_counter(sets, (*consumers, *elsewhere))
+        if problem:
+            return Pool(pool.id, invalid=problem)
+        return replace(pool, elsewhere=elsewhere, counter_sets=sets)
+
+    def _elsewhere(self, here: Sequence[int], current: Sequence[int]) -> tuple[ResourceSlice, ...]:
+        if len(here) == len(current):
+            return ()
+        names = {self._slices[index].metadata.name for index in here}
+        return tuple(
+            self._slices[index]
+            for index in current
+            if self._slices[index].metadata.name not in names
+        )
+
+
+def _in_order(pools: Iterable[Pool]) -> tuple[Pool, ...]:
+    return tuple(sorted(pools, key=lambda pool: (pool.binding, pool.id)))
+
+
+def _delete(of: dict[_K, list[Entry]], key: _K, entry: Entry) -> None:
+    entries = of[key]
+    del entries[bisect_left(entries, entry)]
+    if not entries:
+        del of[key]
+
+
+def _node_names(specs: Iterable[ResourceSliceSpec]) -> tuple[str, ...] | None:
+    """The nodes that slices are for, each once; None, if one of them may be for any."""
+    names: dict[str, None] = {}
+    for spec in specs:
+        if not spec.node_name:
+            return None
+        names[spec.node_name] = None
+    return tuple(names)
+
+
+def _pool_id(each: ResourceSlice) -> PoolId:
+    return PoolId(each.spec.driver, each.spec.pool.name)
+
+
+def _matches(offered: Device | ResourceSliceSpec, node: Node, each: ResourceSlice) -> bool:
+    try:
+        return node_matches(
+            node,
+            node_name=offered.node_name,
+            all_nodes=offered.all_nodes,
+            selector=offered.node_selector,
+        )
+    except AllocationError as error:
+        # Go prints all of the device, with the addresses of its parts.
+        named = (
+            f"device &Device{{Name:{offered.name},…}} in slice"
+            if isinstance(offered, Device)
+            else ""
+        )
+        what = named or "slice"
+        raise AllocationError(
+            "gather pool information: failed to perform node selection for "
+            f"{what} {each.metadata.name}: {error}"
+        ) from error
+
+
+def _duplicate_device(devices: Iterable[PooledDevice]) -> str:
+    names = [pooled.device.name for pooled in devices]
+    if len(set(names)) == len(names):
+        return ""
+    again = next(name for index, name in enumerate(names) if name in names[:index])
+    return f"duplicate device name {again}"
+
+
+def _counter_sets(sources: Iterable[ResourceSlice]) -> tuple[Mapping[str, CounterSet], str]:
+    sets: dict[str, CounterSet] = {}
+    for each in sources:
+        for counter_set in each.spec.shared_counters:
+            if counter_set.name in sets:
+                return {}, f"duplicate counter set name {counter_set.name}"
+            sets[counter_set.name] = counter_set
+    return sets, ""
+
+
+def _unknown_counter(sets: Mapping[str, CounterSet], slices: Iterable[ResourceSlice]) -> str:
+    for each in slices:
+        for device in each.spec.devices:
+            for consumption in device.consumes_counters:
+                counter_set = sets.get(consumption.counter_set)
+                if counter_set is None:
+                    return f"counter set {consumption.counter_set} not found"
+                for name in consumption.counters:
+                    if name not in counter_set.counters:
+                        return f"counter {name} not found in counter set {counter_set.name}"
+    return ""

@@ -1,0 +1,237 @@
+"""
+Which devices are in use, as the scheduler works it out from the claims.
+
+`AllocatedState` is a value: giving a result out and taking it back are functions from one
+state to the next, and one undoes the other exactly. Admin access does not count as use; a
+share counts as a share together with the capacity it consumes.
+
+A `UsageTable` is the same for whoever follows a cluster as it changes: it is changed in place, and
+a change costs what it changes, however much is in use.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dryrack.allocation.model.features import Features
+from dryrack.allocation.model.identity import DeviceId, PoolId, SharedDeviceId
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.resource import AllocationResult, DeviceRequestAllocationResult
+
+Capacity = Mapping[str, Quantity]
+_Names = AbstractSet[str]
+
+
+class Taken(Protocol):
+    """What an attempt asks about the devices that are in use."""
+
+    @property
+    def devices(self) -> AbstractSet[DeviceId]:
+        """Those that nobody else can have."""
+        ...
+
+    @property
+    def capacity(self) -> Mapping[DeviceId, Capacity]:
+        """What shares have consumed."""
+        ...
+
+    @property
+    def holders(self) -> Mapping[DeviceId, str]: ...
+
+    def is_shared(self, device: DeviceId) -> bool:
+        """Whether some claim has a share of it."""
+        ...
+
+    def in_use(self, pool: PoolId) -> _Names:
+        """The names of all devices of a pool that any claim has, whole or in part."""
+        ...
+
+    def snapshot(self, devices: Iterable[DeviceId]) -> "Taken":
+        """What is taken of these devices now, as a value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedState:
+    """
+    What is taken. `holders` only serves explanations: the claim that has a device.
+
+    A device with an empty entry in `capacity` is shared without consuming any of it.
+    """
+
+    devices: frozenset[DeviceId] = frozenset()
+    shared: frozenset[SharedDeviceId] = frozenset()
+    capacity: Mapping[DeviceId, Capacity] = field(default_factory=dict)
+    holders: Mapping[DeviceId, str] = field(default_factory=dict)
+    # Who is in use, by pool, and who is shared. Few ask, so it is sorted when they do.
+    _by_pool: dict[PoolId, set[str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _wholes: set[DeviceId] = field(default_factory=set, init=False, repr=False, compare=False)
+
+    def is_shared(self, device: DeviceId) -> bool:
+        if self.shared and not self._wholes:
+            self._wholes.update(share.whole for share in self.shared)
+        return device in self._wholes
+
+    def in_use(self, pool: PoolId) -> _Names:
+        if not self._by_pool:
+            for driver, name, device, *_ in (*self.devices, *self.shared, *self.capacity):
+                self._by_pool.setdefault(PoolId(driver, name), set()).add(device)
+        return self._by_pool.get(pool, _NOBODY)
+
+    def snapshot(self, devices: Iterable[DeviceId]) -> "AllocatedState":
+        return self
+
+    def allocate(
+        self, allocation: AllocationResult, features: Features, *, claim: str = ""
+    ) -> "AllocatedState":
+        """The state once the allocation is in force."""
+        return self.allocate_all([(allocation, claim)], features)
+
+    def allocate_all(
+        self, allocations: Iterable[tuple[AllocationResult, str]], features: Features
+    ) -> "AllocatedState":
+        """The state once all the allocations, each of a claim, are in force."""
+        devices, shared = set(self.devices), set(self.shared)
+        capacity, holders = dict(self.capacity), dict(self.holders)
+        for allocation, claim in allocations:
+            for result, share in _counted(allocation, features):
+                device = _device(result)
+                holders.setdefault(device, claim)
+                if share is None:
+                    devices.add(device)
+                    continue
+                shared.add(share)
+                if result.consumed_capacity:
+                    capacity[device] = _plus(capacity.get(device, {}), result.consumed_capacity)
+        return AllocatedState(frozenset(devices), frozenset(shared), capacity, holders)
+
+    def release(self, allocation: AllocationResult, features: Features) -> "AllocatedState":
+        """The state once the allocation is gone."""
+        devices, shared = set(self.devices), set(self.shared)
+        capacity, holders = dict(self.capacity), dict(self.holders)
+        for result, share in _counted(allocation, features):
+            device = _device(result)
+            if share is None:
+                devices.discard(device)
+            else:
+                shared.discard(share)
+                _subtract(capacity, device, result.consumed_capacity)
+            if not any(other.whole == device for other in shared):
+                holders.pop(device, None)
+        return AllocatedState(frozenset(devices), frozenset(shared), capacity, holders)
+
+
+class UsageTable:
+    """
+    What is taken, as a cluster changes: see `AllocatedState` for what counts.
+
+    Invariant: after any allocations and releases it tells what the value would.
+    """
+
+    def __init__(self, features: Features) -> None:
+        self._features = features
+        self.devices: set[DeviceId] = set()
+        self.capacity: dict[DeviceId, Capacity] = {}
+        self.holders: dict[DeviceId, str] = {}
+        self._shares: dict[DeviceId, set[str]] = {}
+        self._by_pool: dict[PoolId, set[str]] = {}
+
+    def is_shared(self, device: DeviceId) -> bool:
+        return device in self._shares
+
+    def in_use(self, pool: PoolId) -> _Names:
+        return self._by_pool.get(pool, _NOBODY)
+
+    def snapshot(self, devices: Iterable[DeviceId]) -> AllocatedState:
+        these = tuple(devices)
+        shares = ((device, self._shares.get(device, ())) for device in these)
+        return AllocatedState(
+            frozenset(self.devices.intersection(these)),
+            frozenset(SharedDeviceId(*device, each) for device, ids in shares for each in ids),
+            {device: self.capacity[device] for device in these if device in self.capacity},
+            {device: self.holders[device] for device in these if device in self.holders},
+        )
+
+    def allocate(self, allocation: AllocationResult, claim: str = "") -> None:
+        """The allocation is in force from now on."""
+        for result, share in _counted(allocation, self._features):
+            device = _device(result)
+            self.holders.setdefault(device, claim)
+            self._by_pool.setdefault(PoolId(*device[:2]), set()).add(device.device)
+            if share is None:
+                self.devices.add(device)
+                continue
+            self._shares.setdefault(device, set()).add(share.share_id)
+            if result.consumed_capacity:
+                consumed = self.capacity.get(device, {})
+                self.capacity[device] = _plus(consumed, result.consumed_capacity)
+
+    def release(self, allocation: AllocationResult) -> None:
+        """The allocation is gone."""
+        for result, share in _counted(allocation, self._features):
+            device = _device(result)
+            if share is None:
+                self.devices.discard(device)
+            else:
+                self._drop_share(share)
+                _subtract(self.capacity, device, result.consumed_capacity)
+            if device not in self._shares:
+                self.holders.pop(device, None)
+            self._forget(device)
+
+    def _drop_share(self, share: SharedDeviceId) -> None:
+        shares = self._shares.get(share.whole, set())
+        shares.discard(share.share_id)
+        if not shares:
+            self._shares.pop(share.whole, None)
+
+    def _forget(self, device: DeviceId) -> None:
+        if device in self.devices or device in self._shares or device in self.capacity:
+            return
+        pool = PoolId(*device[:2])
+        names = self._by_pool.get(pool, set())
+        names.discard(device.device)
+        if not names:
+            self._by_pool.pop(pool, None)
+
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+def _counted(
+    allocation: AllocationResult, features: Features
+) -> Iterator[tuple[DeviceRequestAllocationResult, SharedDeviceId | None]]:
+    for result in allocation.devices.results:
+        if result.admin_access:
+            continue
+        if features.consumable_capacity and result.share_id is not None:
+            yield result, SharedDeviceId(*_device(result), result.share_id)
+        else:
+            yield result, None
+
+
+def _device(result: DeviceRequestAllocationResult) -> DeviceId:
+    return DeviceId(result.driver, result.pool, result.device)
+
+
+def _plus(left: Capacity, right: Capacity) -> Capacity:
+    total = dict(left)
+    for name, quantity in right.items():
+        total[name] = total[name] + quantity if name in total else quantity
+    return total
+
+
+def _subtract(capacity: dict[DeviceId, Capacity], device: DeviceId, consumed: Capacity) -> None:
+    if device not in capacity:
+        return
+    left = {
+        name: quantity - consumed[name] if name in consumed else quantity
+        for name, quantity in capacity[device].items()
+    }
+    if any(quantity.nanos for quantity in left.values()):
+        capacity[device] = left
+    else:
+        del capacity[device]

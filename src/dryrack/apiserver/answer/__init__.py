@@ -1,0 +1,1 @@
+"""What is answered: objects as they are written, statuses and refusals."""

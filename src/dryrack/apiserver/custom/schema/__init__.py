@@ -1,0 +1,1 @@
+"""Schemas of custom kinds: structure, values, formats and rules."""

@@ -1,0 +1,1 @@
+"""Bodies of requests to objects, as strictly as a client asks."""

@@ -1,0 +1,304 @@
+"""
+An object as it comes out of the real server's decoder.
+
+Fields that the kind does not have are dropped and complained about; a value of the wrong type is
+refused, in the decoder's words; null is nothing; what is empty is left out where Go leaves it
+out, and there where Go writes it; quantities and times have the one form in which they are
+written. What is given is not changed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver import schemas
+from dryrack.apiserver.answer import go_numbers
+from dryrack.apiserver.answer.go_json import type_name
+from dryrack.apiserver.decode import fast_decode, scalars
+from dryrack.apiserver.decode.fast_decode import element_type
+from dryrack.apiserver.extension_points import Conformed
+from dryrack.apiserver.schemas.shape import skeleton
+from dryrack.apiserver.schemas.structs import UNSET
+from dryrack.kinds.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.schemas import Schema
+    from dryrack.apiserver.schemas.structs import GoField, Struct
+
+Raw = dict[str, Any]
+_COMPLAINTS_MAX = 100
+
+
+class GoShapes:
+    """Knows the fields of every built-in kind, and of custom ones by their schema."""
+
+    def __init__(self) -> None:
+        self._custom: dict[str, tuple[object, Schema]] = {}
+
+    def conform(self, resource: Resource, obj: Raw) -> Conformed:
+        if resource.schema is not None:
+            return _custom(self._read(resource, resource.schema), obj)
+        schema = schemas.schema_of(resource.group, resource.version, resource.kind)
+        return Conformed(obj) if schema is None else conform(schema, obj)
+
+    def _read(self, resource: Resource, raw: Mapping[str, Any]) -> Schema:
+        """The schema of a custom kind, read once for each that a definition had."""
+        place = f"{resource.plural}.{resource.api_version}"
+        known, made = self._custom.get(place, (None, None))
+        if made is None or known is not raw:
+            made = schemas.custom(dict(raw))
+            self._custom[place] = (raw, made)
+        return made
+
+
+def conversion_problem(schema: Schema, obj: Raw) -> str:
+    """What is said of a value of the wrong type that was never text, as after a patch of maps."""
+    try:
+        _Converting().struct(schema, obj, "")
+    except scalars.MismatchError as error:
+        return str(error)
+    return ""
+
+
+def conform(schema: Schema, obj: Raw) -> Conformed:
+    """The object as Go would read it and write it again."""
+    try:
+        return Conformed(fast_decode.reader(schema, _written_unset)(obj))
+    except fast_decode.UnusualError:
+        return explained(schema, obj)
+
+
+def _written_unset(schema: Schema, known: GoField) -> Any:
+    is_written = known.is_written_unset and _is_shown(schema, known)
+    return _unset(schema, known) if is_written else fast_decode.not_written()
+
+
+def explained(schema: Schema, obj: Raw) -> Conformed:
+    """The same, with what is wrong."""
+    reading = _Reading()
+    try:
+        made = reading.struct(schema, obj, "")
+    except scalars.MismatchError as error:
+        return Conformed(obj, (), str(error))
+    return Conformed(made, tuple(reading.strict[:_COMPLAINTS_MAX]))
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One object being read; `fields` leads to where the reader is, `owners` are the structs."""
+
+    strict: list[str] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+
+    def struct(self, schema: Schema, value: Any, path: str) -> Any:
+        struct = schema.struct
+        if struct is None:
+            return value
+        self.owners.append(schema.name.rpartition(".")[2])
+        made: Raw = {}
+        for name, inner in value.items():
+            known = struct.get(name)
+            if known is None:
+                self.strict.append(f"unknown field {quoted(_joined(path, name))}")
+            elif inner is not None:
+                self._set(schema, known, inner, path=path, made=made)
+        self.owners.pop()
+        return _in_order(schema, struct, made)
+
+    def _set(self, schema: Schema, known: GoField, value: Any, *, path: str, made: Raw) -> None:
+        below = schema.named(known.name)
+        assert below is not None, f"{schema.name} has a field {known.name} in Go alone"
+        self.fields.append(f"{known.inside}{known.name}")
+        read = self._value(below, value, _joined(path, known.name), known.type)
+        self.fields.pop()
+        if not known.is_left_out(read):
+            made[known.name] = read
+
+    def _value(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+        if go_type in UNSET:
+            return self._special(go_type, value)
+        if schema.type == "array":
+            return self._list(schema, value, path, go_type)
+        if schema.type == "object":
+            return self._object(schema, value, path, go_type)
+        return self._scalar(schema, value, go_type)
+
+    def _special(self, go_type: str, value: Any) -> Any:
+        try:
+            return scalars.special(go_type, value)
+        except scalars.ForeignTypeError as error:
+            what = f"json: cannot unmarshal {error.shown} into {self._place(error.wanted)}"
+            raise scalars.MismatchError(what) from error
+
+    def _scalar(self, schema: Schema, value: Any, go_type: str) -> Any:
+        if go_type == "[]uint8":
+            return scalars.binary(value, self._place(go_type))
+        if schema.type == "" or scalars.fits(value, schema.type, schema.format):
+            return value
+        raise self._mismatch(value, schema, go_type)
+
+    def _list(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+        if not isinstance(value, list):
+            raise self._mismatch(value, schema, go_type)
+        items = schema.items
+        if items is None:
+            return value
+        inner = element_type(go_type, items)
+        return [
+            self._value(
+                items, _zero(items, inner) if item is None else item, f"{path}[{at}]", inner
+            )
+            for at, item in enumerate(value)
+        ]
+
+    def _object(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+        if not isinstance(value, dict):
+            raise self._mismatch(value, schema, go_type)
+        if schema.struct is not None:
+            return self.struct(schema, value, path)
+        values = schema.values
+        if values is None:
+            return value
+        inner = element_type(go_type, values)
+        read = {
+            key: self._value(
+                values, _zero(values, inner) if each is None else each, _joined(path, key), inner
+            )
+            for key, each in value.items()
+        }
+        return dict(sorted(read.items()))
+
+    def _place(self, go_type: str) -> str:
+        return f"Go struct field {self.owners[-1]}.{'.'.join(self.fields)} of type {go_type}"
+
+    def _mismatch(self, value: Any, schema: Schema, go_type: str) -> scalars.MismatchError:
+        shown = type_name(value)
+        if shown == "number" and schema.type == "integer":
+            shown += f" {json.dumps(value)}"
+        return scalars.MismatchError(f"json: cannot unmarshal {shown} into {self._place(go_type)}")
+
+
+class _Converting(_Reading):
+    """Reads maps that were never text; complains as the converter of maps does."""
+
+    def _special(self, go_type: str, value: Any) -> Any:
+        return scalars.special(go_type, value)
+
+    def _mismatch(self, value: Any, schema: Schema, go_type: str) -> scalars.MismatchError:
+        kind = go_numbers.kind_name(value)
+        if schema.type == "array":
+            return scalars.MismatchError(f"cannot restore slice from {kind}")
+        if schema.struct is not None:
+            return scalars.MismatchError(f"cannot restore struct from: {kind}")
+        if schema.type == "object":
+            return scalars.MismatchError(f"cannot restore map from {kind}")
+        # Go would make a character of an integer, and cut a number: so it says that this it does
+        # not do. What it could not convert in any case it calls unknown.
+        if (kind == "int64" and schema.type == "string") or (
+            kind == "float64" and schema.type in ("integer", "number")
+        ):
+            return scalars.MismatchError(f"cannot convert {kind} to {go_type}")
+        plain = {"string": "string", "boolean": "bool"}.get(schema.type, go_type)
+        return scalars.MismatchError(f"unrecognized type: {plain}")
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _in_order(schema: Schema, struct: Struct, made: Raw) -> Raw:
+    """All fields that are written, those that nobody set too, in the order of the struct."""
+    ordered: Raw = {}
+    for name, known in struct.items():
+        if name in made:
+            ordered[name] = made[name]
+        elif known.is_written_unset and _is_shown(schema, known):
+            ordered[name] = _unset(schema, known)
+    return ordered
+
+
+def _unset(schema: Schema, known: GoField) -> Any:
+    below = schema.named(known.name) if known.is_struct else None
+    if below is None or below.struct is None:
+        return known.unset
+    return _in_order(below, below.struct, {})
+
+
+def _is_shown(schema: Schema, known: GoField) -> bool:
+    """
+    Whether a field that nobody set is shown.
+
+    A null where something has to be would be refused anyway; those who look for it before that
+    are spared the null.
+    """
+    return known.unset is not None or known.kind == "struct" or known.name not in schema.required
+
+
+def _zero(schema: Schema, go_type: str) -> Any:
+    """What null is as an item of a list or a value of a map."""
+    if go_type in UNSET:
+        return UNSET[go_type]
+    match schema.type:
+        case "string":
+            return ""
+        case "boolean":
+            return False
+        case "integer" | "number":
+            return 0
+        case "array":
+            return []
+        case _:
+            return dict(skeleton(schema))
+
+
+def _custom(schema: Schema, obj: Raw) -> Conformed:
+    """A custom object: its metadata is everybody's, the rest is pruned by its schema."""
+    metadata, strict = obj.get("metadata"), []
+    if isinstance(metadata, dict):
+        read = conform(schemas.builtin()[schemas.OBJECT_META], metadata)
+        if read.mismatch:
+            return Conformed(obj, (), read.mismatch)
+        obj = {**obj, "metadata": read.object}
+        strict = [each.replace('field "', 'field "metadata.', 1) for each in read.strict]
+    pruned = _pruned(schema, obj, "", strict)
+    return Conformed(pruned, tuple(sorted(strict)))
+
+
+def _pruned(schema: Schema, value: Any, path: str, strict: list[str]) -> Any:
+    if isinstance(value, list) and schema.items is not None:
+        items = schema.items
+        return [_pruned(items, each, f"{path}[{at}]", strict) for at, each in enumerate(value)]
+    if not isinstance(value, dict) or schema.name:
+        return value
+    is_object = bool(schema.raw.get("x-kubernetes-embedded-resource"))
+    made: Raw = {}
+    for name, each in value.items():
+        below, at = schema.child(name), _joined(path, name)
+        if is_object and name == "metadata":
+            made[name] = _embedded_metadata(each, at, strict)
+        elif is_object and name in ("apiVersion", "kind"):
+            made[name] = each
+        elif below is not None:
+            made[name] = _pruned(below, each, at, strict)
+        elif schema.keeps_unknown or schema.raw.get("additionalProperties") is True:
+            made[name] = each
+        else:
+            strict.append(f"unknown field {quoted(at)}")
+    return made
+
+
+def _embedded_metadata(value: Any, path: str, strict: list[str]) -> Any:
+    """Metadata of an object inside an object; of the wrong types, it is left to validation."""
+    if not isinstance(value, dict):
+        return value
+    read = conform(schemas.builtin()[schemas.OBJECT_META], value)
+    if read.mismatch:
+        return value
+    strict += [each.replace('field "', f'field "{path}.', 1) for each in read.strict]
+    return read.object

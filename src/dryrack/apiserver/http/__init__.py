@@ -1,0 +1,1 @@
+"""HTTPS: connections, limits, paths and media types."""

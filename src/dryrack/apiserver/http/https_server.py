@@ -1,0 +1,171 @@
+"""
+The API server on HTTPS.
+
+A request in, with a known user, to the server object; its response out. What is wrong with the
+HTTP itself is answered here and in `connections`; everything else is the server's business.
+Nothing grows with what a client sends or fails to read: bodies, headers, requests in hand and
+unread streams have bounds.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+from multidict import CIMultiDict
+
+from dryrack.apiserver.answer.status import (
+    Status,
+    StatusError,
+    bad_request,
+    internal_error,
+    too_large,
+)
+from dryrack.apiserver.http.concurrency_limit import Flow
+from dryrack.apiserver.http.connections import (
+    BodyTooLargeError,
+    Connection,
+    DisconnectedError,
+    Incoming,
+)
+from dryrack.base.limits import BODY_SECONDS_MAX, REQUEST_BODY_BYTES_MAX, STOP_SECONDS_MAX
+from dryrack.client.transport import Request, Response, Transport, User
+
+log = logging.getLogger(__name__)
+
+_JSON = "application/json"
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+_HANDSHAKE_SECONDS_MAX = 10.0
+# How long a client may take to say goodbye when it has been told that this is the end. Go's server
+# does not wait, its clients often never say it, and each costs 50 KB meanwhile; but what little is
+# still on its way to a slow one has to arrive.
+_SHUTDOWN_SECONDS_MAX = 3.0
+# What arrives before the process gets to accept it; a burst of a thousand clients is not refused.
+_BACKLOG = 1024
+_encode = msgspec.json.Encoder().encode
+
+
+class Doorkeeper(Protocol):
+    """Finds out who asks."""
+
+    def user_of(
+        self, path: str, headers: CIMultiDict[str], certificate: Mapping[str, object]
+    ) -> User:
+        """Raises a `StatusError` for somebody who may not come in; no certificate is {}."""
+        ...
+
+
+class HttpServer:
+    """
+    A transport behind a listening socket.
+
+    `start` returns when clients may connect; `stop` ends the streams, lets the requests in hand
+    be answered, and leaves no connection behind.
+    """
+
+    def __init__(self, transport: Transport, doorkeeper: Doorkeeper, flow: Flow) -> None:
+        self._transport = transport
+        self._doorkeeper = doorkeeper
+        self._flow = flow
+        self._server: asyncio.Server | None = None
+        self._connections: set[Connection] = set()
+
+    async def start(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._answer, self._connections),
+            sock=listening,
+            ssl=tls,
+            backlog=_BACKLOG,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS_MAX if tls else None,
+            ssl_shutdown_timeout=_SHUTDOWN_SECONDS_MAX if tls else None,
+        )
+
+    async def stop(self) -> None:
+        assert self._server is not None, "stopped before it was started"
+        self._server.close()
+        connections = tuple(self._connections)
+        for connection in connections:
+            connection.stop()
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await asyncio.gather(*(each.ended() for each in connections))
+        except TimeoutError:
+            for connection in tuple(self._connections):
+                connection.abort()
+        await self._server.wait_closed()
+
+    async def _answer(self, incoming: Incoming) -> Response:
+        try:
+            return await self._ask(incoming)
+        except StatusError as error:
+            return _refusal(error.status)
+        except DisconnectedError:
+            raise
+        except Exception:
+            target = incoming.target.decode("latin-1")
+            log.exception("no answer to %s %s", incoming.method, target)
+            return _refusal(internal_error("see the log of the server").status)
+
+    async def _ask(self, incoming: Incoming) -> Response:
+        path, query = _place(incoming.target)
+        user = self._doorkeeper.user_of(path, incoming.headers, incoming.certificate)
+        async with self._flow.place():
+            body = await _body(incoming) if incoming.has_body else b""
+            headers, body = _as_json(_headers(incoming.headers), body)
+            asked = Request(incoming.method, path, query, headers, body, user)
+            return await self._transport.send(asked)
+
+
+def _place(target: bytes) -> tuple[str, str]:
+    """Path and query as they were sent; a proxy's absolute form is cut to its path."""
+    text = target.decode("latin-1")
+    if not text.startswith("/") and "://" in text:
+        parts = urlsplit(text)
+        text = f"{parts.path or '/'}?{parts.query}"
+    path, _, query = text.partition("?")
+    if not path.startswith("/"):
+        raise bad_request("the request names no path")
+    return path, query
+
+
+def _headers(given: CIMultiDict[str]) -> dict[str, str]:
+    """By name in lower case; one that was sent twice is joined, as HTTP allows."""
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        key = name.lower()
+        found[key] = f"{found[key]},{value}" if key in found else value
+    return found
+
+
+async def _body(incoming: Incoming) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            return await incoming.body(REQUEST_BODY_BYTES_MAX)
+    except BodyTooLargeError:
+        raise too_large(REQUEST_BODY_BYTES_MAX) from None
+    except TimeoutError:
+        message = f"the body took more than {BODY_SECONDS_MAX:.0f} s to arrive"
+        raise StatusError(Status(408, "Timeout", message)) from None
+
+
+def _as_json(headers: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
+    """What Go's typed clients send as protobuf is JSON from here on."""
+    if not body or not headers.get("content-type", "").startswith(_PROTOBUF):
+        return headers, body
+    from dryrack.apiserver import protobuf
+
+    try:
+        return {**headers, "content-type": _JSON}, _encode(protobuf.to_object(body))
+    except protobuf.ProtobufError as error:
+        raise bad_request(str(error)) from None
+
+
+def _refusal(status: Status) -> Response:
+    headers = [("content-type", _JSON), ("cache-control", "no-cache, private")]
+    if status.retry_after_seconds:
+        headers.append(("retry-after", str(status.retry_after_seconds)))
+    return Response(status.code, tuple(headers), _encode(status.to_raw()) + b"\n")

@@ -1,0 +1,1 @@
+"""Who owns which fields, and what a patch makes of an object."""

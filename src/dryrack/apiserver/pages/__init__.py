@@ -1,0 +1,1 @@
+"""What is served beside objects: discovery, OpenAPI, health, metrics."""

@@ -1,0 +1,144 @@
+"""Schemas as the OpenAPI documents hold them: names, references, and both versions' forms."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver.pages.openapi_words import of_custom_kinds
+from dryrack.apiserver.schemas import OBJECT_META, raw_definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from dryrack.apiserver.registry import Resource
+
+Raw = dict[str, Any]
+
+PREFIX = "#/components/schemas/"
+_V2_PREFIX = "#/definitions/"
+LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
+_LOGIC = ("oneOf", "anyOf", "allOf", "not", "nullable", "default")
+
+
+def definition_name(group: str, version: str, kind: str) -> str:
+    """The name of a kind's schema in the documents."""
+    known = _by_kind().get((group, version, kind))
+    return known or custom_name(group, version, kind)
+
+
+@cache
+def _by_kind() -> dict[tuple[str, str, str], str]:
+    found: dict[tuple[str, str, str], str] = {}
+    for name, raw in raw_definitions().items():
+        for kind in raw.get("x-kubernetes-group-version-kind", ()):
+            found.setdefault((kind["group"], kind["version"], kind["kind"]), name)
+    return found
+
+
+def custom_name(group: str, version: str, kind: str) -> str:
+    """Custom kinds are named by their group, backwards."""
+    return ".".join([*reversed(group.split(".")), version, kind])
+
+
+def custom_definitions(resource: Resource) -> Raw:
+    """The schemas of a custom kind and of its list."""
+    group, version = resource.group, resource.version
+    name = custom_name(group, version, resource.kind)
+    schema = dict(resource.schema or {"type": "object"})
+    words = of_custom_kinds()
+    own = {
+        "apiVersion": {"type": "string", "description": words["apiVersion"]},
+        "kind": {"type": "string", "description": words["kind"]},
+    }
+    metadata = {"description": words["metadata"]}
+    properties = {
+        **schema.get("properties", {}),
+        **own,
+        "metadata": {"allOf": [{"$ref": f"{PREFIX}{OBJECT_META}"}], **metadata},
+    }
+    kind = {"group": group, "version": version, "kind": resource.kind}
+    listed = {"group": group, "version": version, "kind": resource.listed_as}
+    return {
+        name: {
+            **schema,
+            "type": "object",
+            "properties": properties,
+            "x-kubernetes-group-version-kind": [kind],
+        },
+        custom_name(group, version, resource.listed_as): {
+            "type": "object",
+            "description": f"{resource.listed_as} is a list of {resource.kind}",
+            "required": ["items"],
+            "properties": {
+                **own,
+                "items": {
+                    "type": "array",
+                    "description": words["items"],
+                    "items": {"$ref": f"{PREFIX}{name}"},
+                },
+                "metadata": {"allOf": [{"$ref": f"{PREFIX}{LIST_META}"}], **metadata},
+            },
+            "x-kubernetes-group-version-kind": [listed],
+        },
+    }
+
+
+def closure(names: Iterable[str], known: Mapping[str, Any]) -> set[str]:
+    """These definitions and all that they refer to."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in known and name not in found:
+            found.add(name)
+            waiting += _references(known[name])
+    return found
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        reference = value.get("$ref")
+        if isinstance(reference, str):
+            yield reference.removeprefix(PREFIX)
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)
+
+
+def as_version_2(schema: Any) -> Any:
+    """
+    A schema in the terms of OpenAPI v2.
+
+    There a reference stands alone, values of two types are strings of a format, and alternatives,
+    nulls and defaults cannot be said.
+    """
+    if isinstance(schema, list):
+        return [as_version_2(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    referred = _reference_of(schema)
+    if referred is not None:
+        extensions = {
+            k: v for k, v in schema.items() if k == "description" or k.startswith("x-kubernetes-")
+        }
+        return {"$ref": _V2_PREFIX + referred.removeprefix(PREFIX), **extensions}
+    if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+        return {"type": "string", "format": "int-or-string"}
+    kept = {key: value for key, value in schema.items() if key not in _LOGIC}
+    if "oneOf" in schema and "type" not in kept:
+        kept["type"] = "string"
+    return {key: _part_of_version_2(key, value) for key, value in kept.items()}
+
+
+def _part_of_version_2(key: str, value: Any) -> Any:
+    if key == "properties":
+        return {name: as_version_2(inner) for name, inner in value.items()}
+    return as_version_2(value) if key in ("items", "additionalProperties") else value
+
+
+def _reference_of(schema: Mapping[str, Any]) -> str | None:
+    parts = schema.get("allOf") or [schema]
+    reference = parts[0].get("$ref") if len(parts) == 1 else None
+    return reference if isinstance(reference, str) else None

@@ -1,0 +1,369 @@
+"""
+Deletions: at once, when the grace is over, or when the last finalizer is gone.
+
+An object goes at once if nothing holds it. Otherwise it is marked, and whoever holds it takes its
+finalizer away (or, after a grace, confirms the deletion) in an update or another delete.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dryrack.apiserver.answer.go_json import GoSyntaxError, YamlError, type_name
+from dryrack.apiserver.answer.status import (
+    StatusError,
+    Subject,
+    Success,
+    bad_request,
+    conflict,
+    invalid,
+    not_found,
+)
+from dryrack.apiserver.decode import bodies
+from dryrack.apiserver.http import media
+from dryrack.apiserver.http.queries import Query, dry_run_problems, integer_of, text_of, truth_of
+from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.registry import Resource
+from dryrack.apiserver.strategy import Write
+from dryrack.apiserver.verbs import lifecycle
+from dryrack.apiserver.verbs.writing import Order, Writer, served
+from dryrack.base.ports import Clock
+from dryrack.client.timekeeping import seconds_of
+from dryrack.client.transport import Request
+from dryrack.kinds.validation import FieldProblem
+from dryrack.kinds.validation.problems import invalid as invalid_value
+from dryrack.kinds.validation.problems import not_supported
+from dryrack.store import Store, Stored
+
+Raw = dict[str, Any]
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+_POLICIES = ("Foreground", "Background", "Orphan")
+_OPTIONS = Subject("meta.k8s.io", "DeleteOptions")
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How to delete; from the body, or if there is none from the query."""
+
+    grace_seconds: int | None = None
+    uid: str | None = None
+    revision: str | None = None
+    orphans: bool | None = None
+    policy: str | None = None
+    dry_run: bool = False
+
+
+_DEFAULT = DeleteOptions()
+
+
+def read_options(request: Request, query: Query) -> DeleteOptions:
+    if not request.body and not query:
+        return _DEFAULT
+    given = _from_body(request) if request.body else _from_query(query)
+    problems = tuple(_problems(given))
+    if problems:
+        raise invalid(_OPTIONS, "", problems)
+    preconditions = given.get("preconditions") or {}
+    grace = given.get("gracePeriodSeconds")
+    return DeleteOptions(
+        # Less than nothing is as little as there is.
+        grace_seconds=1 if grace is not None and grace < 0 else grace,
+        uid=preconditions.get("uid"),
+        revision=preconditions.get("resourceVersion"),
+        orphans=given.get("orphanDependents"),
+        policy=given.get("propagationPolicy"),
+        dry_run=bool(given.get("dryRun")),
+    )
+
+
+def _from_body(request: Request) -> Raw:
+    body = bodies.checked_size(request)
+    is_yaml = media.body_type(request.headers) == media.YAML
+    try:
+        given = bodies.read_yaml(body)[0] if is_yaml else bodies.read_json(body)
+    except YamlError as error:
+        raise bad_request(str(error)) from None
+    except GoSyntaxError as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    problem = bodies.type_meta_problem(given) if isinstance(given, dict) else ""
+    if problem or not isinstance(given, dict):
+        raise bad_request(problem or bodies.no_object(given))
+    kind = given.get("kind") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        raise bad_request(bodies.not_registered(str(kind), str(given.get("apiVersion") or "")))
+    _check_types(given)
+    return given
+
+
+_TYPES: Mapping[str, tuple[type, str]] = {
+    "gracePeriodSeconds": (int, "int64"),
+    "orphanDependents": (bool, "bool"),
+    "propagationPolicy": (str, "v1.DeletionPropagation"),
+    "dryRun": (list, "[]string"),
+    "preconditions": (dict, "v1.Preconditions"),
+}
+
+
+def _check_types(given: Raw) -> None:
+    for name, (expected, shown) in _TYPES.items():
+        _check_type(given.get(name), f"DeleteOptions.{name}", expected, shown)
+    preconditions = given.get("preconditions") or {}
+    for name, shown in (("uid", "types.UID"), ("resourceVersion", "string")):
+        _check_type(preconditions.get(name), f"Preconditions.preconditions.{name}", str, shown)
+
+
+def _check_type(value: Any, field: str, expected: type, shown: str) -> None:
+    is_right = type(value) is expected
+    if value is not None and not is_right:
+        raise bad_request(
+            f"json: cannot unmarshal {type_name(value)} into Go struct field {field} "
+            f"of type {shown}"
+        )
+
+
+def _from_query(query: Query) -> Raw:
+    given: Raw = {"gracePeriodSeconds": integer_of(query, "gracePeriodSeconds")}
+    if "orphanDependents" in query:
+        given["orphanDependents"] = truth_of(query, "orphanDependents")
+    if "propagationPolicy" in query:
+        given["propagationPolicy"] = text_of(query, "propagationPolicy")
+    given["dryRun"] = list(query.get("dryRun", []))
+    return given
+
+
+def _problems(given: Raw) -> Iterator[FieldProblem]:
+    policy = given.get("propagationPolicy")
+    if policy is not None and given.get("orphanDependents") is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        yield invalid_value("propagationPolicy", policy, detail)
+    if policy is not None and policy not in _POLICIES:
+        yield not_supported("propagationPolicy", policy, (*_POLICIES, "nil"))
+    yield from dry_run_problems(given.get("dryRun") or [])
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a delete is answered with: the object that is left or was, or a success."""
+
+    object: Raw | None
+    success: Success
+    stored: Stored | None = None
+    is_pending: bool = False
+
+
+class Deleter:
+    """Deletes from a store."""
+
+    def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
+        self._store = store
+        self._writer = writer
+        self._clock = clock
+
+    def delete(self, order: Order, options: DeleteOptions) -> Deleted:
+        resource = order.resource
+        lifecycle.check_deletion(resource, order.name)
+        stored = self._store.get(order.key)
+        if stored is None:
+            raise not_found(resource.as_resource, order.name)
+        _check_preconditions(resource, stored, options)
+        write = replace(self._writer.context(order), dry_run=options.dry_run)
+        old = served(resource, stored)
+        self._writer.approve_deletion(order, old, write)
+        marked = self._marked(resource, old, options, write)
+        if marked is old and not _is_waiting(old):
+            return self._remove(resource, stored, options)
+        pending = self._mark(resource, stored, marked, options)
+        if _is_over(marked) and not resource.strategy.is_held(marked):
+            return self._remove(resource, pending.stored or stored, options, marked)
+        return pending
+
+    def _marked(self, resource: Resource, obj: Raw, options: DeleteOptions, write: Write) -> Raw:
+        """The object as the deletion leaves it; the same if it simply goes."""
+        timed = self._timed(resource, obj, options)
+        finalizers = _finalizers(resource, obj, options)
+        graceful = timed is not obj
+        if not graceful and _is_waiting(obj):
+            return obj
+        changed = _with_finalizers(timed, finalizers)
+        if not finalizers and not graceful and not resource.strategy.is_held(changed):
+            return obj
+        if not graceful:
+            changed = _marked_now(changed, write.now, is_held=not finalizers)
+        return resource.strategy.prepare_delete(changed, write)
+
+    def _timed(self, resource: Resource, obj: Raw, options: DeleteOptions) -> Raw:
+        """With the time at which the grace is over; the same object if there is no grace."""
+        meta = obj["metadata"]
+        if "deletionTimestamp" in meta:
+            return self._shortened(obj, options.grace_seconds)
+        grace = resource.strategy.grace_seconds(obj, options.grace_seconds)
+        if grace is None:
+            return obj
+        at = timestamp(self._clock.now() + grace)
+        changed = {**meta, "deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
+        return {**obj, "metadata": _next_generation(changed)}
+
+    def _shortened(self, obj: Raw, grace: int | None) -> Raw:
+        """A second delete may only make the wait shorter."""
+        meta = obj["metadata"]
+        before = meta.get("deletionGracePeriodSeconds")
+        if not before or grace is None or grace >= before:
+            return obj
+        now = self._clock.now()
+        at = seconds_of(meta["deletionTimestamp"]) - before + grace
+        if at < now:
+            # The wait is over; whoever was told to end the object still has to.
+            at, grace = now, 1 if grace else 0
+        times = {"deletionTimestamp": timestamp(at), "deletionGracePeriodSeconds": grace}
+        return {**obj, "metadata": {**meta, **times}}
+
+    def _mark(
+        self, resource: Resource, stored: Stored, marked: Raw, options: DeleteOptions
+    ) -> Deleted:
+        kept = resource.strategy.to_storage(marked)
+        if options.dry_run or kept == stored.object:
+            return Deleted(marked, Success(), is_pending=True)
+        written = self._store.put(stored.key, kept, expected=stored.revision)
+        assert isinstance(written, Stored), "nobody writes in between"
+        return Deleted(written.object, Success(), written, is_pending=True)
+
+    def _remove(
+        self,
+        resource: Resource,
+        stored: Stored,
+        options: DeleteOptions,
+        marked: Raw | None = None,
+    ) -> Deleted:
+        name, uid = stored.key.name, stored.object["metadata"].get("uid", "")
+        success = Success(resource.as_resource.details(name, uid=uid))
+        gone = stored
+        if not options.dry_run:
+            removed = self._store.delete(stored.key, expected=stored.revision)
+            assert isinstance(removed, Stored), "nobody writes in between"
+            gone = removed
+        if not _is_shown(resource):
+            return Deleted(None, success, gone)
+        if options.dry_run and marked is not None:
+            return Deleted(marked, success)
+        return Deleted(gone.object, success, gone)
+
+    def delete_all(
+        self, order: Order, options: DeleteOptions, found: tuple[Stored, ...]
+    ) -> list[Stored]:
+        """Deletes each; answers with what they were. One that is gone meanwhile is no matter."""
+        for each in found:
+            one = replace(order, namespace=each.key.namespace, name=each.key.name)
+            try:
+                self.delete(one, options)
+            except StatusError as error:
+                if error.status.code != _NOT_FOUND:
+                    raise
+        return list(found)
+
+
+_NOT_FOUND = 404
+# Kinds whose deletion is answered with what was deleted; of the others it is a success.
+_SHOWN = frozenset(
+    (
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "storageclasses.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+        "volumeattributesclasses.storage.k8s.io",
+    )
+)
+
+
+def _is_shown(resource: Resource) -> bool:
+    if resource.group == "resource.k8s.io" or resource.storage in _SHOWN:
+        return True
+    return resource.strategy.answers_deletion_with_object
+
+
+def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
+    meta = stored.object["metadata"]
+    uid, revision = meta.get("uid", ""), str(stored.revision)
+    if options.uid is not None and options.uid != uid:
+        detail = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({uid}). The object might have been deleted and then recreated"
+        )
+        raise conflict(resource.as_kind, stored.key.name, detail)
+    if options.revision is not None and options.revision != revision:
+        detail = (
+            f"the ResourceVersion in the precondition ({options.revision}) does not match the "
+            f"ResourceVersion in record ({revision}). The object might have been modified"
+        )
+        raise conflict(resource.as_kind, stored.key.name, detail)
+
+
+def _finalizers(resource: Resource, obj: Raw, options: DeleteOptions) -> list[str]:
+    """Who has to agree: those who said so before, and the garbage collector if it is asked."""
+    before = obj["metadata"].get("finalizers") or []
+    kept = [each for each in before if each not in (ORPHAN, FOREGROUND)]
+    match _policy(resource, before, options):
+        case "Orphan":
+            kept.append(ORPHAN)
+        case "Foreground":
+            kept.append(FOREGROUND)
+    return before if set(before) == set(kept) else kept
+
+
+def _policy(resource: Resource, finalizers: list[str], options: DeleteOptions) -> str:
+    """The request decides, else what the object says already, else its kind."""
+    if options.orphans is not None:
+        return "Orphan" if options.orphans else "Background"
+    if options.policy is not None:
+        return options.policy
+    if ORPHAN in finalizers:
+        return "Orphan"
+    if FOREGROUND in finalizers:
+        return "Foreground"
+    return "Orphan" if resource.strategy.orphans_by_default else "Background"
+
+
+def _is_waiting(obj: Raw) -> bool:
+    """Whether an earlier delete gave a grace that is not over."""
+    meta = obj["metadata"]
+    return "deletionTimestamp" in meta and bool(meta.get("deletionGracePeriodSeconds"))
+
+
+def _is_over(marked: Raw) -> bool:
+    """Whether nobody has to agree, and nobody is waited for."""
+    meta = marked["metadata"]
+    return not meta.get("finalizers") and meta.get("deletionGracePeriodSeconds") == 0
+
+
+def _with_finalizers(obj: Raw, finalizers: list[str]) -> Raw:
+    meta = obj["metadata"]
+    if (meta.get("finalizers") or []) == finalizers:
+        return obj
+    kept = {key: value for key, value in meta.items() if key != "finalizers"}
+    if finalizers:
+        kept["finalizers"] = finalizers
+    return {**obj, "metadata": kept}
+
+
+def _marked_now(obj: Raw, now: str, *, is_held: bool) -> Raw:
+    meta = obj["metadata"]
+    changed = dict(meta)
+    if "deletionTimestamp" not in meta:
+        changed = _next_generation({**meta, "deletionTimestamp": now})
+    # What is held by its kind alone, as a namespace is, was given no grace to begin with.
+    if not is_held:
+        changed["deletionGracePeriodSeconds"] = 0
+    return {**obj, "metadata": changed}
+
+
+def _next_generation(meta: Raw) -> Raw:
+    generation = meta.get("generation")
+    return {**meta, "generation": generation + 1} if generation else meta

@@ -1,0 +1,144 @@
+"""
+What each verb does with a stored object or a collection of them.
+
+A verb reads the request's options and body, lets `writing`, `deletion`, `lists` or `watching` do
+the work, and hands the result to `rendering`. Those that change something are in `write_verbs`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dryrack.apiserver.answer.rendering import Form, Renderer, form_of
+from dryrack.apiserver.answer.status import (
+    Status,
+    StatusError,
+    method_not_allowed,
+    not_acceptable,
+    not_found,
+    too_large_resource_version,
+)
+from dryrack.apiserver.http import media
+from dryrack.apiserver.http.queries import RevisionError, list_options, parse_revision
+from dryrack.apiserver.verbs.lists import Page, listed
+from dryrack.apiserver.verbs.selection import selection_of
+from dryrack.apiserver.verbs.watching import Watch, WatchStream
+from dryrack.client.transport import Response
+from dryrack.store import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dryrack.apiserver.extension_points import Seams
+    from dryrack.apiserver.registry import Registry
+    from dryrack.apiserver.request_context import Call
+    from dryrack.apiserver.verbs.deletion import Deleter
+    from dryrack.apiserver.verbs.write_verbs import WriteVerbs
+    from dryrack.apiserver.verbs.writing import Writer
+    from dryrack.base.ports import Chance
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.store import Store
+
+
+_WATCH_HEADERS = (("content-type", media.JSON),)
+
+
+class Verbs:
+    """The usual treatment of stored objects."""
+
+    def __init__(
+        self, store: Store, registry: Registry, seams: Seams, *, clock: Timekeeper, chance: Chance
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._seams = seams
+        self._clock = clock
+        self._chance = chance
+        self._renderer = Renderer(seams.tables, clock)
+        self._reading: Mapping[str, Callable[[Call, Form], Response]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+        }
+
+    @cached_property
+    def _writes(self) -> WriteVerbs:
+        from dryrack.apiserver.verbs.write_verbs import WriteVerbs
+
+        return WriteVerbs(
+            self._store,
+            self._registry,
+            self._seams,
+            clock=self._clock,
+            chance=self._chance,
+            renderer=self._renderer,
+            find=self._found,
+        )
+
+    @property
+    def writer(self) -> Writer:
+        return self._writes.writer
+
+    @property
+    def deleter(self) -> Deleter:
+        return self._writes.deleter
+
+    def answer(self, call: Call) -> Response:
+        wanted = media.wanted(call.request.headers)
+        if wanted.shape is media.Shape.TABLE and not _has_table(call):
+            raise not_acceptable(media.SERVED)
+        form = form_of(wanted, call.parameters, call.warnings)
+        answer = self._reading.get(call.verb) or self._writes.by_verb[call.verb]
+        return answer(call, form)
+
+    def _get(self, call: Call, form: Form) -> Response:
+        target = call.target
+        self._check_revision(call.parameter("resourceVersion"))
+        stored = self._store.get(Key(target.resource.storage, target.namespace, target.name))
+        if stored is None:
+            raise not_found(target.resource.as_resource, target.name)
+        return self._renderer.stored(target.resource, stored, form)
+
+    def _check_revision(self, text: str) -> None:
+        if not text:
+            return
+        try:
+            revision = parse_revision(text)
+        except RevisionError as error:
+            raise StatusError(Status(500, "", error.field_message)) from None
+        if revision > self._store.revision:
+            raise too_large_resource_version(revision, self._store.revision)
+
+    def _list(self, call: Call, form: Form) -> Response:
+        return self._renderer.page(call.target.resource, self._found(call), form)
+
+    def _found(self, call: Call) -> Page:
+        target, options = call.target, list_options(call.parameters)
+        selection = selection_of(target.resource, options)
+        return listed(self._store, selection, target.namespace or None, options)
+
+    def _watch(self, call: Call, form: Form) -> Response:
+        target, options = call.target, list_options(call.parameters)
+        if "watch" not in target.resource.verbs:
+            raise method_not_allowed()
+        selection = selection_of(target.resource, options, target.name)
+        watch = Watch(selection, target.namespace or None, options, form)
+        stream = WatchStream(self._store, watch, self._renderer, self._clock)
+        return Response(200, _WATCH_HEADERS, stream)
+
+
+# Parts that the real server does not show as a table.
+_NO_TABLES = frozenset(
+    (
+        ("devicetaintrules.resource.k8s.io", "status"),
+        ("podgroups.scheduling.k8s.io", "status"),
+        ("pods", "ephemeralcontainers"),
+        ("pods", "resize"),
+        ("resourceclaims.resource.k8s.io", "status"),
+    )
+)
+
+
+def _has_table(call: Call) -> bool:
+    return (call.target.resource.storage, call.target.subresource) not in _NO_TABLES

@@ -1,0 +1,270 @@
+"""
+The `scale` subresource: how many replicas an object wants, at one path for all kinds.
+
+A scale is made of the object, put, patched or applied as any object is, and its number is written
+into the object, where the usual rules of an update hold. Who wrote it then owns that one field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dryrack.apiserver import metadata
+from dryrack.apiserver.answer.status import internal_error, not_found, unsupported_media_type
+from dryrack.apiserver.decode import bodies
+from dryrack.apiserver.decode.bodies import Bodies
+from dryrack.apiserver.extension_points import Manager, Patch
+from dryrack.apiserver.http import media
+from dryrack.apiserver.http.queries import write_options
+from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.ownership.server_side_apply import manager_name
+from dryrack.apiserver.registry import Resource, Subresource
+from dryrack.apiserver.request_context import Reply
+from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.verbs.writing import Order, Proposal, served
+from dryrack.kinds.validation.problems import FieldProblem, invalid
+from dryrack.store import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from dryrack.apiserver.http.queries import WriteOptions
+    from dryrack.apiserver.request_context import Call
+
+Raw = dict[str, Any]
+
+APPLY = "application/apply-patch+yaml"
+SCALE = Resource(
+    group="autoscaling",
+    version="v1",
+    kind="Scale",
+    plural="scales",
+    namespaced=True,
+    strategy=PlainStrategy(namespaced=True),
+)
+_NAMES = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_REPLICAS_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where an object has its numbers, as a definition writes it: with a dot in front."""
+
+    spec: str = ".spec.replicas"
+    status: str = ".status.replicas"
+    selector: str = ""
+    """Of a text; workloads have none, because their selector is an object."""
+
+    @staticmethod
+    def of(raw: Mapping[str, Any] | None) -> ScalePaths | None:
+        if raw is None:
+            return None
+        keys = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+        return ScalePaths(*(raw.get(key) or "" for key in keys))
+
+    def problems(self, obj: Raw, *, status_alone: bool = False) -> Iterator[FieldProblem]:
+        """Replicas that are no count, and a selector that is no text."""
+        for path in (self.status,) if status_alone else (self.spec, self.status):
+            value = _at(obj, path)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int):
+                yield invalid(path, value, "must be an integer")
+            elif value < 0:
+                yield invalid(path, value, "should be a non-negative integer")
+            elif value > _REPLICAS_MAX:
+                yield invalid(path, value, f"should be less than or equal to {_REPLICAS_MAX}")
+        selector = _at(obj, self.selector) if self.selector else None
+        if selector is not None and not isinstance(selector, str):
+            yield invalid(self.selector, selector, "must be a string")
+
+
+def _at(obj: Raw, path: str) -> Any:
+    """The value at a path; None if it is not there."""
+    value: Any = obj
+    for name in path.removeprefix(".").split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _with(value: Any, names: list[str], replicas: int) -> Any:
+    """The value with a number at a path."""
+    if not names:
+        return replicas
+    inner = value if isinstance(value, dict) else {}
+    return {**inner, names[0]: _with(inner.get(names[0]), names[1:], replicas)}
+
+
+def scale_subresource(paths: ScalePaths) -> Subresource:
+    """The scale of a kind whose objects have these paths."""
+    scale = Scale(paths)
+    return Subresource(
+        name="scale",
+        kind="Scale",
+        group="autoscaling",
+        version="v1",
+        handlers={"get": scale.get, "update": scale.update, "patch": scale.patch},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Reads and writes the scales of a kind."""
+
+    paths: ScalePaths
+
+    async def get(self, call: Call) -> Reply:
+        target = call.target
+        stored = call.server.store.get(Key(target.resource.storage, target.namespace, target.name))
+        if stored is None:
+            raise not_found(target.resource.as_resource, target.name)
+        obj = served(target.resource, stored)
+        if target.resource.is_custom and _at(obj, self.paths.spec) is None:
+            raise internal_error(f'the spec replicas field "{self.paths.spec}" does not exist')
+        return Reply(self._scale_of(obj, stored.revision))
+
+    async def update(self, call: Call) -> Reply:
+        options = write_options(call.parameters, "UpdateOptions")
+        sent = _read(call, options)
+        return self._written(call, options, lambda obj: Proposal(self._rescaled(obj, sent)))
+
+    async def patch(self, call: Call) -> Reply:
+        media_type = media.bare(call.request.headers.get("content-type", ""))
+        resource = call.target.resource
+        accepted = call.server.seams.patching.media_types(resource)
+        if media_type not in accepted:
+            raise unsupported_media_type(accepted if resource.is_custom else ())
+        is_apply = media_type == APPLY
+        options = write_options(call.parameters, "PatchOptions", is_apply=is_apply)
+        manager = _manager(call, options, "Apply" if is_apply else "Update")
+        body = bodies.checked_size(call.request)
+        patch = Patch(media_type, body, manager, force=options.force)
+        change = self._applied if is_apply else self._patched
+        return self._written(call, options, lambda obj: change(call, options, patch, obj))
+
+    def _patched(self, call: Call, options: WriteOptions, patch: Patch, obj: Raw) -> Proposal:
+        made = call.server.seams.patching.apply_patch(SCALE, self._scale_of(obj), patch)
+        reader = Bodies(call.server.registry, call.server.seams.shapes)
+        reader.check_kind(made.object, SCALE)
+        validation, warnings = options.field_validation, call.warnings
+        new = reader.conformed(made.object, SCALE, validation, again=made.strict, warnings=warnings)
+        metadata.check_name(new.get("metadata") or {}, call.target.name)
+        return Proposal(self._rescaled(obj, new), is_patch=True)
+
+    def _applied(self, call: Call, options: WriteOptions, patch: Patch, obj: Raw) -> Proposal:
+        """An apply of a scale is an apply of the one field to the object."""
+        _read(call, options)
+        # As it was sent: read as a Scale, a number of 0 is as good as none.
+        spec = bodies.read_yaml(patch.body)[0].get("spec") or {}
+        wanted: Raw = {key: obj[key] for key in ("apiVersion", "kind")}
+        wanted["metadata"] = {"name": call.target.name}
+        if spec.get("replicas") is not None:
+            wanted = self._with_replicas(wanted, spec["replicas"])
+        patching, body = call.server.seams.patching, msgspec.json.encode(wanted)
+        made = patching.apply_patch(call.target.resource, obj, replace(patch, body=body))
+        return Proposal(made.object, is_managed=True, is_patch=True)
+
+    def _written(
+        self, call: Call, options: WriteOptions, change: Callable[[Raw], Proposal]
+    ) -> Reply:
+        target = call.target
+
+        def proposed(obj: Raw | None) -> Proposal:
+            if obj is None:
+                raise not_found(target.resource.as_resource, target.name)
+            return change(obj)
+
+        order = Order(
+            target.resource,
+            target.namespace,
+            target.name,
+            call.request.user,
+            subresource="scale",
+            options=options,
+            manager=_manager(call, options, "Update").name,
+            warnings=call.warnings,
+        )
+        written = call.server.verbs.writer.update(order, proposed)
+        revision = written.stored.revision if written.stored else None
+        return Reply(self._scale_of(written.object, revision))
+
+    def _scale_of(self, obj: Raw, revision: int | None = None) -> Raw:
+        meta = {name: obj["metadata"][name] for name in _NAMES if name in obj["metadata"]}
+        if revision is not None:
+            meta["resourceVersion"] = str(revision)
+        replicas = _at(obj, self.paths.spec)
+        status: Raw = {"replicas": _at(obj, self.paths.status) or 0}
+        selector = self._selector(obj)
+        return {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": meta,
+            "spec": {"replicas": replicas} if replicas else {},
+            "status": status | ({"selector": selector} if selector else {}),
+        }
+
+    def _selector(self, obj: Raw) -> str:
+        if self.paths.selector:
+            return _at(obj, self.paths.selector) or ""
+        selector = _at(obj, ".spec.selector") if self.paths == _WORKLOAD else None
+        if selector and obj.get("kind") == "ReplicationController":
+            # Older than selectors with operators.
+            selector = {"matchLabels": selector}
+        return _selector_text(selector or {})
+
+    def _rescaled(self, obj: Raw, scale: Raw) -> Raw:
+        """The object, at the revision that the client has seen, if it says which."""
+        given = scale.get("metadata") or {}
+        seen = {key: given[key] for key in ("resourceVersion", "uid") if given.get(key)}
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        return {**self._with_replicas(obj, replicas), "metadata": {**obj["metadata"], **seen}}
+
+    def _with_replicas(self, obj: Raw, replicas: int) -> Raw:
+        made: Raw = _with(obj, self.paths.spec.removeprefix(".").split("."), replicas)
+        return made
+
+
+_WORKLOAD = ScalePaths()
+WORKLOAD_SCALE = Scale(_WORKLOAD)
+
+
+def _read(call: Call, options: WriteOptions) -> Raw:
+    """The scale in a body; what is applied is YAML."""
+    request = call.request
+    if media.bare(request.headers.get("content-type", "")) == APPLY:
+        request = replace(request, headers={**request.headers, "content-type": media.YAML})
+    reader = Bodies(call.server.registry, call.server.seams.shapes)
+    validation, warnings = options.field_validation, call.warnings
+    scale = reader.read(request, SCALE, validation=validation, warnings=warnings)
+    metadata.check_name(scale.get("metadata") or {}, call.target.name)
+    return scale
+
+
+def _manager(call: Call, options: WriteOptions, operation: str) -> Manager:
+    name = manager_name(options.field_manager, call.request.headers.get("user-agent", ""))
+    return Manager(name, operation, "scale", timestamp(call.server.clock.now()))
+
+
+def _selector_text(selector: Raw) -> str:
+    """As it is written in queries, its terms in the order of their keys."""
+    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    terms += [
+        (each.get("key") or "", _term(each)) for each in selector.get("matchExpressions") or ()
+    ]
+    return ",".join(text for _, text in sorted(terms))
+
+
+def _term(given: Raw) -> str:
+    key, values = given.get("key") or "", ",".join(sorted(given.get("values") or ()))
+    match given.get("operator"):
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return key
+        case _:
+            return f"!{key}"

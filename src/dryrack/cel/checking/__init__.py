@@ -1,0 +1,1 @@
+"""Types of an expression, and what is wrong with it before it runs."""

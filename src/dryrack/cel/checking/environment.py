@@ -1,0 +1,94 @@
+"""
+What exists for an expression: its functions, its variable `device`, its types by name.
+
+Three switches decide. `new_expressions` is the stricter environment in which an API server
+compiles what is being written: there the two feature gates hide what they guard. Expressions
+that are already stored may use everything, whatever the gates say; only the type of an
+attribute (`any`, or `dyn` once attributes may be lists) still follows its gate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from dryrack.cel.checking import types as t
+from dryrack.cel.declarations import functions, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.cel.declarations import Overload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    consumable_capacity: bool
+    list_type_attributes: bool
+    new_expressions: bool
+
+    @property
+    def functions(self) -> Mapping[str, tuple[Overload, ...]]:
+        """Every function's overloads, in the order in which a call tries them."""
+        return functions(includes=self.list_type_attributes or not self.new_expressions)
+
+    @property
+    def identifiers(self) -> Mapping[str, t.Type]:
+        """The type of each name that stands for a value: `device`, and the names of types."""
+        return _identifiers()
+
+    @property
+    def attribute_type(self) -> t.Type:
+        return t.DYN if self.list_type_attributes else t.ANY
+
+    @property
+    def device_fields(self) -> Mapping[str, t.Type]:
+        """The fields of `device` and their types."""
+        return _device_fields(
+            self.attribute_type,
+            multiple=self.consumable_capacity or not self.new_expressions,
+        )
+
+    def fields_of(self, message: str) -> Mapping[str, t.Type] | None:
+        """The fields of a message by its name, or nothing if it has none that are known."""
+        return self.device_fields if message == t.DEVICE.name else messages.FIELDS.get(message)
+
+
+@cache
+def _device_fields(attribute: t.Type, *, multiple: bool) -> Mapping[str, t.Type]:
+    fields = {
+        "driver": t.STRING,
+        "attributes": t.map_of(t.STRING, t.map_of(t.STRING, attribute)),
+        "capacity": t.map_of(t.STRING, t.map_of(t.STRING, t.QUANTITY)),
+    }
+    if multiple:
+        fields["allowMultipleAllocations"] = t.BOOL
+    return MappingProxyType(fields)
+
+
+@cache
+def _identifiers() -> Mapping[str, t.Type]:
+    a, b = t.type_param("A"), t.type_param("B")
+    named = {
+        "bool": t.BOOL,
+        "bytes": t.BYTES,
+        "double": t.DOUBLE,
+        "duration": t.DURATION,
+        "int": t.INT,
+        "kubernetes.DRADevice": t.DEVICE,
+        "list": t.list_of(a),
+        "map": t.map_of(a, b),
+        "net.CIDR": t.CIDR,
+        "net.IP": t.IP,
+        "null_type": t.NULL,
+        "optional_type": t.Type(t.Kind.OPAQUE, "optional_type"),
+        "string": t.STRING,
+        "timestamp": t.TIMESTAMP,
+        "type": t.TYPE,
+        "uint": t.UINT,
+        **messages.MADE,
+    }
+    types = {name: t.type_of(named_type) for name, named_type in named.items()}
+    return MappingProxyType({"device": t.DEVICE, **types})

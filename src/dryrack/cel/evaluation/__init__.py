@@ -1,0 +1,1 @@
+"""Running an expression, and counting what it costs."""

@@ -1,0 +1,463 @@
+"""
+The exact tier: evaluates step by step, in upstream's order and at upstream's price.
+
+Errors are values. `&&`, `||` and what the quantifier macros expand to look at both sides
+before they let an error through; every other step passes on the first error that it is given.
+Every step reports to the tracker, which may cancel the evaluation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.cel.cost_factors import LIST_BASE, MAP_BASE, STRUCT_BASE
+from dryrack.cel.evaluation.attributes import Attribute, ConditionalAttribute, Scope, Step
+from dryrack.cel.evaluation.runtime_cost import (
+    PRICED_FIRST,
+    CostLimitExceededError,
+    Tracker,
+    call_cost,
+    one,
+)
+from dryrack.cel.evaluation.values import (
+    Err,
+    MutableList,
+    MutableMap,
+    Optional,
+    PanicError,
+    Value,
+    decode_key,
+    encode_key,
+    go_name,
+    keys_of,
+)
+from dryrack.cel.functions.equality import equal
+from dryrack.cel.functions.formatting import go_text
+from dryrack.cel.functions.messages import make_message
+from dryrack.cel.parsing.depth import raised_recursion_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+CANCELLED = "operation cancelled: actual cost limit exceeded"
+
+
+def evaluate(step: Step, scope: Scope, depth: int) -> tuple[Value, int]:
+    """The value of a planned expression, or its error; and what that cost."""
+    tracker = Tracker()
+    try:
+        with raised_recursion_limit(depth):
+            return step.eval(scope, tracker), tracker.cost
+    except CostLimitExceededError:
+        return Err(CANCELLED), tracker.cost
+    except PanicError as panic:
+        return Err(f"internal error: {panic}"), tracker.cost
+
+
+class Variables:
+    """The outermost scope: the variables of the environment, each a new object when asked for."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: dict[str, dict[str, Value]]) -> None:
+        self.values = values
+
+    def resolve(self, name: str, _tracker: Tracker) -> Value:
+        return self.values[name].copy()
+
+
+class Constant:
+    __slots__ = ("id", "value")
+
+    def __init__(self, node_id: int, value: Value) -> None:
+        self.id = node_id
+        self.value = value
+
+    def eval(self, _scope: Scope, tracker: Tracker) -> Value:
+        tracker.push(self.id, self.value)
+        return self.value
+
+
+class AttributeStep:
+    """Resolves an attribute; with a `test_id`, says whether its last qualifier is there."""
+
+    __slots__ = ("_settled", "attribute", "test_id")
+
+    def __init__(self, attribute: Attribute, test_id: int | None = None) -> None:
+        self.attribute = attribute
+        self.test_id = test_id
+        self._settled: tuple[tuple[int, ...], int, int] | None = None
+
+    @property
+    def id(self) -> int:
+        return self.attribute.id if self.test_id is None else self.test_id
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self.attribute.resolve(scope, tracker)
+        if self.test_id is not None and type(value) is Optional:
+            value = value.present
+        dropped, cost, own_id = self._settled or self._settle()
+        for node_id in dropped:
+            tracker.drop(node_id)
+        tracker.cost += cost
+        tracker.push(own_id, value)
+        return value
+
+    def _settle(self) -> tuple[tuple[int, ...], int, int]:
+        """The ids of its parts, its price and its own id; it grows no more when it is evaluated."""
+        attribute, cost = self.attribute, 1 if self.test_id is None else 0
+        parts: tuple[int, ...] = (attribute.id,)
+        if isinstance(attribute, ConditionalAttribute):
+            parts = (attribute.falsy.id, attribute.truthy.id, attribute.condition.id)
+            cost -= 1
+        self._settled = parts, cost, self.id
+        return self._settled
+
+
+class Call:
+    """
+    A function on its arguments.
+
+    With `stops`, the first argument that fails is the result and the rest are not evaluated;
+    otherwise all are, and the first failure among them is the result.
+    """
+
+    __slots__ = ("arg_ids", "args", "cost", "id", "priced_first", "run", "stops", "strict", "where")
+
+    def __init__(
+        self,
+        node_id: int,
+        where: tuple[str, str],
+        args: Sequence[Step],
+        *,
+        run: Callable[..., Value],
+        stops: bool,
+        strict: bool = True,
+    ) -> None:
+        self.id = node_id
+        self.where = where
+        self.args = tuple(args)
+        self.arg_ids = [arg.id for arg in args]
+        self.run = run
+        self.stops = stops
+        self.strict = strict
+        self.cost = call_cost(*where)
+        self.priced_first = bool(PRICED_FIRST.intersection(where))
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        values: list[Value] = []
+        failed: Err | None = None
+        for arg in self.args:
+            value = arg.eval(scope, tracker)
+            if type(value) is Err and self.strict:
+                failed = failed or value
+                if self.stops:
+                    break
+            values.append(value)
+        if failed is not None:
+            value = failed
+        elif self.priced_first:
+            value = self._run_if_paid(values, tracker)
+        else:
+            value = self.run(*values)
+        found = tracker.drop_arguments(self.arg_ids)
+        if found is not None:
+            tracker.cost += 1 if self.cost is one else self.cost(found, value)
+        tracker.push(self.id, value)
+        return value
+
+    def _run_if_paid(self, values: list[Value], tracker: Tracker) -> Value:
+        # The work can be in the square of the sizes: it is not begun if it cannot be paid.
+        tracker.check(self.cost(values, None))
+        return self.run(*values)
+
+
+class Equality(Call):
+    __slots__ = ()
+
+    def __init__(self, node_id: int, args: Sequence[Step], *, negated: bool) -> None:
+        where = ("_!=_", "not_equals") if negated else ("_==_", "equals")
+        run = _not_equal if negated else equal
+        super().__init__(node_id, where, args, run=run, stops=False)
+
+
+def _not_equal(left: Value, right: Value) -> bool:
+    # A comparison that fails is not an equality, and so is an inequality.
+    return equal(left, right) is not True
+
+
+class Logic:
+    """`&&` (decided by False) or `||` (decided by True), in either order of evaluation."""
+
+    __slots__ = ("decisive", "id", "terms")
+
+    def __init__(self, node_id: int, terms: Sequence[Step], *, decisive: bool) -> None:
+        self.id = node_id
+        self.terms = tuple(terms)
+        self.decisive = decisive
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self._value(scope, tracker)
+        for term in self.terms:
+            tracker.drop(term.id)
+        tracker.push(self.id, value)
+        return value
+
+    def _value(self, scope: Scope, tracker: Tracker) -> Value:
+        failed: Err | None = None
+        for term in self.terms:
+            value = term.eval(scope, tracker)
+            if type(value) is bool:
+                if value is self.decisive:
+                    return value
+            elif failed is None:
+                failed = value if type(value) is Err else Err("no such overload")
+        return not self.decisive if failed is None else failed
+
+
+class ListStep:
+    __slots__ = ("element_ids", "elements", "id", "optional")
+
+    def __init__(self, node_id: int, elements: Sequence[Step], optional: frozenset[int]) -> None:
+        self.id = node_id
+        self.elements = tuple(elements)
+        self.element_ids = [element.id for element in elements]
+        self.optional = optional
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self._value(scope, tracker)
+        tracker.drop_arguments(self.element_ids)
+        tracker.cost += LIST_BASE
+        tracker.push(self.id, value)
+        return value
+
+    def _value(self, scope: Scope, tracker: Tracker) -> Value:
+        values: list[Value] = []
+        for position, element in enumerate(self.elements):
+            value = element.eval(scope, tracker)
+            if type(value) is Err:
+                return value
+            if position in self.optional:
+                if type(value) is not Optional:
+                    return Err(
+                        "cannot initialize optional list element from non-optional value "
+                        f"{go_text(value)}"
+                    )
+                if not value.present:
+                    continue
+                value = value.value
+            values.append(value)
+        return values
+
+
+class MapStep:
+    __slots__ = ("entries", "entry_ids", "id")
+
+    def __init__(self, node_id: int, entries: Sequence[tuple[Step, Step, bool]]) -> None:
+        self.id = node_id
+        self.entries = tuple(entries)
+        self.entry_ids = [step.id for entry in entries for step in entry[:2]]
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self._value(scope, tracker)
+        tracker.drop_arguments(self.entry_ids)
+        tracker.cost += MAP_BASE
+        tracker.push(self.id, value)
+        return value
+
+    def _value(self, scope: Scope, tracker: Tracker) -> Value:
+        built: dict[object, Value] = {}
+        for key_step, value_step, optional in self.entries:
+            key = key_step.eval(scope, tracker)
+            if type(key) is Err:
+                return key
+            value = value_step.eval(scope, tracker)
+            if type(value) is Err:
+                return value
+            if optional and type(value) is not Optional:
+                return Err(
+                    f"cannot initialize optional entry '{go_text(key)}' from non-optional value "
+                    f"{go_text(value)}"
+                )
+            if optional and not value.present:
+                built.pop(encode_key(key), None)
+                continue
+            built[encode_key(key)] = value.value if optional else value
+        return built
+
+
+class MessageStep:
+    """A literal of a well-known message."""
+
+    __slots__ = ("fields", "id", "type_name", "value_ids")
+
+    def __init__(
+        self, node_id: int, type_name: str, fields: Sequence[tuple[str, Step, bool]]
+    ) -> None:
+        self.id = node_id
+        self.type_name = type_name
+        self.fields = tuple(fields)
+        self.value_ids = [step.id for _name, step, _optional in fields]
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self._value(scope, tracker)
+        tracker.drop_arguments(self.value_ids)
+        tracker.cost += STRUCT_BASE
+        tracker.push(self.id, value)
+        return value
+
+    def _value(self, scope: Scope, tracker: Tracker) -> Value:
+        given: dict[str, Value] = {}
+        for name, step, optional in self.fields:
+            value = step.eval(scope, tracker)
+            if type(value) is Err:
+                return value
+            if optional and type(value) is not Optional:
+                return Err(
+                    f"cannot initialize optional entry '{name}' from non-optional value "
+                    f"{go_text(value)}"
+                )
+            if optional and not value.present:
+                given.pop(name, None)
+                continue
+            given[name] = value.value if optional else value
+        return make_message(self.type_name, given)
+
+
+class Membership:
+    """`x in [constants]`, as a set; it costs only what `x` costs."""
+
+    __slots__ = ("arg", "id", "members")
+
+    def __init__(self, node_id: int, arg: Step, members: frozenset[object]) -> None:
+        self.id = node_id
+        self.arg = arg
+        self.members = members
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self.arg.eval(scope, tracker)
+        if type(value) is not Err:
+            value = encode_key(value) in self.members
+        tracker.push(self.id, value)
+        return value
+
+
+class OptionalOr:
+    """`a.or(b)` and `a.orValue(b)`: the second is evaluated only if it is needed."""
+
+    __slots__ = ("id", "left", "right", "unwraps")
+
+    def __init__(self, node_id: int, left: Step, right: Step, *, unwraps: bool) -> None:
+        self.id = node_id
+        self.left = left
+        self.right = right
+        self.unwraps = unwraps
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self.left.eval(scope, tracker)
+        if type(value) is Optional:
+            if not value.present:
+                value = self.right.eval(scope, tracker)
+            elif self.unwraps:
+                value = value.value
+        tracker.push(self.id, value)
+        return value
+
+
+class Fold:
+    """A comprehension: folds the elements of a range into an accumulator."""
+
+    __slots__ = ("accu", "condition", "id", "iter_range", "names", "result", "step")
+
+    def __init__(
+        self,
+        node_id: int,
+        names: tuple[str, str, str],
+        *,
+        iter_range: Step,
+        accu: Step,
+        condition: Step,
+        step: Step,
+        result: Step,
+    ) -> None:
+        self.id = node_id
+        self.names = names
+        self.iter_range = iter_range
+        self.accu = accu
+        self.condition = condition
+        self.step = step
+        self.result = result
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        over = self.iter_range.eval(scope, tracker)
+        value = over if type(over) is Err else self._fold(over, scope, tracker)
+        tracker.drop(self.iter_range.id)
+        tracker.push(self.id, value)
+        return value
+
+    def _fold(self, over: Value, scope: Scope, tracker: Tracker) -> Value:
+        two = self.names[1] != ""
+        if not isinstance(over, (list, dict)):
+            if two:
+                return Err(f"unsupported comprehension range type: {go_name(over)}")
+            return Err(f"got '{go_name(over)}', expected iterable type")
+        folding = Folding(self, scope)
+        for folding.first, folding.second in _entries(over, two=two):
+            condition = self.condition.eval(folding, tracker)
+            if condition is False:
+                break
+            folding.accumulated = self.step.eval(folding, tracker)
+            folding.started = True
+        folding.finished = True
+        value = self.result.eval(folding, tracker)
+        if type(value) is MutableList:
+            return list(value)
+        return dict(value) if type(value) is MutableMap else value
+
+
+def _entries(
+    over: list[Value] | dict[object, Value], *, two: bool
+) -> Iterator[tuple[Value, Value]]:
+    if isinstance(over, list):
+        return iter(list(enumerate(over))) if two else ((value, None) for value in over)
+    if two:
+        return iter([(decode_key(key), value) for key, value in over.items()])
+    return ((key, None) for key in keys_of(over))
+
+
+class Folding:
+    """The scope inside a fold: its accumulator, made when first asked for, and its variables."""
+
+    __slots__ = ("accumulated", "finished", "first", "fold", "outer", "second", "started")
+
+    def __init__(self, fold: Fold, outer: Scope) -> None:
+        self.fold = fold
+        self.outer = outer
+        self.started = False
+        self.finished = False
+        self.accumulated: Value = None
+        self.first: Value = None
+        self.second: Value = None
+
+    def resolve(self, name: str, tracker: Tracker) -> Value:
+        first, second, accumulator = self.fold.names
+        if name == accumulator:
+            return self._accumulator(tracker)
+        if not self.finished:
+            if name == first:
+                return self.first
+            if name == second:
+                return self.second
+        return self.outer.resolve(name, tracker)
+
+    def _accumulator(self, tracker: Tracker) -> Value:
+        if not self.started:
+            self.started = True
+            value = self.fold.accu.eval(self.outer, tracker)
+            if isinstance(value, list) and not value:
+                value = MutableList()
+            elif isinstance(value, dict) and not value:
+                value = MutableMap()
+            self.accumulated = value
+        return self.accumulated

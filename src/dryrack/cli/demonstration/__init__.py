@@ -1,0 +1,1 @@
+"""`dryrack demo`: scenes that are played and checked."""

@@ -1,0 +1,61 @@
+"""
+What is doubtful about files that a command reckons with.
+
+A what-if takes objects as they are. Those that no cluster would take, a field that is not there
+because its name has a letter too many, and an object that is said twice make its answer one about
+another world than the reader has in mind, so they are told; `dryrack lint` has the whole story.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds import shape
+from dryrack.kinds.convert import misplaced
+from dryrack.kinds.core import Pod
+from dryrack.kinds.migrations import misplaced_in, moved
+from dryrack.kinds.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from dryrack.kinds.text.source_positions import parse_path
+from dryrack.kinds.validation import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dryrack.kinds.catalog import Typed
+    from dryrack.kinds.documents import Problem
+
+# Kinds of which every field is known.
+_WHOLE = (Pod, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
+
+
+def unknown_fields(objects: Iterable[Typed]) -> Iterator[Problem]:
+    """Fields that Kubernetes does not have and nobody looks at."""
+    for each in objects:
+        if isinstance(each.object, _WHOLE):
+            unknown = shape.unknown(each.raw, shape.of(type(each.object)))
+            for path in (*unknown, *misplaced(each.document.raw)):
+                message = f"{shape.render(path)}: there is no such field; it is not looked at"
+                yield each.document.problem(path, message, moved(path, each.document.api_version))
+
+
+def refusals(objects: Iterable[Typed]) -> Iterator[Problem]:
+    """What a server of the reference release would refuse."""
+    from dryrack.cel.admission import SelectorChecker
+
+    compiler = SelectorChecker()
+    for each in objects:
+        if not isinstance(each.object, _WHOLE):
+            continue
+        for problem in validate(each.object, expressions=compiler, document=each.raw):
+            first, *_ = problem.message.splitlines()
+            yield each.document.problem(
+                problem.field,
+                f"a cluster would refuse this: {problem.field}: {first}",
+                misplaced_in(each.document.raw, parse_path(problem.field)),
+            )

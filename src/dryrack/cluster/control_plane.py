@@ -1,0 +1,386 @@
+"""
+An API server with all its parts, in memory or on a journal.
+
+Everything that a cluster consists of is made here, anew for each cluster; nothing is shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dryrack.apiserver import builtin
+from dryrack.apiserver.authentication import reviews as user_reviews
+from dryrack.apiserver.authentication.tokens import Tokens
+from dryrack.apiserver.authorization import (
+    RBAC_GROUP,
+    AlwaysAllow,
+    Authorization,
+    Rbac,
+    authorizer,
+)
+from dryrack.apiserver.authorization import reviews as access_reviews
+from dryrack.apiserver.authorization.paths import PathGuard
+from dryrack.apiserver.custom.kinds import CustomKinds
+from dryrack.apiserver.extension_points import Seams
+from dryrack.apiserver.pages import plain_pages
+from dryrack.apiserver.pages.discovery import DiscoveryPages
+from dryrack.apiserver.registry import Registry
+from dryrack.apiserver.resource_metrics import served as resource_metrics
+from dryrack.apiserver.runtime_config import RuntimeConfig
+from dryrack.apiserver.server import ApiServer
+from dryrack.apiserver.strategies import strategy_of
+from dryrack.apiserver.strategies.pods import parts as pod_parts
+from dryrack.apiserver.strategies.workloads import parts as workload_parts
+from dryrack.apiserver.tables import PrintedTables
+from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS, EventExpiry
+from dryrack.base.lazy import late
+from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
+from dryrack.base.metrics import Registry as Metrics
+from dryrack.client.client import Client
+from dryrack.cluster.bootstrap import Bootstrap
+from dryrack.cluster.engines import Wiring
+from dryrack.cluster.ports import SystemChance, SystemClock
+from dryrack.cluster.process.modes import AuthorizationMode
+from dryrack.cluster.signing import EllipticKey
+from dryrack.store import Key, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from dryrack.apiserver.authentication.tokens import SigningKey
+    from dryrack.apiserver.builtin import Builtin
+    from dryrack.apiserver.decode.strict_decode import GoShapes
+    from dryrack.apiserver.extension_points import Admission, Approval, FieldRights
+    from dryrack.apiserver.field_adapters import AllPatches, Management, SchemaSource
+    from dryrack.apiserver.pages.openapi import OpenApiPages
+    from dryrack.apiserver.policies.policy_admission import PolicyAdmission
+    from dryrack.apiserver.registry import Handler, Resource
+    from dryrack.apiserver.strategies.pods.logs import Logs
+    from dryrack.apiserver.strategy import Strategy, Write
+    from dryrack.apiserver.verbs.writing import Writer
+    from dryrack.base.ports import Chance
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.client.transport import Request, Response, Transport
+    from dryrack.cluster.journal import SqliteJournal
+    from dryrack.kinds.validation import FieldProblem
+
+Raw = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneOptions:
+    """What a cluster is made of, where it is not the usual."""
+
+    clock: Timekeeper = field(default_factory=SystemClock)
+    chance: Chance = field(default_factory=SystemChance)
+    authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
+    runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
+    signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
+    journal: SqliteJournal | None = None
+    event_seconds: float = EVENT_SECONDS
+    """How long an Event is kept after it was last written."""
+    watch_log_events_max: int = WATCH_LOG_EVENTS_MAX
+    """How many writes of each resource a watch can go back."""
+    authority: str = ""
+    """The certificates by which clients know the server, in PEM: for pods, in every namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """One API server and what belongs to it."""
+
+    options: PlaneOptions
+    store: Store
+    server: ApiServer
+    tokens: Tokens
+    authorization: Authorization
+    metrics: Metrics
+    """What the engines of this cluster count; `/metrics` shows it."""
+    expiry: EventExpiry
+
+    @property
+    def transport(self) -> Transport:
+        """The way in for everybody, also in process: nothing is answered before it is safe."""
+        journal = self.options.journal
+        if journal is None:
+            return self.server
+        from dryrack.cluster.journal import Durable
+
+        return Durable(self.server, journal)
+
+    def client(self, agent: str = "dryrack") -> Client:
+        return Client(self.transport, agent=agent)
+
+    def around(self, engine: str) -> Wiring:
+        """What an engine gets."""
+        options = self.options
+        return Wiring(
+            self.client(engine),
+            options.clock,
+            options.chance,
+            options.authority,
+            metrics=self.metrics,
+        )
+
+
+def build(options: PlaneOptions) -> Plane:
+    """A plane with what every cluster has from the start."""
+    store = _store(options)
+    tokens = Tokens(
+        options.signing_key, _Objects(store), clock=options.clock, chance=options.chance
+    )
+    authorization: Authorization = (
+        Rbac(store) if options.authorization is AuthorizationMode.RBAC else AlwaysAllow()
+    )
+    handlers = {
+        **user_reviews.handlers(tokens),
+        **access_reviews.handlers(authorization),
+        **pod_parts.handlers(_logs(store)),
+        **workload_parts.handlers(),
+    }
+    registry = _registry(options.runtime_config, _Behaviours(handlers))
+    custom = CustomKinds()
+    metrics = Metrics()
+    server = ApiServer(
+        store,
+        registry,
+        clock=options.clock,
+        chance=options.chance,
+        seams=_seams(registry, store, authorization, custom, metrics),
+    )
+    custom.attach(server)
+    expiry = EventExpiry(store, options.clock, options.event_seconds)
+    bootstrap = Bootstrap(store, options.clock, options.chance)
+    bootstrap.essentials()
+    if options.authority:
+        bootstrap.authentication(options.authority)
+    if options.authorization is AuthorizationMode.RBAC:
+        bootstrap.roles()
+    return Plane(options, store, server, tokens, authorization, metrics, expiry)
+
+
+def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
+    kinds = tuple(zip(builtin.BUILTINS, builtin.resources(behaviours), strict=True))
+    served = [resource for kind, resource in kinds if config.serves(kind)]
+    unserved = [resource for kind, resource in kinds if not config.serves(kind)]
+    return Registry((*served, *resource_metrics.resources()), unserved=unserved)
+
+
+def _store(options: PlaneOptions) -> Store:
+    journal, events_max = options.journal, options.watch_log_events_max
+    if journal is None:
+        return Store(events_max=events_max)
+    revision = journal.revision()
+    return Store.restore(journal.records(), journal, revision=revision, events_max=events_max)
+
+
+def _seams(
+    registry: Registry,
+    store: Store,
+    authorization: Authorization,
+    custom: CustomKinds,
+    engines: Metrics,
+) -> Seams:
+    metrics = plain_pages.MetricsPage(
+        lambda: {resource: store.count(resource) for resource in store.resources()}, engines
+    )
+    plugs = _Plugs(registry)
+    policies = _Policies(registry, store, authorization)
+    return Seams(
+        shapes=late(_shapes),
+        management=late(plugs.management),
+        patching=late(plugs.patching),
+        tables=PrintedTables(custom.shape),
+        pages=(
+            plain_pages.HealthPages(),
+            PathGuard(authorization),
+            DiscoveryPages(registry),
+            _OpenApi(registry),
+            plain_pages.version_page,
+            metrics,
+            plain_pages.IndexPage(registry),
+            plain_pages.NoSuchPage(registry),
+        ),
+        authorizer=authorizer(authorization),
+        admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
+        field_rights=_field_rights(authorization) if isinstance(authorization, Rbac) else None,
+        approval=_approval(registry, policies),
+        deletion=policies.check_deletion,
+    )
+
+
+def _guard(authorization: Rbac) -> Admission:
+    """Holds those who write roles and bindings to what they may do themselves."""
+
+    def confirm(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None:
+        if resource.group == RBAC_GROUP:
+            from dryrack.apiserver.authorization import escalation
+
+            escalation.confirm(authorization, resource, new, old=old, write=write)
+
+    return confirm
+
+
+def _field_rights(authorization: Rbac) -> FieldRights:
+    """The status of a claim is written in parts, each with rights of its own."""
+
+    def denied(
+        resource: Resource, new: Raw, *, old: Raw, write: Write, verb: str
+    ) -> Sequence[FieldProblem]:
+        if resource.storage != "resourceclaims.resource.k8s.io" or write.subresource != "status":
+            return ()
+        from dryrack.apiserver.authorization import claim_status
+
+        return claim_status.problems(authorization, resource, new, old=old, write=write, verb=verb)
+
+    return denied
+
+
+# What is held against the labels of its namespace: pods and what makes them, and those labels.
+_SECURED = frozenset(
+    (
+        *("namespaces", "pods", "podtemplates", "replicationcontrollers", "cronjobs.batch"),
+        *("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps"),
+        "jobs.batch",
+    )
+)
+
+
+_POLICY_BINDINGS = "validatingadmissionpolicybindings.admissionregistration.k8s.io"
+
+
+@dataclass(frozen=True)
+class _Policies:
+    """Admission policies, loaded when the first of them is bound."""
+
+    registry: Registry
+    store: Store
+    authorization: Authorization
+
+    @cached_property
+    def _admission(self) -> PolicyAdmission:
+        from dryrack.apiserver.policies.policy_admission import PolicyAdmission
+
+        return PolicyAdmission(self.registry, self.authorization)
+
+    def check(self, resource: Resource, new: Raw | None, *, old: Raw | None, write: Write) -> None:
+        part = resource.subresources.get(write.subresource)
+        # Of a part with a kind of its own the object is not what its policies are about.
+        if not self.store.count(_POLICY_BINDINGS) or (part is not None and part.kind):
+            return
+        from dryrack.apiserver.policies.match_rules import Attempt
+
+        self._admission.check(Attempt(resource, new, old, write))
+
+    def check_deletion(self, resource: Resource, old: Raw, write: Write) -> None:
+        self.check(resource, None, old=old, write=write)
+
+
+def _approval(registry: Registry, policies: _Policies) -> Approval:
+    """
+    Holds writes against the labels of their namespace, admission policies, and quotas.
+
+    Each where there are any; the order is the real server's.
+    """
+
+    def approve(
+        resource: Resource, new: Raw, *, old: Raw | None, write: Write
+    ) -> Callable[[Writer], None] | None:
+        if resource.storage in _SECURED:
+            from dryrack.apiserver.strategies.security import admission
+
+            admission.check(resource, new, old=old, write=write)
+        policies.check(resource, new, old=old, write=write)
+        if not write.lookup.list("resourcequotas", write.namespace):
+            return None
+        from dryrack.apiserver.strategies.quotas.admission import QuotaAdmission
+
+        return QuotaAdmission(registry)(resource, new, old=old, write=write)
+
+    return approve
+
+
+def _shapes() -> GoShapes:
+    from dryrack.apiserver.decode.strict_decode import GoShapes
+
+    return GoShapes()
+
+
+@dataclass(frozen=True)
+class _Plugs:
+    """What only writes need, loaded with the first of them."""
+
+    registry: Registry
+
+    @cached_property
+    def _source(self) -> SchemaSource:
+        from dryrack.apiserver.field_adapters import SchemaSource
+
+        return SchemaSource(self.registry)
+
+    def management(self) -> Management:
+        from dryrack.apiserver.field_adapters import Management
+
+        return Management(self._source)
+
+    def patching(self) -> AllPatches:
+        from dryrack.apiserver.field_adapters import AllPatches
+
+        return AllPatches(self._source)
+
+
+@dataclass(frozen=True)
+class _OpenApi:
+    """The pages that describe what is served; nobody reads them before the first other request."""
+
+    registry: Registry
+
+    @cached_property
+    def _pages(self) -> OpenApiPages:
+        from dryrack.apiserver.pages.openapi import OpenApiPages
+
+        return OpenApiPages(self.registry)
+
+    async def __call__(self, request: Request) -> Response | None:
+        return await self._pages(request) if request.path.startswith("/openapi") else None
+
+
+def _logs(store: Store) -> Logs:
+    claims = _Objects(store)
+
+    def log(pod: Raw, container: str) -> str:
+        from dryrack.controllers.pods.logs import log_of
+
+        return log_of(
+            pod,
+            container,
+            lambda namespace, name: claims.get("resourceclaims.resource.k8s.io", namespace, name),
+        )
+
+    return log
+
+
+@dataclass(frozen=True, slots=True)
+class _Objects:
+    """Reads the store by plain names."""
+
+    store: Store
+
+    def get(self, resource: str, namespace: str, name: str) -> Raw | None:
+        found = self.store.get(Key(resource, namespace, name))
+        return found.object if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Behaviours:
+    """How the built-in kinds behave."""
+
+    special: Mapping[tuple[str, str], Mapping[str, Handler]]
+
+    def strategy(self, kind: Builtin) -> Strategy:
+        return strategy_of(kind)
+
+    def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
+        return self.special.get((kind.storage, subresource), {})

@@ -1,0 +1,142 @@
+"""
+What a cluster is given to start with: virtual nodes, and the objects of a file.
+
+Both are written through the API like everybody's objects, and left alone if they are there
+already, as after a restart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.errors import DryrackError
+from dryrack.client.endpoints import CLASSES, NODES, Endpoint
+from dryrack.client.errors import AlreadyExistsError, ApiError
+from dryrack.kinds.expansion.virtual_nodes import CAPACITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dryrack.apiserver.registry import Registry, Resource
+    from dryrack.client.client import Client
+    from dryrack.cluster.control_plane import Plane
+    from dryrack.hardware.catalogue import InstanceType
+    from dryrack.kinds.documents import Document, Problem
+    from dryrack.kinds.resource import DeviceClass
+    from dryrack.store import Stored
+
+Raw = dict[str, Any]
+
+# What KWOK and everything made for it look for on a node that has no kubelet.
+KWOK_NODE = "kwok.x-k8s.io/node"
+# What clouds say of a node, and the catalogue goes by.
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+
+class InhabitantError(DryrackError):
+    """An object that the cluster would not take."""
+
+
+def virtual_node(name: str, machine: InstanceType | None = None) -> Raw:
+    """A node that exists in the API alone."""
+    own = {INSTANCE_TYPE: machine.name} if machine else {}
+    # A machine of a type that says how large it is has its size.
+    capacity = {**CAPACITY, **(machine.size if machine else {})}
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": name,
+            "annotations": {KWOK_NODE: "fake"},
+            "labels": {
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "node-role.kubernetes.io/agent": "",
+                **own,
+                "type": "kwok",
+            },
+        },
+        "status": {"capacity": capacity, "allocatable": dict(capacity)},
+    }
+
+
+def node_names(count: int) -> list[str]:
+    return [f"node-{number}" for number in range(1, count + 1)]
+
+
+def is_ready(node: Stored | None) -> bool:
+    """Whether its kubelet says so."""
+    conditions = node.object["status"].get("conditions", ()) if node else ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+async def add_device_classes(client: Client, classes: Iterable[DeviceClass]) -> None:
+    """Classes as a driver's chart installs them, those that are there left as they are."""
+    from dryrack.kinds.decode import to_builtins
+
+    for each in classes:
+        await _create(client, CLASSES, to_builtins(each))
+
+
+async def add_nodes(client: Client, count: int, machine: InstanceType | None = None) -> None:
+    """Nodes node-1 to node-`count`, those that are there left as they are."""
+    for name in node_names(count):
+        node = virtual_node(name, machine)
+        made = await _create(client, NODES, node)
+        if made is not None and not (made.get("status") or {}).get("capacity"):
+            status = {**made, "status": node["status"]}
+            await client.update(NODES, status, subresource="status")
+
+
+async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
+    """
+    Creates objects of any kind that is served, in order; answers how many are new.
+
+    Unknown fields are refused, as kubectl has it. All that is wrong is told at once.
+    """
+    # Only who brings objects waits for the schemas of kinds.
+    from dryrack.cluster.refusals import kind_problem, problems
+
+    created = 0
+    wrong: list[Problem] = []
+    for document in documents:
+        registry = plane.server.registry
+        resource = registry.by_kind(document.api_version, document.kind)
+        if resource is None or not _is_served(resource, registry):
+            wrong.append(kind_problem(document, registry))
+            continue
+        try:
+            made = await _create(plane.client(), _endpoint(resource), _placed(resource, document))
+            created += made is not None
+        except ApiError as error:
+            wrong += problems(document, resource, error)
+    if wrong:
+        raise InhabitantError("\n".join(map(str, wrong)))
+    return created
+
+
+def _is_served(resource: Resource, registry: Registry) -> bool:
+    return registry.find(resource.group, resource.version, resource.plural) is not None
+
+
+def _endpoint(resource: Resource) -> Endpoint:
+    return Endpoint(
+        resource.group, resource.version, resource.plural, resource.kind, resource.namespaced
+    )
+
+
+def _placed(resource: Resource, document: Document) -> Raw:
+    """Into the namespace default, where a namespaced object names none."""
+    meta = document.raw.get("metadata") or {}
+    if not resource.namespaced or not isinstance(meta, dict) or meta.get("namespace"):
+        return document.raw
+    return {**document.raw, "metadata": {**meta, "namespace": "default"}}
+
+
+async def _create(client: Client, endpoint: Endpoint, obj: Raw) -> Raw | None:
+    """None if it is there."""
+    try:
+        return await client.create(endpoint, obj, field_validation="Strict")
+    except AlreadyExistsError:
+        return None

@@ -1,0 +1,1 @@
+"""A control plane as a process: start, state, logs, probes and end."""

@@ -1,0 +1,96 @@
+"""
+A plane that others can reach: sockets and certificates.
+
+Loopback is the default. Whoever binds elsewhere says so, and is told what that means.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from dryrack.client.transport import Transport
+    from dryrack.cluster.certificates import Keys
+    from dryrack.cluster.control_plane import Plane
+
+LOOPBACK = "127.0.0.1"
+
+
+class AddressError(DryrackError):
+    """The address cannot be served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; port 0 is any that is free."""
+
+    host: str = LOOPBACK
+    port: int = 0
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+
+
+def listen(address: Address) -> socket.socket:
+    """Bound, so that the port is known, and not yet accepting."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address.host, address.port))
+    except OSError as error:
+        listening.close()
+        where = f"{address.host}:{address.port}"
+        raise AddressError(f"{where}: {(error.strerror or str(error)).lower()}") from None
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = LOOPBACK
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+@asynccontextmanager
+async def served(
+    plane: Plane, listening: socket.socket, keys: Keys, *, door: Transport | None = None
+) -> AsyncIterator[str]:
+    """
+    Serves for the length of a block; the address is what clients connect to.
+
+    `door` is what they come through, if it is not the plane's own.
+    """
+    from dryrack.apiserver.authentication import Authentication
+    from dryrack.apiserver.http.concurrency_limit import Flow
+    from dryrack.apiserver.http.https_server import HttpServer
+
+    authentication = Authentication(plane.tokens, plane.authorization.allows)
+    http = HttpServer(door or plane.transport, authentication, Flow())
+    await http.start(listening, tls_context(keys))
+    try:
+        yield url_of(listening)
+    finally:
+        await http.stop()
+
+
+def tls_context(keys: Keys) -> ssl.SSLContext:
+    """Shows the server's certificate, and asks for one of the cluster's authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(keys.server.certificate, keys.server.key)
+    context.load_verify_locations(keys.authority.certificate)
+    # A token will do instead, so a certificate is not required; one that is shown must be true.
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context

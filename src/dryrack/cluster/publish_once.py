@@ -1,0 +1,103 @@
+"""
+Publishing once, for scripts: everything is brought to what is desired, and then it is over.
+
+The engine is the same as ever, without a lease: what it writes names what it was planned from, so
+a publisher that runs beside it is no danger. It ends when all is as desired, or when what is not
+has been refused for so long that more patience would not help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.client.informer import Informers
+from dryrack.client.timekeeping import sleep
+from dryrack.controllers import slices
+from dryrack.controllers.writes import EngineContext
+from dryrack.hardware.inventory import SourceKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices.publisher import Publisher
+
+# A node comes to rest in milliseconds; looking more often than this would only cost.
+_LOOK_SECONDS = 0.02
+# Going through all nodes takes longer than a look.
+_WEIGH_SECONDS = 0.5
+# A conflict is over with the next attempt, and there are a dozen attempts in this time.
+PATIENCE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is published, and what is not as desired."""
+
+    nodes: int
+    slices: int
+    failing: Mapping[str, str]
+    """By node, "" for pools of the whole cluster: why it is not as desired."""
+    unread: tuple[str, ...]
+    """Documents that cannot be read, and are not in force."""
+    sources: int
+    """Documents that say which nodes have which devices, the catalogue left aside."""
+
+    @property
+    def is_as_desired(self) -> bool:
+        return not self.failing and not self.unread
+
+
+async def publish_once(
+    client: Client, options: PublishOptions, *, clock: Timekeeper, chance: Chance
+) -> Outcome:
+    """Publishes until all is as desired, or will not be."""
+    informers = Informers(client, clock=clock, chance=chance)
+    publisher = slices.engine(EngineContext(client, informers, clock, chance), options)
+    async with asyncio.TaskGroup() as group:
+        tasks = (
+            group.create_task(informers.run(), name="informers"),
+            group.create_task(publisher.run(), name="publisher"),
+        )
+        failing = await _settled(publisher, clock)
+        for task in tasks:
+            task.cancel()
+    count = sum(publisher.ledger.slices_of(kind) for kind in SourceKind)
+    sources = len(publisher.sources.verdicts)
+    return Outcome(publisher.ledger.nodes, count, failing, _unread(publisher), sources)
+
+
+async def _settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:
+    """Waits until nothing more will come of it; what is not as desired then, and why."""
+    failing: dict[str, str] | None = None
+    since = looked = clock.now()
+    while clock.now() - since < PATIENCE_SECONDS:
+        await sleep(clock, _LOOK_SECONDS)
+        if publisher.publishing.is_idle and not publisher.publishing.unsettled():
+            return {}
+        if clock.now() - looked >= _WEIGH_SECONDS:
+            looked, found = clock.now(), _failing(publisher)
+            # Whatever changes is progress, also if it takes its time.
+            failing, since = found, since if found == failing else looked
+    return failing or {"": "nothing is known yet"}
+
+
+def _failing(publisher: Publisher) -> dict[str, str]:
+    lacking = publisher.sources.lacking()
+    if lacking:
+        return {"": f"not known yet: {', '.join(lacking)}"}
+    failing = publisher.publishing.failing
+    return {key: failing.get(key, "still at work") for key in publisher.publishing.unsettled()}
+
+
+def _unread(publisher: Publisher) -> tuple[str, ...]:
+    return tuple(
+        f"{source.kind} {source.name}: {problem}"
+        for source, verdict in sorted(publisher.sources.verdicts.items())
+        for problem in verdict.problems
+    )

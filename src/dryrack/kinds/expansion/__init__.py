@@ -1,0 +1,1 @@
+"""Objects that others stand for: pods of workloads, claims of templates."""

@@ -1,0 +1,121 @@
+"""
+Extended resources that device classes stand for.
+
+A pod that asks for `nvidia.com/gpu: 2` in a container gets devices of the DeviceClass that says
+`extendedResourceName: nvidia.com/gpu`; every class also stands for
+`deviceclass.resource.kubernetes.io/NAME`. The scheduler makes one claim for all that a pod asks for
+in this way. This is that claim: which requests it has, and what it is called, but for the random
+ending.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from dryrack.kinds.core import Container, Pod
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.quota_usage.pods import CLASS_RESOURCE, is_extended
+from dryrack.kinds.resource import (
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+
+ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+_ONE = 10**9
+# A generated name has 63 characters, and five of them are random.
+_BASE_MAX = 58
+
+
+def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
+    """The class that stands for a resource; of several the newest, then the first by name."""
+    found: dict[str, DeviceClass] = {}
+    for each in sorted(classes, key=lambda each: each.metadata.name, reverse=True):
+        found[f"{CLASS_RESOURCE}{each.metadata.name}"] = each
+        name = each.spec.extended_resource_name
+        if name and (name not in found or _created(each) >= _created(found[name])):
+            found[name] = each
+    return found
+
+
+def _created(each: DeviceClass) -> str:
+    return each.metadata.creation_timestamp or ""
+
+
+def asked_for(pod: Pod) -> tuple[str, ...]:
+    """The extended resources that the pod's containers ask for, by name."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    names = {name for each in containers for name, amount in _amounts(each).items() if amount}
+    return tuple(sorted(filter(is_extended, names)))
+
+
+def claim_name_of(pod: Pod) -> str:
+    """What the claim is called, as the cluster says or would say."""
+    status = pod.status.extended_resource_claim_status
+    if status is not None and status.resource_claim_name:
+        return status.resource_claim_name
+    return f"{pod.metadata.name}-extended-resources-"[:_BASE_MAX].rstrip("-")
+
+
+def claim_of(pod: Pod, classes: Mapping[str, DeviceClass]) -> ResourceClaim | None:
+    """The claim for all that device classes give the pod; none if they give it nothing."""
+    names = [name for name in asked_for(pod) if name in classes]
+    requests = [
+        each for name in names for each in _requests(pod, name, classes[name].metadata.name)
+    ]
+    if not requests:
+        return None
+    metadata = ObjectMeta(
+        name=claim_name_of(pod),
+        namespace=pod.metadata.namespace,
+        annotations={ANNOTATION: "true"},
+    )
+    ordered = tuple(sorted(requests, key=lambda each: each.name))
+    spec = ResourceClaimSpec(devices=DeviceClaim(requests=ordered))
+    return ResourceClaim(metadata=metadata, spec=spec)
+
+
+def _requests(pod: Pod, resource: str, class_name: str) -> list[DeviceRequest]:
+    """
+    One request for each container that stays, and one for all that end before the pod runs.
+
+    An init container that ends may use what the containers after it will have; only what the
+    neediest of them wants beyond that is asked for.
+    """
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    first = len(pod.spec.init_containers)
+    staying: dict[int, DeviceRequest] = {}
+    passing: list[tuple[int, int]] = []
+    for index, container in enumerate(containers):
+        amount = _amounts(container).get(resource, 0)
+        if amount and (index >= first or container.restart_policy == "Always"):
+            staying[index] = _request(containers, index, resource, (class_name, amount))
+    for index, container in enumerate(containers[:first]):
+        if container.restart_policy != "Always":
+            later = sum(_count(each) for at, each in staying.items() if at >= index)
+            passing.append((_amounts(container).get(resource, 0) - later, -index))
+    most, place = max(passing, default=(0, 0))
+    extra = [_request(containers, -place, resource, (class_name, most))] if most > 0 else []
+    return [*extra, *staying.values()]
+
+
+def _request(
+    containers: Sequence[Container], index: int, resource: str, wanted: tuple[str, int]
+) -> DeviceRequest:
+    place = sorted(_amounts(containers[index])).index(resource)
+    class_name, amount = wanted
+    exactly = ExactDeviceRequest(
+        device_class_name=class_name, allocation_mode="ExactCount", count=amount
+    )
+    return DeviceRequest(name=f"container-{index}-request-{place}", exactly=exactly)
+
+
+def _count(request: DeviceRequest) -> int:
+    return request.exactly.count if request.exactly is not None else 0
+
+
+def _amounts(container: Container) -> dict[str, int]:
+    """What a container requests; its limit is its request where it says no other."""
+    said = {**container.resources.limits, **container.resources.requests}
+    return {name: amount.nanos // _ONE for name, amount in said.items()}

@@ -1,0 +1,237 @@
+"""
+The pods that the workloads in files will make.
+
+They have names that a person can tell and say: a number instead of random characters, for a
+DaemonSet the node. Of a Job they are those that run at once. Where files have pods of a workload
+already, as those of a dump have, only the others are made; what belongs to another workload in the
+files, as the ReplicaSet of a Deployment does, makes none of its own.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count, islice
+from typing import Any
+
+from dryrack.kinds.core import PodSpec
+from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.documents import Document, Problem
+from dryrack.kinds.expansion.workloads import (
+    TEMPLATES,
+    daemon_tolerations,
+    is_daemon_node,
+    pinned,
+    pod_of,
+)
+from dryrack.kinds.selectors import SelectorError
+from dryrack.kinds.shape import Path, described, render
+
+Raw = dict[str, Any]
+_Key = tuple[str, str, str]
+
+# A cluster has no more; who writes a larger number has slipped.
+PODS_MAX = 150_000
+_DEFAULT_NAMESPACE = "default"
+_OVER = ("Complete", "Failed")
+_ENDED = ("Succeeded", "Failed")
+
+_REPLICAS: Path = ("spec", "replicas")
+_JOB: Path = ("spec",)
+_CRON_JOB: Path = ("spec", "jobTemplate", "spec")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The pods of a workload, each in the place of its template, and a word about them."""
+
+    pods: tuple[Document, ...]
+    note: str
+
+
+class WorkloadPods:
+    """Makes the pods of the workloads among some documents, for a fleet of nodes."""
+
+    def __init__(self, documents: Iterable[Document], nodes: Sequence[Raw]) -> None:
+        self._nodes = nodes
+        self._known: dict[_Key, Document] = {_key(each): each for each in documents}
+        self._present: dict[_Key, list[Document]] = defaultdict(list)
+        self._taken = {key[1:] for key in self._known if key[0] == "Pod"}
+        for each in self._known.values():
+            if each.kind == "Pod" and _at(each.raw, ("status", "phase")) not in _ENDED:
+                self._present[_key(self._head(each))].append(each)
+
+    def of(self, workload: Document) -> Made | tuple[Problem, ...]:
+        """The pods that are not in the files yet, or what is wrong with the workload."""
+        problems = tuple(_problems(workload))
+        if problems:
+            return problems
+        head = self._head(workload)
+        if head is not workload:
+            return Made((), f"its pods are those of {head.kind} {head.name}")
+        present = self._present[_key(workload)]
+        if workload.kind == "DaemonSet":
+            pods = tuple(self._on_nodes(workload, present))
+        else:
+            missing = max(0, _at_once(workload) - len(present))
+            names = islice(self._free_names(workload), missing)
+            pods = tuple(_pod(workload, name) for name in names)
+        return Made(pods, _note(workload, pods, len(present)))
+
+    def _on_nodes(self, workload: Document, present: Sequence[Document]) -> Iterator[Document]:
+        spec = _part(_part(workload.raw, TEMPLATES[workload.kind]), ("spec",))
+        there = {_at(each.raw, ("spec", "nodeName")) for each in present}
+        try:
+            decode(spec, PodSpec)
+        except DecodeError:
+            # Whoever reads the pod will say what is wrong with it.
+            yield _pod(workload, _base(workload))
+            return
+        for node in self._nodes:
+            name = node["metadata"]["name"]
+            if name not in there and _is_for(spec, node):
+                affinity = pinned(spec.get("affinity") or {}, name)
+                placed = {"affinity": affinity, "tolerations": daemon_tolerations(spec)}
+                yield _pod(workload, f"{_base(workload)}-{name}", placed)
+
+    def _free_names(self, workload: Document) -> Iterator[str]:
+        base, namespace = _base(workload), workload.namespace or _DEFAULT_NAMESPACE
+        start = _at(workload.raw, ("spec", "ordinals", "start")) or 0
+        numbered = (f"{base}-{number}" for number in count(start))
+        for name in chain((base,) if workload.kind == "PodTemplate" else (), numbered):
+            if (namespace, name) not in self._taken:
+                self._taken.add((namespace, name))
+                yield name
+
+    def _head(self, document: Document) -> Document:
+        """The workload in the files that an object is of in the end; itself if there is none."""
+        found, seen = document, {id(document)}
+        while (above := self._owner(found)) is not None and id(above) not in seen:
+            seen.add(id(above))
+            found = above
+        return found
+
+    def _owner(self, document: Document) -> Document | None:
+        owners = _at(document.raw, ("metadata", "ownerReferences"))
+        for owner in owners if isinstance(owners, list) else ():
+            if isinstance(owner, dict) and owner.get("controller"):
+                namespace = document.namespace or _DEFAULT_NAMESPACE
+                return self._known.get((str(owner.get("kind")), namespace, str(owner.get("name"))))
+        return None
+
+
+def named(pod: Document) -> Document:
+    """The pod, with a name if it has only the beginning of one, as a server gives it."""
+    metadata = _part(pod.raw, ("metadata",))
+    begun = metadata.get("generateName")
+    if pod.name or not isinstance(begun, str) or not begun:
+        return pod
+    return replace(pod, raw=pod.raw | {"metadata": metadata | {"name": f"{begun}0"}})
+
+
+def _problems(workload: Document) -> Iterator[Problem]:
+    """What keeps anybody from making pods of it."""
+    path = TEMPLATES[workload.kind]
+    for place in (path, (*path, "metadata"), (*path, "spec")):
+        value = _at(workload.raw, place)
+        if not isinstance(value, dict | None):
+            yield _mismatch(workload, place, "an object", value)
+    job = _CRON_JOB if workload.kind == "CronJob" else _JOB
+    numbers = [(*job, "parallelism"), (*job, "completions"), _REPLICAS]
+    for place in (*numbers, ("spec", "ordinals", "start")):
+        value = _at(workload.raw, place)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            yield _mismatch(workload, place, "a 32-bit integer", value)
+        elif value is not None and not 0 <= value <= PODS_MAX:
+            message = f"{render(place)}: {value} is not between 0 and {PODS_MAX}"
+            yield workload.problem(place, message, "write how many pods there are to be")
+
+
+def _mismatch(workload: Document, path: Path, expected: str, value: Any) -> Problem:
+    message = f"{render(path)}: expected {expected}, got {described(value)}"
+    return workload.problem(path, message)
+
+
+def _at_once(workload: Document) -> int:
+    """How many pods it has, those of a Job while none of them has ended."""
+    if workload.kind == "PodTemplate":
+        return 1
+    if workload.kind in ("Job", "CronJob"):
+        running, completions = _job(workload)
+        return running if completions is None else min(running, completions)
+    replicas = _at(workload.raw, _REPLICAS)
+    return 1 if replicas is None else int(replicas)
+
+
+def _job(workload: Document) -> tuple[int, int | None]:
+    """How many pods run at once, and how many are to succeed, less those that have."""
+    spec = _part(workload.raw, _CRON_JOB if workload.kind == "CronJob" else _JOB)
+    parallelism, completions = spec.get("parallelism"), spec.get("completions")
+    running = 1 if parallelism is None else int(parallelism)
+    status = _part(workload.raw, ("status",)) if workload.kind == "Job" else {}
+    conditions = status.get("conditions")
+    if isinstance(conditions, list) and any(map(_is_over, conditions)):
+        return running, 0
+    succeeded = status.get("succeeded")
+    done = succeeded if isinstance(succeeded, int) else 0
+    return running, None if completions is None else max(0, int(completions) - done)
+
+
+def _is_over(condition: Any) -> bool:
+    return _at(condition, ("type",)) in _OVER and _at(condition, ("status",)) == "True"
+
+
+def _is_for(spec: Raw, node: Raw) -> bool:
+    try:
+        return is_daemon_node(spec, node)
+    except SelectorError:
+        # The pod will be told so when it is tried.
+        return True
+
+
+def _note(workload: Document, pods: Sequence[Document], present: int) -> str:
+    """How many pods were made of it, and why it is that many where that is no matter of course."""
+    names = [each.name for each in pods]
+    shown = " and ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]}"
+    said = f"tried as {len(names)} pod{'s' if len(names) > 1 else ''}, {shown}"
+    if not names:
+        none = "no node is for it" if workload.kind == "DaemonSet" else "it wants none"
+        said = f"makes no pods; {'all are in the files' if present else none}"
+    if workload.kind in ("Job", "CronJob"):
+        running, completions = _job(workload)
+        if completions is not None and completions > running:
+            said += f"; {running} of {completions} run at once"
+        if _at(workload.raw, ("spec", "suspend")) is True:
+            said += "; it is suspended, and tried as if it were not"
+    return said
+
+
+def _pod(workload: Document, name: str, placed: Raw | None = None) -> Document:
+    """A pod whose parts stand where those of the template stand."""
+    path = TEMPLATES[workload.kind]
+    metadata = {"name": name}
+    if workload.namespace:
+        metadata["namespace"] = workload.namespace
+    pod = pod_of(_part(workload.raw, path), metadata)
+    raw = {"apiVersion": "v1", "kind": "Pod", **pod, "spec": pod["spec"] | (placed or {})}
+    return replace(workload, raw=raw, within=(*workload.within, *path))
+
+
+def _base(workload: Document) -> str:
+    """What the names of its pods begin with."""
+    begun = _at(workload.raw, ("metadata", "generateName"))
+    return workload.name or str(begun or workload.kind.lower()).rstrip("-")
+
+
+def _key(document: Document) -> _Key:
+    return document.kind, document.namespace or _DEFAULT_NAMESPACE, document.name
+
+
+def _at(raw: Any, path: Path) -> Any:
+    for step in path:
+        raw = raw.get(step) if isinstance(raw, dict) else None
+    return raw
+
+
+def _part(raw: Any, path: Path) -> Raw:
+    found = _at(raw, path)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,144 @@
+"""What pods request and are limited to, all in all; and what that is to a quota."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Raw = dict[str, Any]
+# Billionths are quicker to add up.
+_Amount = TypeVar("_Amount", int, Quantity)
+
+SHARED = ("cpu", "memory")
+PAGES = "hugepages-"
+CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+
+
+def requested(spec: Raw, name: str) -> Quantity | None:
+    """What containers request together; None if none does."""
+    return _together(spec, name, "requests")
+
+
+def totals(spec: Raw, part: str) -> Amounts:
+    """What a pod requests (or is limited to) in all: its own word, or else its containers'."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    given = [(each.get("resources") or {}).get(part) or {} for each in containers]
+    found = {name: _together(spec, name, part) or NOTHING for each in given for name in each}
+    whole = (spec.get("resources") or {}).get(part) or {}
+    for name, amount in whole.items():
+        if name in SHARED or name.startswith(PAGES):
+            found[name] = Quantity.from_json(amount)
+    return dict(sorted(found.items()))
+
+
+def with_overhead(spec: Raw, amounts: Amounts, part: str) -> Amounts:
+    """With what running it takes besides; a limit is raised by it, not made."""
+    made = dict(amounts)
+    for name, amount in (spec.get("overhead") or {}).items():
+        if name in made or part == "requests":
+            made[name] = made.get(name, NOTHING) + Quantity.from_json(amount)
+    return made
+
+
+def _together(spec: Raw, name: str, part: str) -> Quantity | None:
+    """What containers need together; None if none says anything."""
+    regular = [_amount(each, name, part) for each in spec.get("containers") or ()]
+    first = [
+        (_amount(each, name, part), each.get("restartPolicy") == "Always")
+        for each in spec.get("initContainers") or ()
+    ]
+    if not any(each is not None for each in (*regular, *(amount for amount, _ in first))):
+        return None
+    starting = [(amount or NOTHING, stays) for amount, stays in first]
+    return needed(starting, [amount or NOTHING for amount in regular], nothing=NOTHING)
+
+
+def needed(
+    first: Iterable[tuple[_Amount, bool]], regular: Iterable[_Amount], *, nothing: _Amount
+) -> _Amount:
+    """
+    What a pod needs of a resource by what its containers say: those that run together add up.
+
+    Those that come first run one by one, beside the ones before them that stay: the larger of
+    what starting and what running takes is needed.
+    """
+    staying = starting = nothing
+    for amount, stays in first:
+        together = staying + amount
+        starting = max(starting, together)
+        staying = together if stays else staying
+    running = staying
+    for amount in regular:
+        running = running + amount
+    return max(running, starting)
+
+
+def _amount(container: Raw, name: str, part: str) -> Quantity | None:
+    amounts = (container.get("resources") or {}).get(part) or {}
+    return Quantity.from_json(amounts[name]) if name in amounts else None
+
+
+def pod_usage(pod: Raw, *, is_over: bool) -> Amounts:
+    """What a pod uses; one that is over is counted, and uses nothing else."""
+    if is_over:
+        return {"count/pods": ONE}
+    spec = pod.get("spec") or {}
+    parts = {part: with_overhead(spec, totals(spec, part), part) for part in ("requests", "limits")}
+    return {"count/pods": ONE, **compute_usage(parts["requests"], parts["limits"])}
+
+
+def compute_usage(requests: Amounts, limits: Amounts) -> Amounts:
+    """Requests and limits by the names that quotas have for them."""
+    used: Amounts = {"pods": ONE}
+    for name, amount in requests.items():
+        if name in _COMPUTE or name.startswith(PAGES):
+            used[name] = used[f"requests.{name}"] = amount
+        elif is_extended(name):
+            used[f"requests.{name}"] = amount
+    used |= {f"limits.{name}": limits[name] for name in _COMPUTE if name in limits}
+    return used
+
+
+def is_extended(name: str) -> bool:
+    """Whether somebody else than the cluster gives the resource its meaning, or a class does."""
+    if name.startswith(CLASS_RESOURCE):
+        return True
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def pod_names(names: list[str]) -> list[str]:
+    """Those of the names in a quota that pods are counted by."""
+    counted = {"count/pods", "pods", *_COMPUTE}
+    counted |= {f"{part}.{name}" for part in ("limits", "requests") for name in _COMPUTE}
+    return [
+        name
+        for name in names
+        if name in counted or name.startswith((PAGES, f"requests.{PAGES}")) or _is_requested(name)
+    ]
+
+
+def _is_requested(name: str) -> bool:
+    return name.startswith("requests.") and is_extended(name.removeprefix("requests."))
+
+
+def missing(names: list[str], spec: Raw) -> str:
+    """What every container has to say if a quota is about it; "" if all do."""
+    if any((spec.get("resources") or {}).get(part) for part in ("limits", "requests")):
+        return ""
+    wanted = [name for name in sorted(names) if name.removeprefix("requests.") in SHARED]
+    wanted += [name for name in sorted(names) if name in ("limits.cpu", "limits.memory")]
+    silent: dict[str, list[str]] = {}
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        resources = container.get("resources") or {}
+        said = compute_usage(resources.get("requests") or {}, resources.get("limits") or {})
+        for name in wanted:
+            if name not in said:
+                silent.setdefault(name, []).append(container.get("name") or "")
+    shown = (f"{name} for: {','.join(sorted(set(silent[name])))}" for name in sorted(silent))
+    return f"must specify {'; '.join(shown)}" if silent else ""

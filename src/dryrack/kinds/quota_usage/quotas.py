@@ -1,0 +1,164 @@
+"""
+Who is counted by which quota, and for how much.
+
+A quota names resources; each kind of object answers to some of the names. `usage_of` is what one
+object uses; `matches` whether a quota with its scopes is about it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.quantity import Format, Quantity
+from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts, added, masked
+from dryrack.kinds.quota_usage.pods import missing, pod_names, pod_usage
+from dryrack.kinds.quota_usage.scopes import matches_scopes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+Raw = dict[str, Any]
+
+PODS, SERVICES = "pods", "services"
+VOLUME_CLAIMS, CLAIMS = "persistentvolumeclaims", "resourceclaims.resource.k8s.io"
+IGNORED = frozenset(("bindings", "componentstatuses", "events", "events.events.k8s.io"))
+BY_CLASS = ".deviceclass.resource.k8s.io/devices"
+_BY_STORAGE = ".storageclass.storage.k8s.io/"
+_STORAGE = ("persistentvolumeclaims", "requests.storage")
+_ALIASED = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
+# As many devices as one claim can get.
+_ALL_DEVICES = 32
+_SPECIAL = (PODS, SERVICES, VOLUME_CLAIMS, CLAIMS)
+
+
+def resources_of(names: Iterable[str]) -> list[str]:
+    """The kinds that a quota of these names is about."""
+    every = list(names)
+    found = [kind for kind in _SPECIAL if names_of(kind, every)]
+    found += [name for name in every if name in _ALIASED]
+    found += [name.removeprefix("count/") for name in every if name.startswith("count/")]
+    return sorted({each for each in found if each not in IGNORED})
+
+
+def names_of(resource: str, names: list[str]) -> list[str]:
+    """Those of the names that objects of a kind are counted by."""
+    match resource:
+        case "pods":
+            return pod_names(names)
+        case "services":
+            known = ("services", "services.nodeports", "services.loadbalancers")
+            return [name for name in names if name in (*known, "count/services")]
+        case "persistentvolumeclaims":
+            return [name for name in names if _is_of_volumes(name)]
+        case "resourceclaims.resource.k8s.io":
+            return [name for name in names if name == f"count/{CLAIMS}" or name.endswith(BY_CLASS)]
+        case _:
+            alias = (resource,) if resource in _ALIASED else ()
+            return [name for name in names if name in (f"count/{resource}", *alias)]
+
+
+def _is_of_volumes(name: str) -> bool:
+    ends = tuple(f"{_BY_STORAGE}{each}" for each in _STORAGE)
+    return name in (*_STORAGE, f"count/{VOLUME_CLAIMS}") or name.endswith(ends)
+
+
+def hard_of(quota: Raw) -> dict[str, Any]:
+    """What counts: the limits that somebody has counted against already."""
+    found: dict[str, Any] = (quota.get("status") or {}).get("hard") or {}
+    return found
+
+
+def matches(quota: Raw, resource: str, obj: Raw, names: Iterable[str]) -> bool:
+    """Whether a quota that limits these names is about an object."""
+    return bool(names_of(resource, list(names))) and matches_scopes(quota, resource, obj)
+
+
+def complaint(resource: str, names: list[str], obj: Raw) -> str:
+    """What an object has to say to be counted; "" if it says it."""
+    return missing(names, obj.get("spec") or {}) if resource == PODS else ""
+
+
+def usage_of(resource: str, obj: Raw, *, is_over: bool = False) -> Amounts:
+    """What an object uses; `is_over` of a pod that has ended, or should have."""
+    match resource:
+        case "pods":
+            return pod_usage(obj, is_over=is_over)
+        case "services":
+            return _service(obj.get("spec") or {})
+        case "persistentvolumeclaims":
+            return _volume(obj)
+        case "resourceclaims.resource.k8s.io":
+            return _devices(obj)
+        case _:
+            counted = {f"count/{resource}": ONE}
+            return counted | ({resource: ONE} if resource in _ALIASED else {})
+
+
+def _service(spec: Raw) -> Amounts:
+    ports, kind = spec.get("ports") or (), spec.get("type")
+    opened = 0
+    if kind in ("LoadBalancer", "NodePort"):
+        chosen = kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False
+        opened = sum(1 for port in ports if port.get("nodePort") or not chosen)
+    return {
+        "count/services": ONE,
+        "services": ONE,
+        "services.nodeports": _whole(opened),
+        "services.loadbalancers": _whole(1 if kind == "LoadBalancer" else 0),
+    }
+
+
+def _volume(claim: Raw) -> Amounts:
+    spec, annotations = claim.get("spec") or {}, claim["metadata"].get("annotations") or {}
+    used = {"persistentvolumeclaims": ONE, f"count/{VOLUME_CLAIMS}": ONE}
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if storage is not None:
+        used["requests.storage"] = Quantity.from_json(storage)
+    kind = annotations.get("volume.beta.kubernetes.io/storage-class", spec.get("storageClassName"))
+    if kind:
+        used |= {f"{kind}{_BY_STORAGE}{name}": used[name] for name in _STORAGE if name in used}
+    return used
+
+
+def _devices(claim: Raw) -> Amounts:
+    """The most that a claim can get, class by class."""
+    used: Amounts = {f"count/{CLAIMS}": ONE}
+    requests = ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
+    for request in requests:
+        alternatives = request.get("firstAvailable") or ()
+        wanted = [_wanted(each) for each in alternatives or (request.get("exactly"),) if each]
+        most: Amounts = {}
+        for name, amount in wanted:
+            most[name] = max(most.get(name, NOTHING), amount)
+        used = added(used, most)
+    return used
+
+
+def _wanted(request: Raw) -> tuple[str, Quantity]:
+    mode = request.get("allocationMode")
+    count = {"ExactCount": request.get("count", 1), "All": _ALL_DEVICES}.get(mode or "", 0)
+    return f"{request.get('deviceClassName') or ''}{BY_CLASS}", _whole(count)
+
+
+def _whole(count: int) -> Quantity:
+    return Quantity.of(count * 10**9, Format.DECIMAL_SI)
+
+
+def counted(
+    quota: Raw,
+    objects: Callable[[str], Iterable[Raw]],
+    is_over: Callable[[Raw], bool],
+) -> Amounts:
+    """What the objects of a namespace use of a quota; `objects` are those of a kind."""
+    hard: Mapping[str, Any] = (quota.get("spec") or {}).get("hard") or {}
+    names = list(hard)
+    used: Amounts = {}
+    for resource in resources_of(names):
+        mine = names_of(resource, names)
+        total: Amounts = dict.fromkeys(mine, NOTHING)
+        for obj in objects(resource):
+            if matches_scopes(quota, resource, obj):
+                over = resource == PODS and is_over(obj)
+                total = added(total, masked(usage_of(resource, obj, is_over=over), mine))
+        used = added(used, total)
+    return used

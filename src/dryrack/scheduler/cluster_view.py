@@ -1,0 +1,243 @@
+"""
+The cluster as the scheduler sees it: what the caches say, and what it has promised itself.
+
+A promise is an assumption between the decision and the moment when it is known what came of it.
+It is kept in the same books as the facts, so that the next pod cannot be given the same device
+or the same memory. While it stands, caches that are behind cannot undo it; then the claim is
+settled as it was last read, and what the caches show of older revisions does not count.
+
+Everything is kept as it changes: what a pod costs does not depend on how large the cluster is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dryrack.allocation.search.incremental import NOBODY
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    NODES,
+    PODS,
+    SLICES,
+    TAINT_RULES,
+    VOLUME_CLAIMS,
+)
+from dryrack.client.informer import Name, name_of
+from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.resource import (
+    AllocationResult,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+)
+from dryrack.kinds.slice_decode import SliceDecoder
+from dryrack.placement import Cluster, Fleet
+from dryrack.placement.demand import Amounts, demand
+from dryrack.scheduler.demands import volume_claim_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.allocation import LiveAllocator
+    from dryrack.allocation.search.incremental import AffectedNodes
+    from dryrack.client.informer import Informer, Informers
+
+Raw = dict[str, Any]
+
+_DONE = ("Succeeded", "Failed")
+
+
+class WaitingPods(Protocol):
+    """Who waits for something to change."""
+
+    def wake(self) -> None:
+        """Something changed that could help anybody."""
+        ...
+
+    def wake_for(self, claim: str) -> None:
+        """Something changed about a claim."""
+        ...
+
+
+class View:
+    """Facts from the informers, promises from the scheduler."""
+
+    def __init__(
+        self, informers: Informers, allocator: LiveAllocator, sleepers: WaitingPods
+    ) -> None:
+        self.pods = informers.of(PODS)
+        self.claims = informers.of(CLAIMS)
+        self._volume_claims = informers.of(VOLUME_CLAIMS)
+        self._classes = informers.of(CLASSES)
+        # How many pods that are bound and not done have which priority.
+        self.priorities: Counter[int] = Counter()
+        self._informers = informers
+        self._sleepers = sleepers
+        self._fleet = Fleet()
+        self._allocator = allocator
+        self._slices = SliceDecoder()
+        self._promised: dict[str, AllocationResult] = {}
+        # Claims as they were last read, until the caches are as far.
+        self._settled: dict[str, Raw] = {}
+        self.cluster = Cluster(self._fleet, self._allocator)
+        self.reads = [
+            self._listen(self.pods, self._pod),
+            self._listen(self.claims, self._claim),
+            self._listen(self._volume_claims, self._volume_claim),
+            self._listen(informers.of(NODES), self._node),
+            self._listen(informers.of(SLICES), self._slice),
+            self._listen(self._classes, self._class),
+        ]
+
+    def follow_taint_rules(self) -> None:
+        """Not every cluster serves them."""
+        self.reads.append(self._listen(self._informers.of(TAINT_RULES), self._rule))
+
+    @staticmethod
+    def _listen(informer: Informer, listener: Any) -> Informer:
+        informer.listen(listener)
+        return informer
+
+    def claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """A claim, with the allocation that it is promised."""
+        full = f"{namespace}/{name}"
+        raw = self.known(full)
+        if raw is None:
+            return None
+        promised = self._promised.get(full)
+        return _with_allocation(raw, promised) if promised else decode(raw, ResourceClaim)
+
+    def volume_claim(self, namespace: str, name: str) -> Raw | None:
+        """A PersistentVolumeClaim."""
+        return self._volume_claims.get(namespace, name)
+
+    def classes(self) -> Sequence[DeviceClass]:
+        """Every device class."""
+        return [decode(each, DeviceClass) for each in self._classes.all()]
+
+    def known(self, claim: str) -> Raw | None:
+        """The claim as it was last read or seen."""
+        return self._settled.get(claim) or self.claims.get(*claim.split("/"))
+
+    def promise(
+        self, pod: Name, node: str, amounts: Amounts, given: Mapping[str, AllocationResult]
+    ) -> None:
+        """The pod will be there, and the claims will have these."""
+        self._fleet.stand(pod, node, amounts)
+        for claim, allocation in given.items():
+            self._promised[claim] = allocation
+            self._fleet.reopen(self._allocator.hold(claim, allocation))
+
+    def take_back(self, pod: Name) -> None:
+        """The pod did not get there: the books show again what the caches say."""
+        self._fleet.leave(pod)
+        raw = self.pods.get(*pod)
+        if raw is not None:
+            self._pod(None, raw)
+        self._sleepers.wake()
+
+    def settle(self, claim: str, raw: Raw | None) -> None:
+        """What came of a promise: the claim as it was read just now, None if it is gone."""
+        self._promised.pop(claim, None)
+        if raw is not None:
+            self._settled[claim] = raw
+            self._hold(claim, _allocation(raw))
+        self._claim_seen(claim, self.claims.get(*claim.split("/")))
+        self._sleepers.wake_for(claim)
+
+    def _pod(self, old: Raw | None, new: Raw | None) -> None:
+        name = name_of(new or old or {})
+        self._count(old, -1)
+        self._count(new, 1)
+        if new is None or _is_done(new):
+            if self._fleet.leave(name):
+                self._sleepers.wake()
+        elif new["spec"].get("nodeName") and not (old and old["spec"] == new["spec"]):
+            self._fleet.stand(name, new["spec"]["nodeName"], demand(decode(new, Pod)))
+
+    def _count(self, pod: Raw | None, change: int) -> None:
+        if pod is not None and pod["spec"].get("nodeName") and not _is_done(pod):
+            self.priorities[pod["spec"].get("priority", 0)] += change
+
+    def _claim(self, old: Raw | None, new: Raw | None) -> None:
+        name = "/".join(name_of(new or old or {}))
+        self._claim_seen(name, new)
+        self._sleepers.wake_for(name)
+
+    def _volume_claim(self, old: Raw | None, new: Raw | None) -> None:
+        self._sleepers.wake_for(volume_claim_key(*name_of(new or old or {})))
+
+    def _claim_seen(self, name: str, new: Raw | None) -> None:
+        """What the caches show of a claim, unless more is known."""
+        settled = self._settled.get(name)
+        if name in self._promised or (settled and new and _revision(new) < _revision(settled)):
+            return
+        self._settled.pop(name, None)
+        self._hold(name, _allocation(new) if new else None)
+
+    def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
+        self._help(self._allocator.hold(claim, allocation))
+
+    def _help(self, nodes: AffectedNodes) -> None:
+        """Something happened on these nodes that may help those who wait."""
+        if nodes != NOBODY:
+            self._fleet.reopen(nodes)
+            self._sleepers.wake()
+
+    def _node(self, old: Raw | None, new: Raw | None) -> None:
+        name = name_of(new or old or {}).name
+        room = self._fleet.get(name)
+        before = _offer(room.node) if room else None
+        if new is None:
+            self._fleet.drop(name)
+            self._allocator.forget_node(name)
+        else:
+            node = decode(new, Node)
+            # A heartbeat changes nothing for anybody who waits.
+            if before != _offer(node):
+                self._fleet.put(node)
+                self._sleepers.wake()
+
+    def _slice(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None:
+            self._help(self._allocator.drop_slice(name_of(old or {}).name))
+        else:
+            self._help(self._allocator.put_slice(self._slices.decode(new)))
+
+    def _class(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None:
+            self._help(self._allocator.drop_class(name_of(old or {}).name))
+        else:
+            self._help(self._allocator.put_class(decode(new, DeviceClass)))
+
+    def _rule(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None:
+            self._help(self._allocator.drop_rule(name_of(old or {}).name))
+        else:
+            self._help(self._allocator.put_rule(decode(new, DeviceTaintRule)))
+
+
+def _offer(node: Node) -> tuple[object, ...]:
+    """What decides which pods a node takes."""
+    return node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable
+
+
+def _is_done(pod: Raw) -> bool:
+    return pod.get("status", {}).get("phase") in _DONE
+
+
+def _revision(obj: Raw) -> int:
+    return int(obj["metadata"]["resourceVersion"])
+
+
+def _allocation(claim: Raw) -> AllocationResult | None:
+    raw = claim.get("status", {}).get("allocation")
+    return None if raw is None else decode(raw, AllocationResult)
+
+
+def _with_allocation(raw: Raw, allocation: AllocationResult) -> ResourceClaim:
+    status = {**raw.get("status", {}), "allocation": to_builtins(allocation)}
+    return decode({**raw, "status": status}, ResourceClaim)
