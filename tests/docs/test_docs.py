@@ -90,3 +90,12 @@ def test_an_example_that_prints_something_else_is_noticed() -> None:
     """The comparison itself can fail."""
     assert fits("a ...\n...\nz\n", "a b\nc\nd\nz\n")
     assert not fits("a ...\nz\n", "a b\nc\nz\n")
+
+
+def test_the_map_of_the_house_names_what_is_there() -> None:
+    """Every file and folder that the page about the rooms speaks of exists."""
+    page = (ROOT / "docs" / "internals" / "architecture.md").read_text()
+    named = re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py)?)`", page)
+
+    assert len(named) > 30
+    assert [each for each in named if not (ROOT / "src" / "dryrack" / each).exists()] == []

@@ -80,3 +80,11 @@ def test_a_planted_violation_is_found(path: str, text: str, complaint: str) -> N
 def test_what_is_allowed_is_not_found(path: str, text: str) -> None:
     """A rule that cries wolf would be switched off."""
     assert list(problems(File(PurePosixPath(path), text))) == []
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    """Twenty on one level are what a person looks through."""
+    folders = {path.parent for path in (ROOT / "src" / "dryrack").rglob("*.py")}
+    counts = {str(each.relative_to(ROOT)): len(list(each.glob("*.py"))) for each in folders}
+
+    assert {name: count for name, count in counts.items() if count > 21} == {}
