@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.kinds.documents import Document, read
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path as FieldPath
     from dryrack.linter import Finding
     from dryrack.placement import Explanation, Settings, WhatIf
     from dryrack.placement.world import World
-
-Raw = dict[str, Any]
 
 
 def load(*paths: str | Path) -> list[Raw]:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Authorizer, Page
     from dryrack.apiserver.strategy import Write
     from dryrack.apiserver.verbs.writing import Writer
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 
 class Admission(Protocol):

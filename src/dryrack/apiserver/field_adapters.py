@@ -34,8 +34,7 @@ from dryrack.apiserver.ownership.server_side_apply import (
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.schemas import Schema
 from dryrack.apiserver.schemas.shape import as_written
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 APPLY_PATCH = "application/apply-patch+yaml"
 _MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.store import Key
 
 if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Store
-
-Raw = dict[str, Any]
 
 
 class StoreLookup:

@@ -7,13 +7,11 @@ create wipes what a client says about those, an update puts back what is stored.
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from dryrack.apiserver.answer.status import Status, StatusError, bad_request
 from dryrack.apiserver.http.queries import RevisionError, parse_revision
 from dryrack.apiserver.registry import Resource
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 _SYSTEM = (
     "uid",

@@ -8,16 +8,15 @@ writes other objects under the usual rules.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.apiserver.answer.status import Status, Success
 from dryrack.client.transport import Request, Response
+from dryrack.kinds.raw import Raw
 
 if TYPE_CHECKING:
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.server import ApiServer
-
-Raw = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

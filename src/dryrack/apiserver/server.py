@@ -21,9 +21,8 @@ from dryrack.apiserver.verbs.read_verbs import Verbs
 from dryrack.base.ports import Chance
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Request, Response
+from dryrack.kinds.raw import Raw
 from dryrack.store import Key, Store, Stored
-
-Raw = dict[str, Any]
 
 NOT_FOUND = Response(
     404,

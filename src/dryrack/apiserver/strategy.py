@@ -25,6 +25,7 @@ from dryrack.base.ports import Chance
 from dryrack.client.transport import User
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.meta import (
     SUBDOMAIN,
@@ -34,8 +35,6 @@ from dryrack.kinds.validation.meta import (
     metadata,
     metadata_change,
 )
-
-Raw = dict[str, Any]
 
 
 class Lookup(Protocol):

@@ -9,7 +9,7 @@ cluster. What depends on what a cluster has, admission and names that are taken,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver import schemas
 from dryrack.apiserver.builtin import BUILTINS, Builtin, Depth
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.documents import Document
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # Nothing that is judged here depends on when it is.
 _NOW = "2026-01-01T00:00:00Z"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.cli.files import UsageError
@@ -14,8 +14,7 @@ from dryrack.cluster.process.state import ClusterState, ClusterStateError, all_s
 
 if TYPE_CHECKING:
     from dryrack.cluster.process.state import Running
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 class NotUpError(DryrackError):

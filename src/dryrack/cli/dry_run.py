@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.api_judge import Judge
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.writes import Write
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Document, Problem
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _SYSTEM = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 

@@ -19,8 +19,7 @@ from dryrack.client.errors import TransportError, error_of
 from dryrack.client.lines import lines_of
 from dryrack.client.sharing import LARGE_BYTES_MIN, SharedDecoder
 from dryrack.client.transport import ADMIN, Request, Response, Stream, Transport, User
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode

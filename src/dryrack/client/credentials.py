@@ -11,13 +11,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.ports import Clock
 from dryrack.client.timekeeping import seconds_of
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 # A command that asks a person something takes its time; one that hangs must not hang us for ever.
 COMMAND_SECONDS_MAX = 120.0

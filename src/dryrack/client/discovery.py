@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.client.client import Client
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import NotFoundError, TransportError
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.ports import Chance
@@ -20,8 +19,7 @@ from dryrack.client.endpoints import LEASES
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import Timekeeper, deadline, jittered, micro_timestamp, sleep
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
 

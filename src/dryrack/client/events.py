@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import EVENTS
 from dryrack.client.errors import AlreadyExistsError, ApiError, TransportError
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ are what the server says but for `managedFields`, which are dropped.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from dryrack.base.ports import Chance
 from dryrack.client.client import (
@@ -33,8 +33,8 @@ from dryrack.client.errors import (
 )
 from dryrack.client.sharing import shared
 from dryrack.client.timekeeping import Timekeeper, fraction, jittered, sleep
+from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 Listener = Callable[[Raw | None, Raw | None], None]
 
 _logger = logging.getLogger(__name__)

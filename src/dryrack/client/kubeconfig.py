@@ -10,15 +10,13 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.ports import Clock
 from dryrack.client.credentials import Command, Credentials, Fixed, KeyPair, TokenFile
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -7,16 +7,15 @@ restart finds what the last run left, and an object that somebody has changed st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.timekeeping import timestamp
 from dryrack.store import Key
 
 if TYPE_CHECKING:
     from dryrack.base.ports import Chance, Clock
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Store
-
-Raw = dict[str, Any]
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITIES = (

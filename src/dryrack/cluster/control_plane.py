@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver import builtin
 from dryrack.apiserver.authentication import reviews as user_reviews
@@ -64,9 +64,8 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.journal import SqliteJournal
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

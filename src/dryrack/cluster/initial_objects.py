@@ -7,7 +7,7 @@ already, as after a restart.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CLASSES, NODES, Endpoint
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from dryrack.cluster.control_plane import Plane
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kinds.documents import Document, Problem
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import DeviceClass
     from dryrack.store import Stored
-
-Raw = dict[str, Any]
 
 # What KWOK and everything made for it look for on a node that has no kubelet.
 KWOK_NODE = "kwok.x-k8s.io/node"

@@ -7,7 +7,7 @@ The kubeconfig of a cluster: everything that a client needs, in one file that ca
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.cluster.certificates import Keys
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _LISTS = ("clusters", "contexts", "users")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES, SLICES
@@ -14,8 +14,7 @@ from dryrack.hardware.slicing import MANAGED_BY, MANAGER
 if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.controllers.slices import PublishOptions
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 def needs(options: PublishOptions) -> tuple[Need, ...]:

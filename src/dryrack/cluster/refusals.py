@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Registry, Resource
     from dryrack.client.errors import ApiError
     from dryrack.kinds.documents import Document, Problem
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path
-
-Raw = dict[str, Any]
 
 _UNKNOWN_FIELD = re.compile(r'unknown field ("(?:[^"\\]|\\.)*")')
 _GO_FIELD = re.compile(r"Go struct field \w+\.(?P<path>\S+) of type (?P<type>\S+)")

@@ -9,7 +9,7 @@ the key is decided anew, later each time. One key is never in two workers' hands
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Informer
@@ -17,11 +17,10 @@ from dryrack.client.metering import NamedQueueMeter
 from dryrack.client.workqueue import WorkQueue
 from dryrack.controllers.metering import LoopMeter, Result
 from dryrack.controllers.writes import EngineContext, Plan, WriteExecutor
+from dryrack.kinds.raw import Raw
 
 Key = TypeVar("Key", bound=Hashable)
 Told = TypeVar("Told", bound=Hashable, contravariant=True)
-Raw = dict[str, Any]
-
 _logger = logging.getLogger(__name__)
 
 # Enough to keep a server in process busy; each waits for answers most of its time.

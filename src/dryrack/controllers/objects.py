@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dryrack.client.endpoints import Endpoint
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 
 def uid_of(obj: Raw) -> str:

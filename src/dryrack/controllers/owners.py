@@ -6,7 +6,6 @@ by how large its family is. What is to be done about it is the controller's.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from dryrack.client.endpoints import PODS, Endpoint
 from dryrack.client.informer import Informer, Name, name_of
@@ -14,8 +13,7 @@ from dryrack.controllers.loop import Loop, Witness
 from dryrack.controllers.objects import is_same_but_status
 from dryrack.controllers.workloads import Candidates, owner_key
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 
 class Owners:

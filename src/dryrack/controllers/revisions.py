@@ -7,7 +7,6 @@ do, and `kubectl rollout history` and `undo` read them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, Endpoint
 from dryrack.client.informer import name_of
@@ -21,8 +20,7 @@ from dryrack.controllers.objects import (
 )
 from dryrack.controllers.workloads import template_hash
 from dryrack.controllers.writes import Create, Delete, Update, Write
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 HASH_LABEL = "controller-revision-hash"
 """Of a pod: by it one sees which template it was made from."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, floor
-from typing import Any
 
 import msgspec
 
@@ -33,9 +32,8 @@ from dryrack.controllers.writes import Create, Delete, Patch, Report, Update, Wr
 from dryrack.kinds.decode import decode
 from dryrack.kinds.expansion.workloads import pod_of
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import matches_labels
-
-Raw = dict[str, Any]
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 

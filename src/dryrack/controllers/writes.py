@@ -23,8 +23,8 @@ from dryrack.client.errors import ApiError, NotFoundError
 from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep
+from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 Sight = Callable[[], Awaitable[None]]
 
 _logger = logging.getLogger(__name__)

@@ -11,9 +11,8 @@ from typing import Any
 from msgspec.structs import force_setattr
 
 from dryrack.kinds.decode import decode
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.resource import ResourceSlice
-
-Raw = dict[str, Any]
 
 # What most of a device is, by its name in documents and in the typed object.
 _PARTS = (

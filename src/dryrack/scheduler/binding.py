@@ -9,7 +9,7 @@ reservation is taken out again, and an allocation that nobody else uses is withd
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.client import STRATEGIC_PATCH
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from dryrack.base.ports import Clock
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import AllocationResult
-
-Raw = dict[str, Any]
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 # Somebody else writes to the same claim now and then; nobody does so all the time.

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from dryrack.allocation import LiveAllocator
     from dryrack.allocation.search.incremental import AffectedNodes
     from dryrack.client.informer import Informer, Informers
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _DONE = ("Succeeded", "Failed")
 

@@ -23,6 +23,7 @@ from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.client.workqueue import WorkQueue
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.raw import Raw
 from dryrack.placement import Placed, Unfinished, Unplaced, decide
 from dryrack.placement.demand import demand
 from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
 
-Raw = dict[str, Any]
 _Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
 _logger = logging.getLogger(__name__)

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from dryrack.base.limits import LARGE_OBJECT_BYTES
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode

@@ -11,17 +11,16 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from dryrack.base.limits import (
     READABLE_LARGE_OBJECTS_MAX,
     READABLE_OBJECTS_MAX,
     WATCH_LOG_EVENTS_MAX,
 )
+from dryrack.kinds.raw import Raw
 from dryrack.store.log import Event, EventType, Gone, Log
 from dryrack.store.objects import Conflict, Journal, Key, Record, Stored
 
-Raw = dict[str, Any]
 Callback = Callable[[Event], None]
 Listed = tuple[tuple[Stored, ...], int]
 

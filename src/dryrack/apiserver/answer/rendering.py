@@ -19,9 +19,9 @@ from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.verbs.lists import Page
 from dryrack.base.ports import Clock
 from dryrack.client.transport import Response
+from dryrack.kinds.raw import Raw
 from dryrack.store import Stored
 
-Raw = dict[str, Any]
 Headers = tuple[tuple[str, str], ...]
 
 encode = msgspec.json.Encoder().encode

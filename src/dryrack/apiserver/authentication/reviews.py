@@ -5,7 +5,6 @@ None of these is stored: a review goes in, and comes back with its status filled
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from dryrack.apiserver.answer.status import Subject, bad_request, conflict, invalid, not_found
 from dryrack.apiserver.authentication.tokens import (
@@ -19,10 +18,10 @@ from dryrack.apiserver.decode.review_bodies import completed, posted
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.request_context import Answer, Call, Reply
 from dryrack.client.transport import User
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import Reason
 
-Raw = dict[str, Any]
 Handlers = Mapping[str, Callable[[Call], Awaitable[Answer]]]
 
 _GROUP = "authentication.k8s.io"

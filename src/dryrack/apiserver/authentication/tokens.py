@@ -10,14 +10,13 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from dryrack.base.ports import Chance, Clock
 from dryrack.client.transport import User
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 # Clocks of client and server may differ by so much.

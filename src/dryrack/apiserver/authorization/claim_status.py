@@ -10,7 +10,6 @@ whose token is bound to the node of the allocation, `arbitrary-node:` is for eve
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.apiserver.answer.status import forbidden
 from dryrack.apiserver.authorization import Authorization
@@ -18,10 +17,9 @@ from dryrack.apiserver.authorization.attributes import Attributes, denial
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import User
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import forbidden as forbidden_field
-
-Raw = dict[str, Any]
 
 _ACCOUNT = "system:serviceaccount:"
 _NODE_NAME = "authentication.kubernetes.io/node-name"

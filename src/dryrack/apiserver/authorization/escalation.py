@@ -8,7 +8,6 @@ on the role that is bound. Members of system:masters may do anything.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dryrack.apiserver.answer.status import forbidden, not_found
 from dryrack.apiserver.authorization import Rbac
@@ -16,9 +15,8 @@ from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.authorization.rbac import SUPERUSERS, Rule, covers_path
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Write
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.text.quoting import quoted
-
-Raw = dict[str, Any]
 
 _ALL = "*"
 _EVERYTHING = (

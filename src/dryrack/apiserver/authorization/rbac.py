@@ -15,9 +15,8 @@ from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.client.transport import User
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import matches_labels
-
-Raw = dict[str, Any]
 
 _ALL = "*"
 # Whoever is in this group may do anything, whatever is stored: the way back in.

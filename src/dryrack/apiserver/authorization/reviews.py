@@ -6,7 +6,7 @@ Reviews go in and come back with their status filled in; nothing is stored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, bad_request, invalid
 from dryrack.apiserver.authorization.attributes import Attributes
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.authorization import Authorization
     from dryrack.apiserver.authorization.rbac import Rule
     from dryrack.apiserver.request_context import Answer, Call
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _GROUP = "authorization.k8s.io"
 

@@ -7,11 +7,10 @@ roles.
 
 import gzip
 from importlib import resources
-from typing import Any
 
 import msgspec
 
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 
 def default_roles() -> list[Raw]:

@@ -8,14 +8,14 @@ a name that is taken keeps the others and is not served; once it was served, it 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.custom.definition import condition_of, with_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from dryrack.kinds.validation.problems import FieldProblem, invalid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _NO_WEBHOOKS = (

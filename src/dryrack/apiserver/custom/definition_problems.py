@@ -17,7 +17,7 @@ from dryrack.kinds.validation.problems import FieldProblem, invalid, not_support
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = (

@@ -9,12 +9,14 @@ everything after this may rely on the types of keywords.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.go_json import type_name
 from dryrack.apiserver.answer.status import StatusError, bad_request
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 Reader = Callable[[Any, str], Any]
 
 _MISHANDLED = (

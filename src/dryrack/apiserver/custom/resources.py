@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status
 from dryrack.apiserver.custom.columns import shape_of_columns
@@ -18,8 +18,7 @@ from dryrack.apiserver.versions import version_order
 if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Call
     from dryrack.apiserver.tables.columns import Shape
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # In the order in which the real server tells them.
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

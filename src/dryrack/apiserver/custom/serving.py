@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.custom.acceptance import settled
 from dryrack.apiserver.custom.definition import CLEANUP, condition_of
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.server import ApiServer
     from dryrack.apiserver.tables.columns import Shape
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Event
-
-Raw = dict[str, Any]
 
 _APISERVER = User("system:apiserver", ("system:masters",))
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from dryrack.apiserver.custom.jsonpath import JsonPath
     from dryrack.apiserver.custom.schema.rules import Ruled
     from dryrack.apiserver.verbs.scale import ScalePaths
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 Schema = Mapping[str, Any]
 
 # Rules are not tried on objects that a rule could not rely on.

@@ -19,10 +19,9 @@ from dryrack.apiserver.http import media
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
 from dryrack.client.transport import Request
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import invalid as invalid_value
-
-Raw = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode

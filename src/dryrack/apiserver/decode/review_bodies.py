@@ -5,7 +5,6 @@ They are read under the rules of every create: the same refusals, the same warni
 """
 
 from dataclasses import replace
-from typing import Any
 
 from dryrack.apiserver.decode.bodies import Bodies
 from dryrack.apiserver.extension_points import Manager
@@ -13,8 +12,7 @@ from dryrack.apiserver.http.queries import write_options
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.request_context import Call, Target
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 
 def posted(call: Call) -> Raw:

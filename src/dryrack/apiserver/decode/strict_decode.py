@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.schemas import Schema
     from dryrack.apiserver.schemas.structs import GoField, Struct
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 _COMPLAINTS_MAX = 100
 
 

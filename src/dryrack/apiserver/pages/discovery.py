@@ -12,7 +12,7 @@ import base64
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.registry import Registry, Resource, Subresource
     from dryrack.client.transport import Request
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # Clients prefer a group that comes earlier when a short name is ambiguous. Groups that are not
 # here are those of custom kinds; they come last, by name.

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.registry import Registry, Resource
     from dryrack.client.transport import Request
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _INFO = {"title": "Kubernetes", "version": "1.36"}
 _BEARER = {

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dryrack.apiserver.registry import Resource, Subresource
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _STATUS = f"{_META}.Status"

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.apiserver.registry import Resource
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 PREFIX = "#/components/schemas/"
 _V2_PREFIX = "#/definitions/"

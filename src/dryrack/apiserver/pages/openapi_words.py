@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING
 
 import yaml
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 _SPOKEN_OF = ("io.k8s.api.resource.", "io.k8s.apimachinery.pkg.apis.meta.v1.")
 

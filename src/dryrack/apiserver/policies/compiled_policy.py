@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.policies.policy_environment import environment, variable_type
 from dryrack.apiserver.strategies.checks import qualified
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from dryrack.cel.checking.environment import Environment
     from dryrack.cel.condition import Condition
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")

@@ -8,7 +8,7 @@ are served; under `matchPolicy: Equivalent` it is about them all the same, in th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _NAMESPACES = "namespaces"
 

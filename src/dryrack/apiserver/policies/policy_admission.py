@@ -8,7 +8,7 @@ Configurations of admission are never held against policies: a bad one could not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status, StatusError, forbidden
 from dryrack.apiserver.policies.compiled_policy import PolicyCompiler
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.policies.compiled_policy import CompiledPolicy
     from dryrack.apiserver.policies.match_rules import Attempt
     from dryrack.apiserver.registry import Registry, Resource
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 GROUP = "admissionregistration.k8s.io"
 POLICIES = f"validatingadmissionpolicies.{GROUP}"

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.policies.compiled_policy import CompiledPolicy, Validation
     from dryrack.cel.condition import Condition
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # What all expressions of a policy may cost for one write, as upstream has it.
 _BUDGET = 10_000_000

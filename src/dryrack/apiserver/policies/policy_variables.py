@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.policies.policy_environment import AUTHORIZER, REQUEST_RESOURCE
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.policies.match_rules import Attempt
     from dryrack.apiserver.registry import Resource
     from dryrack.cel.authorization import Decide
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 _METADATA = (

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dryrack.apiserver.protobuf.wire import WireError, fields, integers
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 _MAGIC = b"k8s\x00"
 # Schemas of custom kinds nest in themselves; nothing that people write is deeper than this.

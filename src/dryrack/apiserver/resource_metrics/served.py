@@ -7,7 +7,7 @@ lists have (selectors, tables, metadata alone), but for pages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.registry import Resource
 from dryrack.base.lazy import late
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.request_context import Answer, Call
     from dryrack.apiserver.strategy import Strategy
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Stored
-
-Raw = dict[str, Any]
 
 _TEXT = {"type": "string"}
 _QUANTITIES = {

@@ -15,7 +15,7 @@ from dryrack.kinds.quantity import Quantity, QuantityError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 API_VERSION = "metrics.k8s.io/v1beta1"
 _WINDOW = "15s"

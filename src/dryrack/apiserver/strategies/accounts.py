@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.checks import selector_problems
 from dryrack.apiserver.strategies.copies import each, filled, forgetting, within
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 RBAC = "rbac.authorization.k8s.io"
 _NAMING = Naming(path_segment, path_segment_prefix)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.schemas import schema_of
 from dryrack.apiserver.schemas.shape import skeleton
@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.strategy import Strategy
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 def _policy() -> PlainStrategy:

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.kinds.quantity import Quantity
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 PORT_MAX = 65535
 INT32_MAX = 2**31 - 1

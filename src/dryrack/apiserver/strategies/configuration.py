@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.go_json import syntax_error
 from dryrack.apiserver.strategies.checks import config_key
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 VALUES_BYTES_MAX = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 def filled(holder: Raw, defaults: Mapping[str, Any]) -> Raw:

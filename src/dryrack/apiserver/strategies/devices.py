@@ -8,7 +8,7 @@ belongs there, not here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.strategies.copies import at, forgetting
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation.writes import Validated
-
-Raw = dict[str, Any]
 
 MODELS: Mapping[str, type[Validated]] = {
     "ResourceSlice": resource.ResourceSlice,

@@ -6,7 +6,7 @@ They are stored as the older kind; the newer one has other names for most fields
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies import checks
 from dryrack.apiserver.strategy import PlainStrategy, field_text, object_meta
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _NEW = "events.k8s.io/v1"
 # By the name of the newer kind.

@@ -7,7 +7,7 @@ gets a finalizer, so that it stays while it has pods; a controller takes it away
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import filled, with_metadata, within
 from dryrack.apiserver.strategy import PlainStrategy
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 TEMPLATES_MAX = 8
 PROTECTION = "scheduling.k8s.io/podgroup-protection"

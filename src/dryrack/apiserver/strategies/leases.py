@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import within, without
 from dryrack.apiserver.strategy import PlainStrategy
@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 # Their gate is off in the reference release.
 _NOT_YET = ("strategy", "preferredHolder")

@@ -7,7 +7,7 @@ the `finalize` part.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import with_value
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_and_metadata
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 FINALIZER = "kubernetes"

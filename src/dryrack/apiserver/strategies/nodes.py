@@ -8,7 +8,7 @@ kubelet has reported. Virtual nodes report at once, so that nothing is gained by
 from __future__ import annotations
 
 from ipaddress import ip_interface
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies import checks
 from dryrack.apiserver.strategies.copies import within
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _FIXED = 'node updates may not change {name} except from "" to valid'
 _UNIQUE = "taints must be unique by key and effect pair"

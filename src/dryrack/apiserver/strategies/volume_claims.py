@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.checks import quantity_problems, selector_problems
 from dryrack.kinds.quantity import Quantity
@@ -12,9 +12,8 @@ from dryrack.kinds.validation.problems import forbidden, invalid, not_supported,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")

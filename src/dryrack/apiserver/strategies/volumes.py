@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.limits.enforcement import check_volume
 from dryrack.apiserver.strategy import PlainStrategy
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 class VolumeClaimStrategy(PlainStrategy):

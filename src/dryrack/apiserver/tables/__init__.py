@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.tables.columns import Shape
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 __all__ = ["PrintedTables"]
 

@@ -30,12 +30,11 @@ from dryrack.apiserver.verbs.writing import Order, Writer, served
 from dryrack.base.ports import Clock
 from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import Request
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.kinds.validation.problems import not_supported
 from dryrack.store import Store, Stored
-
-Raw = dict[str, Any]
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.http.queries import WriteOptions
     from dryrack.apiserver.request_context import Call
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 APPLY = "application/apply-patch+yaml"
 SCALE = Resource(

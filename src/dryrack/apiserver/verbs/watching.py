@@ -10,7 +10,7 @@ behind is cut off rather than served from ever more memory.
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.rendering import Form, Renderer, encode
 from dryrack.apiserver.answer.status import Status, StatusError, expired, too_large_resource_version
@@ -24,12 +24,11 @@ from dryrack.base.limits import (
     WATCH_BACKLOG_EVENTS_MAX,
 )
 from dryrack.client.timekeeping import Timekeeper, Timer
+from dryrack.kinds.raw import Raw
 from dryrack.store import Event, EventType, Gone, Store, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-Raw = dict[str, Any]
 
 BOOKMARK_SECONDS = 60.0
 # Shortly before a watch ends its client is told how far it has come, so that the next one is cheap.

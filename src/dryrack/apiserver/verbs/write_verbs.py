@@ -7,7 +7,7 @@ everything that writing takes (bodies, patches, owners of fields) takes a while 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver import metadata
 from dryrack.apiserver.answer.rendering import Form
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Response
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Store
-
-Raw = dict[str, Any]
 
 APPLY = "application/apply-patch+yaml"
 _CREATED, _ACCEPTED = 201, 202

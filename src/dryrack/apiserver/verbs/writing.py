@@ -8,7 +8,6 @@ what is stored and the write.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from dryrack.apiserver import metadata
 from dryrack.apiserver.answer.status import (
@@ -30,11 +29,10 @@ from dryrack.apiserver.verbs.selection import mark
 from dryrack.base.limits import OBJECT_BYTES_MAX
 from dryrack.base.ports import Chance, Clock
 from dryrack.client.transport import User
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.kinds.validation.problems import required
 from dryrack.store import Conflict, Key, Store, Stored
-
-Raw = dict[str, Any]
 
 # As often as the real server tries another suffix when a generated name is taken.
 _GENERATE_ATTEMPTS = 8

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 Row = tuple[str, str, str, str, str]
 
 SliceRow = tuple[str, str, str, str, str, str]

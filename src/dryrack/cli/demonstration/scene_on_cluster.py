@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.demonstration.scene_runner import SECONDS_MAX, Actors, Stage, files_of, objects_of
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from dryrack.cli.demonstration.scenes import Scene
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.kubeconfig import Connection
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 ENGINES = ("kubelet", "slices")
 _AGENT = "dryrack-demo"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.cli.demonstration.device_table import (
@@ -38,8 +38,7 @@ from dryrack.kinds.documents import read
 if TYPE_CHECKING:
     from dryrack.cli.demonstration.scenes import Scene, Step
     from dryrack.client.endpoints import Endpoint
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 CLUSTER = "demo"
 # A pod with a claim runs within a second; a machine that does much else may take its time.

@@ -7,7 +7,6 @@ seen, and as there again if it is not deleted after all.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from dryrack.client.discovery import discover
 from dryrack.client.endpoints import (
@@ -37,9 +36,9 @@ from dryrack.controllers.workloads import owner_key, pace, replicas_of, scaled_v
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Report, Write
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import matches_labels
 
-Raw = dict[str, Any]
 Scale = tuple[str, int]
 """The uid of what controls pods, and how many of them it wants."""
 

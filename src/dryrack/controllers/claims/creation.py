@@ -8,7 +8,6 @@ no scheduler that reserves its claims for it; that is done here as well.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dryrack.client.endpoints import CLAIMS, PODS, TEMPLATES
 from dryrack.client.informer import Name, name_of
@@ -34,8 +33,7 @@ from dryrack.controllers.writes import (
     Write,
 )
 from dryrack.kinds.expansion.pod_claims import claim_from_template
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 MANAGER = "ResourceClaimController"
 CONSUMERS_MAX = 256

@@ -7,7 +7,6 @@ frees the claim is then the usual way of things. Rules that taint are told what 
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from dryrack.allocation.model.identity import DeviceId
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
@@ -32,8 +31,7 @@ from dryrack.controllers.nodes.eviction import departure
 from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
 from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Report
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 REASON = "DeletionByDeviceTaintManager"
 MESSAGE = "Device Taint manager: deleting due to NoExecute taint"

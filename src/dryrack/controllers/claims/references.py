@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.controllers.objects import (
     annotations_of,
@@ -15,8 +14,7 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.kinds.expansion.pod_claims import POD_CLAIM_NAME
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 

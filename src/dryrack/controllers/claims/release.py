@@ -7,7 +7,6 @@ does not know is asked for at the server before it counts as gone: it may be too
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import NotFoundError
@@ -23,8 +22,7 @@ from dryrack.controllers.objects import (
     with_metadata,
 )
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 
 def plan(claim: Raw, pod_named: Callable[[str], Raw | None]) -> Plan:

@@ -7,7 +7,6 @@ new or changed, and then no more often than every ten seconds.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from dryrack.allocation.model.identity import DeviceId
 from dryrack.allocation.supply.taints import evicts_from
@@ -24,9 +23,8 @@ from dryrack.controllers.claims.tainting import (
 from dryrack.controllers.objects import condition_of, is_deleted, spec_of, status_of, uid_of
 from dryrack.controllers.writes import NOTHING, Apply, Plan
 from dryrack.kinds.decode import decode
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.resource import DeviceTaintRule
-
-Raw = dict[str, Any]
 
 PERIOD_SECONDS = 10.0
 MANAGER = "device-taint-eviction-controller"

@@ -42,8 +42,7 @@ from dryrack.controllers.writes import (
     Write,
 )
 from dryrack.kinds.expansion.workloads import daemon_tolerations, is_daemon_node, pinned
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

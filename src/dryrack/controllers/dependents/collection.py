@@ -22,11 +22,10 @@ from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import uid_of
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Patch, Plan, Write
+from dryrack.kinds.raw import Raw
 
 if TYPE_CHECKING:
     from dryrack.client.informer import Informer
-
-Raw = dict[str, Any]
 
 _logger = logging.getLogger(__name__)
 

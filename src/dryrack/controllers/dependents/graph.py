@@ -7,13 +7,11 @@ was told: that an owner is missing in it is a question for the server, never an 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.objects import finalizers_of, is_deleted, owners_of, uid_of
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

@@ -1,14 +1,12 @@
 """The status of a deployment: counts, and whether its rollout gets on."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.deployments.scaling import limits_of
 from dryrack.controllers.objects import condition_of, spec_of, status_of
 from dryrack.controllers.workloads import replicas_of
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 DEADLINE_SECONDS_DEFAULT = 600
 

@@ -6,7 +6,6 @@ it has come, so that a rollout goes on wherever it was left.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dryrack.client.endpoints import DEPLOYMENTS, PODS, REPLICA_SETS
 from dryrack.client.informer import name_of
@@ -50,8 +49,7 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 REVISION = "deployment.kubernetes.io/revision"
 HASH_LABEL = "pod-template-hash"

@@ -7,12 +7,10 @@ available pods fewer than the wanted number less the allowed gap.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.controllers.objects import annotations_of, spec_of, status_of, uid_of
 from dryrack.controllers.workloads import replicas_of, scaled_value
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"

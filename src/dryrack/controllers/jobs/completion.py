@@ -9,7 +9,6 @@ is in `policies`, how pods are counted in `tracking`.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.client.endpoints import JOBS, PODS
 from dryrack.client.informer import Name, name_of
@@ -60,8 +59,7 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 BACKOFF_LIMIT_DEFAULT = 6
 MANAGER = "kubernetes.io/job-controller"

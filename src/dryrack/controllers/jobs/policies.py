@@ -8,7 +8,7 @@ replaces a failed one is told how many there were, so the failed one is kept unt
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of
@@ -27,8 +27,7 @@ from dryrack.controllers.objects import (
     status_of,
 )
 from dryrack.controllers.workloads import is_active
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"

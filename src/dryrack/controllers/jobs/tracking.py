@@ -9,7 +9,6 @@ controller that dies in between goes on from what is written.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.client.endpoints import PODS
 from dryrack.controllers import writes
@@ -20,8 +19,7 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.controllers.writes import Write
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"

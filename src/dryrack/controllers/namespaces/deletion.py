@@ -8,7 +8,6 @@ namespace is released only when each of them has answered that nothing is left.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dryrack.client.client import Selection
 from dryrack.client.discovery import Served, discover
@@ -23,8 +22,7 @@ from dryrack.controllers.objects import (
     with_condition,
 )
 from dryrack.controllers.writes import NOTHING, DeleteAll, EngineContext, Plan, Update, Write
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 FINALIZER = "kubernetes"
 _ALL_REMOVED = (

@@ -6,7 +6,6 @@ from when the taint was added; one that tolerates all of them for good stays.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from dryrack.client.endpoints import NODES, PODS
 from dryrack.client.informer import Name, name_of
@@ -31,8 +30,7 @@ from dryrack.controllers.writes import (
     Write,
 )
 from dryrack.kinds.expansion.workloads import tolerates
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 REASON = "DeletionByTaintManager"
 MESSAGE = "Taint manager: deleting due to NoExecute taint"

@@ -5,8 +5,6 @@ What a node says about itself is kept: capacity and conditions that are there al
 replaced, so a fleet can be made with any sizes.
 """
 
-from typing import Any
-
 from dryrack.client.endpoints import LEASES, NODES
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import micro_timestamp, seconds_of, timestamp
@@ -16,8 +14,7 @@ from dryrack.controllers.pods.addresses import host_address
 from dryrack.controllers.pods.virtual import is_played
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Patch, Plan, Update, Write
 from dryrack.kinds.expansion.virtual_nodes import sizes
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40

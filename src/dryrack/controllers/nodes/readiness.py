@@ -6,8 +6,6 @@ Whatever its conditions are, its taints say the same: NoSchedule for the schedul
 where pods are to leave.
 """
 
-from typing import Any
-
 from dryrack.client.endpoints import LEASES, NODES
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
@@ -15,8 +13,7 @@ from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.heartbeat import LEASE_NAMESPACE
 from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of, with_condition
 from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, Write
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 GRACE_SECONDS = 50.0
 # A node that has never spoken may still be coming up.

@@ -6,7 +6,6 @@ that still runs, or may still run, names it.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from dryrack.client.endpoints import POD_GROUPS, PODS
 from dryrack.client.informer import Informer, Name, name_of
@@ -14,8 +13,7 @@ from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import finalizers_of, is_deleted, is_terminal, spec_of
 from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, without_finalizer
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
 

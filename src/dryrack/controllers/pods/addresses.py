@@ -8,9 +8,8 @@ no two pods share one. Nodes are in 10.0.0.0/10, pods in 10.64.0.0/10; nobody an
 import zlib
 from collections.abc import Callable
 from ipaddress import IPv4Address
-from typing import Any
 
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 _NODES = int(IPv4Address("10.0.0.0"))
 _PODS = int(IPv4Address("10.64.0.0"))

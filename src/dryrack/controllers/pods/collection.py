@@ -5,8 +5,6 @@ A pod on a node that is gone, and a pod that was deleted before it found a node,
 that would ever confirm their end.
 """
 
-from typing import Any
-
 from dryrack.client.endpoints import NODES, PODS
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name, name_of
@@ -22,8 +20,7 @@ from dryrack.controllers.objects import (
     with_condition,
 )
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 # A node that vanishes may only be registering anew; kube-controller-manager waits as long.
 QUARANTINE_SECONDS = 40.0

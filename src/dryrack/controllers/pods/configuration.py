@@ -7,11 +7,9 @@ is made of, before that one starts. What is marked as optional is needed by neit
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.controllers.objects import spec_of
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 CONFIG_MAP, SECRET = "configmap", "secret"
 _SHOWN = {CONFIG_MAP: "ConfigMap", SECRET: "Secret"}

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 from dryrack.controllers.claims.references import claims_of_pod
 from dryrack.controllers.objects import spec_of, status_of
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 
 class Claims(Protocol):

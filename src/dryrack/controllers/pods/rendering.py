@@ -8,7 +8,7 @@ are lost on that way.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.objects import (
@@ -30,8 +30,7 @@ from dryrack.controllers.pods.lifecycle import (
     Waiting,
 )
 from dryrack.controllers.pods.script import RUN_SECONDS, script_of
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 RUNTIME = "dryrack"
 TERMINATION_SECONDS = 30.0

@@ -9,7 +9,6 @@ wrote in between is never overwritten: the pod is looked at anew.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
 from dryrack.client.informer import Name, name_of
@@ -63,8 +62,7 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 
 @dataclass(frozen=True, slots=True)

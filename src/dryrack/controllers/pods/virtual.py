@@ -1,10 +1,7 @@
 """Which nodes are played: those marked for KWOK, and those that dryrack made."""
 
-from typing import Any
-
 from dryrack.controllers.objects import annotations_of, labels_of
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 KWOK_NODE = "kwok.x-k8s.io/node"
 OWN_NODE = "dryrack.dev/node"

@@ -7,7 +7,6 @@ right if they ever are not. Kinds are watched from the moment on in which a quot
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 from dryrack.client.discovery import discover
 from dryrack.client.endpoints import QUOTAS
@@ -18,8 +17,7 @@ from dryrack.controllers.objects import is_deleted, is_terminal, namespaces, spe
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Update
 from dryrack.kinds.quota_usage.amounts import Amounts, read, written
 from dryrack.kinds.quota_usage.quotas import counted, resources_of
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 # What comes is counted by the server. It is looked at once more when the caches have surely seen
 # it, and then together with all else that came meanwhile.

@@ -32,8 +32,7 @@ from dryrack.controllers.workloads import (
     waits_for_availability,
 )
 from dryrack.controllers.writes import EngineContext, Plan, Write
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 # The most pods that one look at a replica set makes or deletes.
 BURST = 500

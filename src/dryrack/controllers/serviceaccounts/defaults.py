@@ -1,14 +1,11 @@
 """What every namespace has: the default account, and the certificates that its pods trust."""
 
-from typing import Any
-
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Update, Write
-
-Raw = dict[str, Any]
+from dryrack.kinds.raw import Raw
 
 ACCOUNT = "default"
 AUTHORITY = "kube-root-ca.crt"

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.inventory import Assignment, Overlay
     from dryrack.kinds.documents import Document, Problem
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # Of the things that can be in a source, only these say what devices it wants.
 _CONTENTS = {

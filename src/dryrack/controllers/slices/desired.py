@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from dryrack.hardware.inventory import Assignment, Inventory, Pool, Source
     from dryrack.hardware.matching import Matched
     from dryrack.kinds.meta import OwnerReference
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # Which kind of source is asked first; those that are asked together have one number.
 _PRECEDENCE = {

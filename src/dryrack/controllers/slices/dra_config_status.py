@@ -7,7 +7,7 @@ It is written only if it says anything new.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import DRA_CONFIGS
 from dryrack.client.informer import name_of
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from dryrack.controllers.slices.current_inventory import Verdict
     from dryrack.controllers.slices.ledger import Published
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # What a condition tells of what was left out; the rest is alike.
 _NOTES_MAX = 5

@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from enum import StrEnum
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.objects import labels_of, spec_of
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from dryrack.hardware.config_formats import Reading
     from dryrack.hardware.inventory import Assignment
     from dryrack.kinds.documents import Problem
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # What an event may say at most, in bytes.
 MESSAGE_MAX = 1024

@@ -25,7 +25,7 @@ each of them has writes; a refusal is told once, until another takes its place o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from dryrack.client.informer import name_of
 from dryrack.controllers.objects import uid_of
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from dryrack.client.informer import Name
     from dryrack.controllers.slices.pools import PoolId
     from dryrack.controllers.writes import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 Seen = tuple[object, ...]
 """All that a decision was made from; the same things make the same decision."""

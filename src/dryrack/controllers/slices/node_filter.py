@@ -9,7 +9,7 @@ means it: its pods would wait for devices that no driver there can prepare.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.controllers.objects import annotations_of, labels_of, status_of
 from dryrack.controllers.pods.virtual import KWOK_NODE, is_virtual
@@ -19,8 +19,7 @@ from dryrack.kinds.selectors import strict_node_selector
 
 if TYPE_CHECKING:
     from dryrack.controllers.slices import PublishOptions
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # What a kubelet says of itself; KWOK says "kwok-v0.7.0", or "fake".
 _KUBELET_VERSION = re.compile(r"v[0-9]+\.")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.client import Selection
 from dryrack.client.discovery import is_served
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.informer import Informer, Listener
     from dryrack.controllers.writes import EngineContext
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
 

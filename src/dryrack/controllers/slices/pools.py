@@ -14,7 +14,7 @@ one that is incomplete. A pool that is as it should be has an empty plan.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dryrack.client.endpoints import SLICES
 from dryrack.client.informer import name_of
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.pool_generation import Generation
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import ResourceSlice
-
-Raw = dict[str, Any]
 
 
 # The key of the pools of the whole cluster; no node is called so.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import NODES, SLICES
@@ -65,8 +65,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.key_state import Event, KeyState, Seen
     from dryrack.controllers.slices.ledger import Ledger
     from dryrack.controllers.writes import EngineContext
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 NAME = "resourceslice"
 # Writes wait for answers most of their time, and a fleet comes up all at once.

@@ -15,7 +15,7 @@ import asyncio
 import logging
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.current_inventory import CurrentInventory
     from dryrack.controllers.slices.ledger import Ledger
     from dryrack.controllers.writes import EngineContext
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
 

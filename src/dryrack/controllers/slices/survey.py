@@ -8,7 +8,7 @@ and what would have to be written for it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.informer import name_of
 from dryrack.controllers.slices.current_inventory import (
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.writes import Write
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Problem
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ than a small part of all time.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.client import EVERYTHING, Selection
 from dryrack.client.endpoints import NODES, SLICES
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.informer import Name
     from dryrack.controllers.writes import EngineContext
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
 

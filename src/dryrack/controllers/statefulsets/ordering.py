@@ -6,7 +6,6 @@ Each has claims of storage of its own; see `storage`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS
 from dryrack.client.informer import name_of
@@ -46,9 +45,7 @@ from dryrack.controllers.writes import (
     Report,
     Write,
 )
-
-Raw = dict[str, Any]
-
+from dryrack.kinds.raw import Raw
 
 REVISION_HASH = "controller.kubernetes.io/hash"
 

@@ -6,7 +6,6 @@ takes it along. Nothing on a virtual node is stored, so nobody binds them.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from dryrack.client.endpoints import PODS, STATEFUL_SETS, VOLUME_CLAIMS
 from dryrack.client.informer import name_of
@@ -18,8 +17,8 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.controllers.writes import Create, Patch, Report, Write
+from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 Known = Callable[[str], Raw | None]
 """A claim of the set's namespace, by name."""
 

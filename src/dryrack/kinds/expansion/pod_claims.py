@@ -6,12 +6,11 @@ A claim that is made from a template is named after the pod and its entry, with 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dryrack.kinds.core import Pod, PodResourceClaim
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 # Leaves room for a hyphen and five random characters in a name of 63.

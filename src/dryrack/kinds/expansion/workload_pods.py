@@ -23,10 +23,10 @@ from dryrack.kinds.expansion.workloads import (
     pinned,
     pod_of,
 )
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import SelectorError
 from dryrack.kinds.shape import Path, described, render
 
-Raw = dict[str, Any]
 _Key = tuple[str, str, str]
 
 # A cluster has no more; who writes a larger number has slipped.

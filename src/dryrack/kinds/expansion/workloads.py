@@ -6,14 +6,12 @@ without a cluster (`workload_pods`). What both need is here, on raw objects.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.decode import decode
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import parse_node_selector
 from dryrack.kinds.shape import Path
-
-Raw = dict[str, Any]
 
 _TEMPLATE: Path = ("spec", "template")
 # Where each kind has the template of its pods.

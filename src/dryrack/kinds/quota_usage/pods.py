@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts
@@ -10,7 +10,8 @@ from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 # Billionths are quicker to add up.
 _Amount = TypeVar("_Amount", int, Quantity)
 

@@ -17,7 +17,7 @@ from dryrack.kinds.quota_usage.scopes import matches_scopes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 PODS, SERVICES = "pods", "services"
 VOLUME_CLAIMS, CLAIMS = "persistentvolumeclaims", "resourceclaims.resource.k8s.io"

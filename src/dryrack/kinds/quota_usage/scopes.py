@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _PODS = "pods"
 _VOLUMES = "persistentvolumeclaims"

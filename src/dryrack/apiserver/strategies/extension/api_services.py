@@ -7,7 +7,7 @@ another program, to which nothing is forwarded here; it is kept, and not availab
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import at, completed
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _REMOTE = "dryrack does not forward requests to other API servers"
 

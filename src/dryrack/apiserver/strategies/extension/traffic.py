@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import at, completed, each
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _QUEUING = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 

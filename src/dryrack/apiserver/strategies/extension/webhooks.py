@@ -14,8 +14,7 @@ from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _WEBHOOK = {
     "failurePolicy": "Fail",

@@ -7,7 +7,7 @@ against it (`check`): each range by itself, and the first that is not kept refus
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, forbidden
 from dryrack.apiserver.strategies.copies import with_metadata
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.quantity import Quantity
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 _LISTS = (("containers", "container"), ("initContainers", "init container"))

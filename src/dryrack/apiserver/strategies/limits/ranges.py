@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies import checks
 from dryrack.apiserver.strategies.copies import each, within
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.quantity import Quantity
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 

@@ -7,7 +7,7 @@ DefaultTolerationSeconds, Priority, RuntimeClass.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, forbidden
 from dryrack.apiserver.names import generated
@@ -17,8 +17,7 @@ from dryrack.apiserver.strategies.pods.runtime_classes import RuntimeClassError,
 if TYPE_CHECKING:
     from dryrack.apiserver.answer.status import StatusError
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 MIRROR = "kubernetes.io/config.mirror"
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"

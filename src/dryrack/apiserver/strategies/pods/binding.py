@@ -6,7 +6,7 @@ It happens once, in one write, and past the rules that keep everybody else from 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import (
     Status,
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.request_context import Answer, Call
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Stored
-
-Raw = dict[str, Any]
 
 _PODS, _BINDINGS = Subject("", "pods"), Subject("", "pods/binding")
 # What a pod can know of where its node is.

@@ -6,13 +6,14 @@ What a pod says by saying nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import at, each, filled, forgetting, within
 from dryrack.apiserver.strategies.pods.spec.images import pull_policy
 from dryrack.apiserver.strategies.pods.totals import with_pod_requests
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 _SPEC = {
     "restartPolicy": "Always",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import (
     Cause,
@@ -26,8 +26,7 @@ from dryrack.kinds.selectors import matches_labels
 
 if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Answer, Call
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _BUDGETS = "poddisruptionbudgets.policy"
 _EVICTED = {

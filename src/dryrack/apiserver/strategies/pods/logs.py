@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.apiserver.answer.status import Subject, bad_request, invalid, not_found
 from dryrack.apiserver.http.queries import integer_of, truth_of
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.apiserver.request_context import Answer, Call
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _OPTIONS = Subject("", "PodLogOptions")
 _HEADERS = (("content-type", "text/plain"),)

@@ -7,11 +7,12 @@ those that must not be: when a pod is made, the values go into the selectors bes
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import each, within
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 _TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 _WISHES = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _COMPUTE = ("cpu", "memory")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Lookup
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _CLASSES = "runtimeclasses.node.k8s.io"
 

@@ -7,7 +7,7 @@ container (`kubectl debug`) is added and then stays as it is. Whatever else is s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject
 from dryrack.apiserver.answer.status import forbidden as refused
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _LISTS = ("containers", "initContainers")
 _RESIZED = ("cpu", "memory")

@@ -6,11 +6,12 @@ Requests follow from those of its containers where they have any, and else from 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.quota_usage.pods import PAGES, SHARED, requested
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 
 def with_pod_requests(spec: Raw) -> Raw:

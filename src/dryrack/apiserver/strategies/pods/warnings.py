@@ -11,7 +11,7 @@ from dryrack.kinds.text.quoting import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -8,7 +8,7 @@ is refused, or comes to try, leaves them as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import forbidden
 from dryrack.apiserver.verbs.writing import Order, Proposal
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Registry, Resource
     from dryrack.apiserver.strategy import Write
     from dryrack.apiserver.verbs.writing import Writer
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _SERVER = User("system:apiserver", groups=("system:masters",))
 _CHANGING = (quotas.CLAIMS, quotas.SERVICES, quotas.VOLUME_CLAIMS)

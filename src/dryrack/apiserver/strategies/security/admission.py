@@ -7,7 +7,7 @@ Who makes a namespace stricter is warned of the pods that are there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import forbidden, invalid
 from dryrack.apiserver.strategies.security.findings import told
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.strategies.security.policies import Policy, Standard
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _JUDGED_PARTS = ("", "ephemeralcontainers", "resize")
 _PODS_MAX = 3000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, quoted, setters
 from dryrack.kinds.text.quoting import quoted as go_quoted
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from dryrack.apiserver.strategies.security.pod import Check, Pod
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 SECCOMP = ("Localhost", "RuntimeDefault")
 _APP_ARMOR = ("RuntimeDefault", "Localhost")

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 PREFIX = "pod-security.kubernetes.io/"
 LEVELS = ("privileged", "baseline", "restricted")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.security import baseline
 from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, setters
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategies.security.pod import Check, Pod
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _CAPABILITIES = ("NET_BIND_SERVICE",)
 _VOLUMES = frozenset(

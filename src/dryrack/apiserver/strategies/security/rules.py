@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dryrack.apiserver.strategies.security import baseline, restricted
 from dryrack.apiserver.strategies.security.pod import Pod
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategies.security.findings import Finding
     from dryrack.apiserver.strategies.security.pod import Check
     from dryrack.apiserver.strategies.security.policies import Standard
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 class Rule(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status, StatusError, internal_error
 from dryrack.apiserver.answer.status import invalid as refused
@@ -24,7 +24,7 @@ from dryrack.kinds.validation.problems import invalid
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # Beside the addresses of nodes and pods, which nobody answers at either.
 RANGE = ipaddress.ip_network("10.200.0.0/16")

@@ -7,12 +7,13 @@ type loses those that this type has no use for, unless he changed them too, whic
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import each, with_value, without
 from dryrack.apiserver.strategies.services import needs
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 
 def in_step(spec: Raw, old: Raw | None = None) -> Raw:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.copies import at, completed, each, filled, without
 from dryrack.apiserver.strategies.services import needs
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 _TYPES_INSIDE = ("ClusterIP", "LoadBalancer", "NodePort")
 _AFFINITY_SECONDS = 10_800

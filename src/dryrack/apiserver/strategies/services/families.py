@@ -7,7 +7,7 @@ cluster. Refusals here come before all others: without families there are no add
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject
 from dryrack.apiserver.answer.status import invalid as refused
@@ -18,9 +18,8 @@ from dryrack.kinds.validation.problems import Token, invalid
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 SERVICE = Subject("", "Service")
 FAMILY = "IPv4"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies import checks
 from dryrack.apiserver.strategies.services import needs
@@ -24,9 +24,8 @@ from dryrack.kinds.validation.problems import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _HINTS = "service.kubernetes.io/topology-aware-hints"
 _MODE = "service.kubernetes.io/topology-mode"

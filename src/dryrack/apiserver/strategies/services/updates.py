@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.pods.spec.network import address
 from dryrack.apiserver.strategies.services import needs
@@ -12,9 +12,8 @@ from dryrack.kinds.validation.problems import forbidden, invalid, not_supported,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _ONCE = "may not change once set"
 _MODES = ("Proxy", "VIP")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 NEWER = "dryrack.dev/autoscaling-v2"
 _GOAL_PERCENT = 80

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.checks import non_negative
 from dryrack.apiserver.strategies.copies import each, filled, within
@@ -24,9 +24,8 @@ from dryrack.kinds.validation.problems import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _RULES_MAX = 20
 _EXIT_CODES_MAX = 255

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.checks import (
     INT32_MAX,
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _UID, _NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
 _OLD_UID, _OLD_NAME = "controller-uid", "job-name"

@@ -25,7 +25,7 @@ from dryrack.kinds.validation.problems import FieldProblem, Reason, forbidden, i
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _ROLLING = "RollingUpdate"
 _SET_PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.checks import non_negative, one_of, selector_problems
 from dryrack.apiserver.strategies.copies import completed, each, filled, with_value
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.apiserver.strategy import Write
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _ROLLING = "RollingUpdate"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.checks import non_negative
 from dryrack.kinds.validation.problems import invalid
@@ -10,9 +10,8 @@ from dryrack.kinds.validation.problems import invalid
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _COLLISIONS = "collisionCount"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.meta import Naming
-
-Raw = dict[str, Any]
 
 
 class WorkloadStrategy(WholeStrategy):

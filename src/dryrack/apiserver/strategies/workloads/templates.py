@@ -17,9 +17,8 @@ from dryrack.kinds.validation.problems import forbidden, invalid, not_supported,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 TEMPLATE = "spec.template"
 _NO_MATCH = "`selector` does not match template `labels`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies import checks
 from dryrack.kinds.quantity import Quantity, QuantityError
@@ -13,11 +13,10 @@ from dryrack.kinds.validation.problems import Token, forbidden, invalid, not_sup
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
     Naming = Callable[[str, str], Iterator[FieldProblem]]
-
-Raw = dict[str, Any]
 
 _OF_CONTAINERS = ("cpu", "ephemeral-storage", "memory")
 _OF_PODS = ("cpu", "hugepages-", "memory")

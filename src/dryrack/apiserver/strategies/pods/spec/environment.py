@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies import checks
 from dryrack.kinds.quantity import Quantity
@@ -12,9 +12,8 @@ from dryrack.kinds.validation.problems import invalid, not_supported, required
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _ENV_NAME = (
     "a valid environment variable name must consist only of printable ASCII characters other "

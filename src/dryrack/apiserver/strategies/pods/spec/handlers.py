@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies import checks
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required
@@ -11,9 +11,8 @@ from dryrack.kinds.validation.problems import forbidden, invalid, not_supported,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.pods.spec.paths import descending, steps_back
 from dryrack.kinds.validation.problems import (
@@ -17,7 +17,7 @@ from dryrack.kinds.validation.problems import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _READ_ONLY = ("Disabled", "Enabled", "IfPossible")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.validation.names import SUBDOMAIN_BYTES_MAX, checked, subdomain
 from dryrack.kinds.validation.problems import byte_length, forbidden, invalid, required
@@ -12,9 +12,8 @@ from dryrack.kinds.validation.problems import byte_length, forbidden, invalid, r
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _NAMESERVERS_MAX = 3
 _SEARCHES_MAX = 32

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _NAMED = (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName"))
 

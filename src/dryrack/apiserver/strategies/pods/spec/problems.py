@@ -8,7 +8,7 @@ The checks are those that people run into, in the server's order and words. What
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies import checks
 from dryrack.apiserver.strategies.pods.spec import amounts, network, placement, security
@@ -34,7 +34,7 @@ from dryrack.kinds.validation.problems import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

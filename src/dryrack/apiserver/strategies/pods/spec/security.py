@@ -12,9 +12,8 @@ from dryrack.kinds.validation.problems import duplicate, invalid, not_supported,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-
-Raw = dict[str, Any]
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _OF_THE_HOST = {
