@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from tests.cli.command import dryrack
+from tests.parity.__main__ import OPTIONS
 from tests.parity.recording import read
 from tests.parity.run import Run
 from tests.parity.script import load_all
@@ -39,7 +40,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {}
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with tempfile.TemporaryDirectory() as home:
         monkeypatch.setenv("DRYRACK_HOME", home)
-        up = dryrack("up", "--detach", "--authorization", "rbac", "--without", "kubelet,scheduler")
+        served = ",".join(f"{version}=true" for version in OPTIONS.runtime_config)
+        options = ("--authorization", "rbac", "--without", "kubelet,scheduler")
+        up = dryrack("up", "--detach", *options, "--runtime-config", served)
         assert up.returncode == 0, up.stderr
         yield Server.of(by_files(Path(home) / "default" / "kubeconfig"))
         assert dryrack("down").returncode == 0

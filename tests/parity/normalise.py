@@ -15,7 +15,8 @@ from typing import Any
 
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z\b")
-_AGE = re.compile(r"(?<![\w.-])(?:\d+m)?\d+s\b(?: ago)?")
+# Of what was just made, and of times in scripts, which are other numbers of days ago each day.
+_AGE = re.compile(r"(?<![\w.-])(?:(?:\d+m)?\d+s\b(?: ago)?|(?:\d+y)?\d+d\b)")
 _GAPS = re.compile(r" {2,}")
 _ADDRESS = re.compile(r"(?:https://)?\b(?:\d{1,3}\.){3}\d{1,3}:\d{4,5}\b")
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?")
