@@ -43,7 +43,9 @@ _Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
 _logger = logging.getLogger(__name__)
 
-NAMES = ("default-scheduler", "dryrack")
+DEFAULT_NAME = "default-scheduler"
+# What pods call the scheduler of a whole cluster.
+NAMES = (DEFAULT_NAME, "dryrack", "kubenexus-scheduler")
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
 _ASK_AGAIN_SECONDS = 1.0
@@ -62,15 +64,17 @@ class Scheduler:
         chance: Chance,
         informers: Informers | None = None,
         allocator: LiveAllocator | None = None,
+        names: Sequence[str] = NAMES,
     ) -> None:
         """
         `informers` are somebody else's, who runs them; else it has its own.
 
-        `allocator` hands devices out, if not as the reference release does.
+        `allocator` hands devices out, if not as the reference release does. Pods with one of the
+        `names` are scheduled, and told so in that name.
         """
         self._client = client
         self._clock = clock
-        self._recorder = EventRecorder(client, clock, chance, NAMES[0])
+        self._recorders = {name: EventRecorder(client, clock, chance, name) for name in names}
         self._binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
         self._queue: WorkQueue[Name] = WorkQueue(clock)
@@ -152,7 +156,7 @@ class Scheduler:
         """What is to become of the pod; nothing yet, if that takes a long search."""
         while True:
             raw = self._view.pods.get(*name)
-            if raw is None or not _is_ours(raw) or name in self._in_hand:
+            if raw is None or not self._is_ours(raw) or name in self._in_hand:
                 return None
             wanted = demands(decode(raw, Pod), self._view)
             if isinstance(wanted, Waiting):
@@ -239,11 +243,15 @@ class Scheduler:
     ) -> None:
         regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
         shown = _shortened(message)
-        await self._recorder.record(regarding, reason, shown, type=type, once=once)
+        recorder = self._recorders[_scheduler_of(pod)]
+        await recorder.record(regarding, reason, shown, type=type, once=once)
+
+    def _is_ours(self, pod: Raw) -> bool:
+        return _scheduler_of(pod) in self._recorders and _is_schedulable(pod)
 
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
-        if new is None or not _is_ours(new):
+        if new is None or not self._is_ours(new):
             self._unplaced.pop(name, None)
             self._searches.forget(name)
             self._want(name, "")
@@ -279,14 +287,14 @@ def _shortened(message: str) -> str:
     return message if len(message) <= _EVENT_MAX else f"{message[: _EVENT_MAX - 4]} ..."
 
 
-def _is_ours(pod: Raw) -> bool:
-    spec, metadata = pod["spec"], pod["metadata"]
-    return not (
-        spec.get("nodeName")
-        or spec.get("schedulingGates")
-        or "deletionTimestamp" in metadata
-        or spec.get("schedulerName", NAMES[0]) not in NAMES
-    )
+def _scheduler_of(pod: Raw) -> str:
+    return str(pod["spec"].get("schedulerName", DEFAULT_NAME))
+
+
+def _is_schedulable(pod: Raw) -> bool:
+    spec = pod["spec"]
+    is_placed = spec.get("nodeName") or "deletionTimestamp" in pod["metadata"]
+    return not (is_placed or spec.get("schedulingGates"))
 
 
 def _asks(pod: Raw) -> tuple[Any, ...]:
