@@ -27,7 +27,7 @@ from dryrack.allocation import (
     Unsatisfiable,
 )
 from dryrack.allocation.proof import search_memo as endings_module
-from dryrack.allocation.proof.search_memo import Conclusion, Endings
+from dryrack.allocation.proof.search_memo import Conclusion, SearchMemo
 from dryrack.allocation.proof.search_proof import SearchProof
 from dryrack.allocation.search import allocator as allocator_module
 from dryrack.allocation.search.walk import Ending
@@ -149,7 +149,7 @@ def test_a_what_if_searches_once_for_a_fleet(searches: Searches) -> None:
 def test_the_oldest_endings_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory has a limit; what was asked for lately is not what goes."""
     monkeypatch.setattr(endings_module, "ENDINGS_MAX", 2)
-    memory = Endings()
+    memory = SearchMemo()
     for facts in ("a", "b", "a", "c"):
         if memory.get(facts) is None:
             memory.keep(facts, Conclusion(Ending.FAILED))

@@ -34,7 +34,7 @@ from dryrack.allocation import (
     Features,
     Unsatisfiable,
 )
-from dryrack.allocation.proof.search_memo import Endings
+from dryrack.allocation.proof.search_memo import SearchMemo
 from dryrack.allocation.proof.search_proof import SearchProof
 from dryrack.allocation.search import allocator as allocator_module
 from dryrack.kinds.decode import decode
@@ -58,7 +58,7 @@ def all_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SearchProof, "refuted", lambda proof: False)
 
 
-class Kept(Endings):
+class Kept(SearchMemo):
     """Counts what it is asked, what it knows and what it learns."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Scene:
     claim: ResourceClaim
     used: Sequence[Any] = field(default=())
 
-    def outcome(self, endings: Endings) -> Outcome:
+    def outcome(self, endings: SearchMemo) -> Outcome:
         results = [{"request": "r", "driver": "gpu.example.com", **each} for each in self.used]
         taken = decode({"devices": {"results": results}}, AllocationResult)
         state = AllocatedState().allocate(taken, LISTS)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dryrack.allocation import Allocated, AllocatedState, AllocationError, Allocator, Features
-from dryrack.allocation.search.incremental import NOBODY, LiveAllocator
+from dryrack.allocation.search.incremental import NO_NODES, LiveAllocator
 from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
@@ -127,7 +127,7 @@ class World:
         if self.random.random() < 0.3:
             self.rules[name] = a_rule(self.random, name)
             return self.live.put_rule(self.rules[name])
-        return NOBODY
+        return NO_NODES
 
     def _class(self) -> AffectedNodes:
         self.classes["all"] = decode({"metadata": {"name": "all"}}, DeviceClass)
@@ -139,7 +139,7 @@ class World:
             return self.live.hold(name, None)
         outcome = self.outcomes(a_claim(self.random), self._node())[0]
         if not isinstance(outcome, Allocated):
-            return NOBODY
+            return NO_NODES
         self.held[name] = outcome.results[0]
         return self.live.hold(name, outcome.results[0])
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tests.oracle.oracles import AllocatorAnswer
 
-    from dryrack.allocation.proof.search_memo import Endings
+    from dryrack.allocation.proof.search_memo import SearchMemo
 
 # What Go prints of its own values, what only a cluster can know, and what a parser guesses
 # that was meant by text that is no CEL.
@@ -124,7 +124,7 @@ class Prepared:
         self._features = features(case.get("features", ()))
         self._allocated = _in_use(case)
 
-    def allocator(self, endings: Endings | None = None) -> Allocator:
+    def allocator(self, endings: SearchMemo | None = None) -> Allocator:
         """A new allocator that knows nothing yet but compiled expressions, and these endings."""
         return Allocator(
             self._slices,
@@ -137,7 +137,7 @@ class Prepared:
         )
 
 
-def our_verdict(case: Mapping[str, Any], endings: Endings | None = None) -> Verdict:
+def our_verdict(case: Mapping[str, Any], endings: SearchMemo | None = None) -> Verdict:
     """The verdict of our allocator; `fatal` is None if it gave the search up."""
     prepared = Prepared(case)
     try:

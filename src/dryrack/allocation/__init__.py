@@ -4,7 +4,8 @@ from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import DeviceId, PoolId, SharedDeviceId, claim_name
 from dryrack.allocation.model.reasons import Code, Reason
-from dryrack.allocation.obstacles import Obstacle, brief
+from dryrack.allocation.obstacles import Obstacle, brief, fold
+from dryrack.allocation.proof.search_memo import SearchMemo
 from dryrack.allocation.search.allocator import (
     Allocated,
     Allocator,
@@ -12,11 +13,14 @@ from dryrack.allocation.search.allocator import (
     Undecided,
     Unsatisfiable,
 )
-from dryrack.allocation.search.incremental import LiveAllocator
+from dryrack.allocation.search.incremental import NO_NODES, AffectedNodes, LiveAllocator
 from dryrack.allocation.search.long_search import Search
+from dryrack.allocation.supply.taints import apply_taint_rules, blocking_taints, evicts_from
 from dryrack.allocation.supply.usage import AllocatedState
 
 __all__ = [
+    "NO_NODES",
+    "AffectedNodes",
     "Allocated",
     "AllocatedState",
     "AllocationError",
@@ -31,9 +35,14 @@ __all__ = [
     "Reason",
     "Release",
     "Search",
+    "SearchMemo",
     "SharedDeviceId",
     "Undecided",
     "Unsatisfiable",
+    "apply_taint_rules",
+    "blocking_taints",
     "brief",
     "claim_name",
+    "evicts_from",
+    "fold",
 ]

@@ -6,8 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.model.features import Features, Release
-from dryrack.allocation.model.identity import claim_name
+from dryrack.allocation import Features, Release, claim_name
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.base.text import listed
 from dryrack.cli.files import UsageError, without_pauses

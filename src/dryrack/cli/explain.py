@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation.model.identity import claim_name
+from dryrack.allocation import claim_name
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
 from dryrack.cli.allocate import CLAIM_RESOURCE, load_world, place, verdict

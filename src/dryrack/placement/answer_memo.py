@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from dryrack.allocation import LiveAllocator, Undecided, Unsatisfiable, claim_name
-from dryrack.allocation.proof.search_memo import Endings
+from dryrack.allocation import LiveAllocator, SearchMemo, Undecided, Unsatisfiable, claim_name
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from dryrack.allocation import Outcome, Reason, Search
-    from dryrack.allocation.search.incremental import AffectedNodes
+    from dryrack.allocation import AffectedNodes, Outcome, Reason, Search
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
@@ -53,7 +51,7 @@ class Memory:
         self._answers: dict[Key, Told] = {}
         self._numbers: dict[Hashable, int] = {}
         # Of nodes that are alike, too, which is worth it where a search is long.
-        self.endings = Endings()
+        self.endings = SearchMemo()
         # What is known by its identity must not be replaced by something else.
         self._kept: list[object] = []
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.model.identity import claim_name
-from dryrack.allocation.model.reasons import Code
-from dryrack.allocation.obstacles import fold
+from dryrack.allocation import Code, claim_name, fold
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint, listed
 from dryrack.placement.answer_memo import Memory
@@ -23,7 +21,7 @@ from dryrack.placement.whatif import for_lack_of, what_if
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-    from dryrack.allocation.obstacles import Obstacle
+    from dryrack.allocation import Obstacle
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.place import Refusal
     from dryrack.placement.remedies import Change

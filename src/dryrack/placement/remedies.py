@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
 
-from dryrack.allocation.model.identity import claim_name
-from dryrack.allocation.model.reasons import Code
-from dryrack.allocation.supply.taints import blocking_taints
+from dryrack.allocation import Code, blocking_taints, claim_name
 from dryrack.kinds.pool_generation import newest_generation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from dryrack.allocation.model.reasons import Reason
+    from dryrack.allocation import Reason
     from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.resource import (
         Device,

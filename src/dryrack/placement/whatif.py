@@ -20,9 +20,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 from msgspec.structs import replace as changed
 
-from dryrack.allocation import Code, LiveAllocator, Reason, claim_name
-from dryrack.allocation.model.features import Features, Release
-from dryrack.allocation.supply.taints import apply_taint_rules
+from dryrack.allocation import (
+    Code,
+    Features,
+    LiveAllocator,
+    Reason,
+    Release,
+    apply_taint_rules,
+    claim_name,
+)
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import listed
 from dryrack.kinds.core import Node, NodeStatus, Pod, PodSpec, Toleration

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from dryrack.allocation.model.identity import claim_name
+from dryrack.allocation import claim_name
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.expansion import extended_resources

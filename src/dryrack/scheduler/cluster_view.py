@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dryrack.allocation.search.incremental import NOBODY
+from dryrack.allocation import NO_NODES
 from dryrack.client.endpoints import (
     CLAIMS,
     CLASSES,
@@ -41,8 +41,7 @@ from dryrack.scheduler.demands import volume_claim_key
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dryrack.allocation import LiveAllocator
-    from dryrack.allocation.search.incremental import AffectedNodes
+    from dryrack.allocation import AffectedNodes, LiveAllocator
     from dryrack.client.informer import Informer, Informers
     from dryrack.kinds.raw import Raw
 
@@ -182,7 +181,7 @@ class View:
 
     def _help(self, nodes: AffectedNodes) -> None:
         """Something happened on these nodes that may help those who wait."""
-        if nodes != NOBODY:
+        if nodes != NO_NODES:
             self._fleet.reopen(nodes)
             self._sleepers.wake()
 

@@ -60,7 +60,7 @@ class Conclusion:
         return [(problem.requests[request][sub], device) for request, sub, device in self.chosen]
 
 
-class Endings:
+class SearchMemo:
     """The searches that were made last, of one release and one set of features."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import Code, Reason
-from dryrack.allocation.proof.search_memo import Endings
+from dryrack.allocation.proof.search_memo import SearchMemo
 from dryrack.allocation.search.candidates import CelCompiler, SelectorCompiler, SelectorTable
 from dryrack.allocation.search.long_search import Search, look_further
 from dryrack.allocation.search.problem import AllocatorContext, Problem
@@ -103,7 +103,7 @@ class Allocator:
         allocated: AllocatedState | None = None,
         chance: Chance,
         compiler: SelectorCompiler | None = None,
-        endings: Endings | None = None,
+        endings: SearchMemo | None = None,
     ) -> None:
         """`endings` are those of other allocators of the same release and features."""
         features = features if features is not None else Features.defaults(release)
@@ -118,7 +118,7 @@ class Allocator:
             classes=by_name,
             allocated=allocated or AllocatedState(),
             selectors=SelectorTable(compiler or CelCompiler(features, release)),
-            endings=endings if endings is not None else Endings(),
+            endings=endings if endings is not None else SearchMemo(),
         )
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:

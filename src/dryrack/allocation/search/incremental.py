@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import PoolId
-from dryrack.allocation.proof.search_memo import Endings
+from dryrack.allocation.proof.search_memo import SearchMemo
 from dryrack.allocation.search.allocator import attempt, begin
 from dryrack.allocation.search.candidates import CelCompiler, SelectorTable
 from dryrack.allocation.search.problem import AllocatorContext
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 # Nodes by name; None is all of them.
 AffectedNodes = tuple[str, ...] | None
-NOBODY: AffectedNodes = ()
-ANYBODY: AffectedNodes = None
+NO_NODES: AffectedNodes = ()
+ALL_NODES: AffectedNodes = None
 
 
 class LiveAllocator:
@@ -54,7 +54,7 @@ class LiveAllocator:
         features: Features | None = None,
         release: Release = Release.V1_36,
         chance: Chance,
-        endings: Endings | None = None,
+        endings: SearchMemo | None = None,
     ) -> None:
         """`endings` are those of other allocators of the same release and features."""
         features = features if features is not None else Features.defaults(release)
@@ -71,7 +71,7 @@ class LiveAllocator:
             classes=self._classes,
             allocated=self._books,
             selectors=SelectorTable(CelCompiler(features, release)),
-            endings=endings if endings is not None else Endings(),
+            endings=endings if endings is not None else SearchMemo(),
         )
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
@@ -94,7 +94,7 @@ class LiveAllocator:
     def drop_slice(self, name: str) -> AffectedNodes:
         known = self._slices.pop(name, None)
         if known is None:
-            return NOBODY
+            return NO_NODES
         # The rest of its pool may make sense without it.
         helped = self._seeing(known[1])
         self._inventory.remove(known[0])
@@ -108,20 +108,20 @@ class LiveAllocator:
         """The rule taints what it selects from now on."""
         self._rules[rule.metadata.name] = rule
         self._taint_again()
-        return ANYBODY
+        return ALL_NODES
 
     def drop_rule(self, name: str) -> AffectedNodes:
         if self._rules.pop(name, None) is not None:
             self._taint_again()
-        return ANYBODY
+        return ALL_NODES
 
     def put_class(self, each: DeviceClass) -> AffectedNodes:
         self._classes[each.metadata.name] = each
-        return ANYBODY
+        return ALL_NODES
 
     def drop_class(self, name: str) -> AffectedNodes:
         self._classes.pop(name, None)
-        return ANYBODY
+        return ALL_NODES
 
     def forget_node(self, name: str) -> None:
         """Nobody will ask about the node again."""
@@ -131,7 +131,7 @@ class LiveAllocator:
         """What a claim has from now on."""
         before, after = self._held.get(claim), allocation
         if _results(before) == _results(after):
-            return NOBODY
+            return NO_NODES
         if before is not None:
             del self._held[claim]
             self._books.release(before)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from dryrack import cel
     from dryrack.allocation.model.identity import DeviceId
-    from dryrack.allocation.proof.search_memo import Endings
+    from dryrack.allocation.proof.search_memo import SearchMemo
     from dryrack.allocation.supply.usage import Taken
     from dryrack.kinds.core import Node
     from dryrack.kinds.quantity import Quantity
@@ -66,7 +66,7 @@ class AllocatorContext:
     classes: Mapping[str, DeviceClass]
     allocated: Taken
     selectors: SelectorTable
-    endings: Endings
+    endings: SearchMemo
 
     @property
     def rules(self) -> CapacityRules:

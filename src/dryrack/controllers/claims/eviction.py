@@ -8,7 +8,7 @@ frees the claim is then the usual way of things. Rules that taint are told what 
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from dryrack.allocation.model.identity import DeviceId
+from dryrack.allocation import DeviceId
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims import taint_rules

@@ -8,8 +8,7 @@ new or changed, and then no more often than every ten seconds.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from dryrack.allocation.model.identity import DeviceId
-from dryrack.allocation.supply.taints import evicts_from
+from dryrack.allocation import DeviceId, evicts_from
 from dryrack.client.endpoints import TAINT_RULES
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import seconds_of, timestamp

@@ -10,7 +10,7 @@ them so.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dryrack.allocation.model.identity import DeviceId
+from dryrack.allocation import DeviceId
 from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.objects import spec_of, status_of
 from dryrack.kinds.expansion.workloads import tolerates

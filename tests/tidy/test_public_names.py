@@ -1,0 +1,39 @@
+"""Rooms meet by names that were chosen: each is in `public_names.txt`, for review by diff."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tests.tidy.rooms import listing, public_modules, public_names, rooms
+
+ROOT = Path(__file__).parents[2]
+LIST = Path(__file__).parent / "public_names.txt"
+ROOMS = list(rooms(ROOT))
+DOORS = [
+    module for room in ROOMS if not room.is_vocabulary for module in public_modules(room, ROOT)
+]
+
+
+def test_the_public_names_of_every_room_are_those_that_were_reviewed() -> None:
+    """Nothing becomes public, or stops to be, without a line in the list."""
+    written, found = LIST.read_text().splitlines(), listing(ROOT)
+    changed = [f"- {line}" for line in written if line not in found]
+    changed += [f"+ {line}" for line in found if line not in written]
+
+    assert (changed, written == found) == ([], True), (
+        f"The public names of a room changed. If that is meant, change {LIST.relative_to(ROOT)} "
+        "accordingly (one line each, sorted); if not, use a public name that is there.\n"
+        + "\n".join(changed)
+    )
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_public_name_can_be_had(door: str) -> None:
+    """A name that is loaded when first used exists, and is no module that took its place."""
+    module = import_module(door)
+    had = {name: getattr(module, name) for name in public_names(door, ROOT)}
+
+    assert [name for name, value in had.items() if isinstance(value, ModuleType)] == []
