@@ -21,8 +21,8 @@ from dryrack.controllers.slices.current_inventory import reader_of
 from dryrack.controllers.slices.pools import SHARED
 from dryrack.controllers.slices.survey import World, survey
 from dryrack.controllers.writes import Create, Delete
+from dryrack.hardware import Source, SourceKind
 from dryrack.hardware.config_formats import read_config_map
-from dryrack.hardware.inventory import Source, SourceKind
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
 from dryrack.kinds.other_kinds import Mistaken, standing

@@ -273,8 +273,7 @@ def _near(name: str, known: Iterable[str]) -> list[str]:
 
 def _machine(entry: InstanceType | Model, known: Catalogue) -> InstanceType:
     """The machine itself; for a model one with a single device, as some machine has it."""
-    from dryrack.hardware.catalogue import InstanceType
-    from dryrack.hardware.catalogue.values import Fitting
+    from dryrack.hardware.catalogue import Fitting, InstanceType
 
     if isinstance(entry, InstanceType):
         return entry
@@ -289,11 +288,8 @@ def _machine(entry: InstanceType | Model, known: Catalogue) -> InstanceType:
 
 
 def _slices(machine: InstanceType, node: str, *, mig: bool) -> list[ResourceSlice]:
+    from dryrack.hardware import INSTANCE_TYPE, Inventory, pools_of, slices_of
     from dryrack.hardware.catalogue import MIG, MIG_DYNAMIC, Catalogue
-    from dryrack.hardware.inventory import Inventory
-    from dryrack.hardware.matching import pools_of
-    from dryrack.hardware.node_terms import INSTANCE_TYPE
-    from dryrack.hardware.slicing import slices_of
     from dryrack.kinds.core import Node
     from dryrack.kinds.meta import ObjectMeta
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.publish_once import Outcome
     from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.survey import World
-    from dryrack.hardware.inventory import Assignment
+    from dryrack.hardware import Assignment
     from dryrack.kinds.core import NodeSelector
 
 _logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers import slices
 from dryrack.controllers.writes import EngineContext
-from dryrack.hardware.inventory import SourceKind
+from dryrack.hardware import SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NO
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.cluster.attached import AttachError, Need, remedy
 from dryrack.controllers.slices.survey import World
-from dryrack.hardware.slicing import MANAGED_BY, MANAGER
+from dryrack.hardware import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:
     from dryrack.client.client import Client

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from dryrack.hardware.config_formats.reading import config_under, dra_config, overlay
+from dryrack.hardware.config_formats import remarked_config, remarked_dra_config, remarked_overlay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dryrack.hardware.config_formats.report import Read
+    from dryrack.hardware.config_formats import Read
     from dryrack.kinds.documents import Document
 
 
@@ -35,11 +35,11 @@ def publishings(
             case "ConfigMap":
                 content = contents.get(document.file, b"").decode(errors="replace")
                 for key in _keys(document):
-                    yield Publishing(document, config_under(document, key, content=content))
+                    yield Publishing(document, remarked_config(document, key, content=content))
             case "NodeOverlay":
-                yield Publishing(document, overlay(document))
+                yield Publishing(document, remarked_overlay(document))
             case "DRAConfig":
-                yield Publishing(document, dra_config(document))
+                yield Publishing(document, remarked_dra_config(document))
 
 
 def _keys(document: Document) -> Iterator[str]:

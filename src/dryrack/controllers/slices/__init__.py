@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dryrack.controllers.slices.publisher import Publisher
     from dryrack.controllers.writes import EngineContext
-    from dryrack.hardware.inventory import Assignment
+    from dryrack.hardware import Assignment
     from dryrack.kinds.core import NodeSelector
 
 __all__ = ["PublishOptions", "engine"]

@@ -17,14 +17,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dryrack.controllers.objects import spec_of
+from dryrack.hardware import Inventory, Source, SourceKind
 from dryrack.hardware.config_formats import Reading, read_config_map, read_dra_config, read_overlay
-from dryrack.hardware.inventory import Inventory, Source, SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dryrack.controllers.slices import PublishOptions
-    from dryrack.hardware.inventory import Assignment, Overlay
+    from dryrack.hardware import Assignment, Overlay
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
 

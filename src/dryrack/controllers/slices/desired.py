@@ -22,16 +22,21 @@ from dryrack.controllers.slices.pools import (
     pool_of,
     with_known_times,
 )
-from dryrack.hardware.inventory import SourceKind, ThisNode
-from dryrack.hardware.matching import Matcher
-from dryrack.hardware.slicing import SOURCE, node_owner, slices_of, source_label
+from dryrack.hardware import (
+    SOURCE,
+    Matcher,
+    SourceKind,
+    ThisNode,
+    node_owner,
+    slices_of,
+    source_label,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.controllers.writes import Plan
-    from dryrack.hardware.inventory import Assignment, Inventory, Pool, Source
-    from dryrack.hardware.matching import Matched
+    from dryrack.hardware import Assignment, Inventory, Matched, Pool, Source
     from dryrack.kinds.meta import OwnerReference
     from dryrack.kinds.raw import Raw
 

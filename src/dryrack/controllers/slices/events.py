@@ -18,10 +18,8 @@ from dryrack.client.timekeeping import sleep
 from dryrack.controllers.objects import labels_of, spec_of
 from dryrack.controllers.slices.pools import pool_of
 from dryrack.controllers.writes import Report, WriteExecutor
-from dryrack.hardware.config_formats.report import Rest
-from dryrack.hardware.inventory import SourceKind
-from dryrack.hardware.promises import broken_promises
-from dryrack.hardware.slicing import SOURCE
+from dryrack.hardware import SOURCE, SourceKind, broken_promises
+from dryrack.hardware.config_formats import Rest
 from dryrack.kinds.validation.parts import shortened
 
 if TYPE_CHECKING:
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.current_inventory import Verdict
     from dryrack.controllers.slices.pools import PoolId
     from dryrack.controllers.writes import EngineContext
+    from dryrack.hardware import Assignment
     from dryrack.hardware.config_formats import Reading
-    from dryrack.hardware.inventory import Assignment
     from dryrack.kinds.documents import Problem
     from dryrack.kinds.raw import Raw
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from dryrack.hardware.inventory import Source, SourceKind
+    from dryrack.hardware import Source, SourceKind
 
 
 @dataclass(frozen=True, slots=True)

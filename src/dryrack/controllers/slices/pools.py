@@ -21,7 +21,7 @@ from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.objects import is_deleted, labels_of, owners_of, uid_of
 from dryrack.controllers.writes import Create, Delete, Plan, Update, Write
-from dryrack.hardware.slicing import MANAGED_BY, MANAGER
+from dryrack.hardware import MANAGED_BY, MANAGER
 from dryrack.kinds.decode import DecodeError, decode, to_builtins
 from dryrack.kinds.pool_generation import newest_generation
 from dryrack.kinds.resource import ResourcePool, ResourceSliceSpec

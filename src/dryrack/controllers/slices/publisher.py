@@ -16,7 +16,7 @@ from dryrack.controllers.slices.events import mismatches
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.publishing import Publishing
 from dryrack.controllers.slices.sources import Sources
-from dryrack.hardware.inventory import SourceKind
+from dryrack.hardware import SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices import PublishOptions
     from dryrack.controllers.slices.current_inventory import Verdict
     from dryrack.controllers.writes import EngineContext
-    from dryrack.hardware.inventory import Source
+    from dryrack.hardware import Source
 
 
 class Publisher:

@@ -53,7 +53,7 @@ from dryrack.controllers.slices.node_filter import NodeFilter, relevant_fields
 from dryrack.controllers.slices.pools import SHARED, is_ours, key_of
 from dryrack.controllers.slices.verification import keep_verified
 from dryrack.controllers.writes import Create, Plan, Update
-from dryrack.hardware.inventory import SourceKind
+from dryrack.hardware import SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -34,9 +34,8 @@ from dryrack.controllers.slices.dra_config_status import status_patch
 from dryrack.controllers.slices.events import listed, note_reports, source_reports
 from dryrack.controllers.slices.optional_kind import OptionalKind
 from dryrack.controllers.writes import NOTHING, Plan, Write
+from dryrack.hardware import Source, SourceKind, source_label
 from dryrack.hardware.config_formats import Reading
-from dryrack.hardware.inventory import Source, SourceKind
-from dryrack.hardware.slicing import source_label
 from dryrack.kinds.documents import Problem
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from dryrack.controllers.slices.desired import GONE, NOTHING, DesiredSlices
 from dryrack.controllers.slices.node_filter import NodeFilter
 from dryrack.controllers.slices.pools import SHARED, is_ours, key_of
 from dryrack.controllers.writes import Create, Delete, Update
-from dryrack.hardware.inventory import Source, SourceKind
+from dryrack.hardware import Source, SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

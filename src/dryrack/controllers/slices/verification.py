@@ -20,7 +20,7 @@ from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.slices.pools import is_ours
-from dryrack.hardware.slicing import MANAGED_BY, MANAGER
+from dryrack.hardware import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ Real machines as data: which devices an instance type has, as its vendors' drive
 from dryrack.hardware.catalogue.identity import devices_on
 from dryrack.hardware.catalogue.reading import CatalogueError, Trial, parse
 from dryrack.hardware.catalogue.selection import MIG, MIG_DYNAMIC, Cards
-from dryrack.hardware.catalogue.values import Catalogue, InstanceType, Model
+from dryrack.hardware.catalogue.values import Catalogue, Fitting, InstanceType, Model
 
 __all__ = [
     "MIG",
@@ -16,6 +16,7 @@ __all__ = [
     "Cards",
     "Catalogue",
     "CatalogueError",
+    "Fitting",
     "InstanceType",
     "Model",
     "Trial",

@@ -14,7 +14,22 @@ from dryrack.hardware.config_formats.reading import (
     read_config_map,
     read_dra_config,
     read_overlay,
+    remarked_config,
+    remarked_dra_config,
+    remarked_overlay,
 )
-from dryrack.hardware.config_formats.report import Reading
+from dryrack.hardware.config_formats.report import Read, Reading, Rest, Topic
 
-__all__ = ["Reading", "read_config", "read_config_map", "read_dra_config", "read_overlay"]
+__all__ = [
+    "Read",
+    "Reading",
+    "Rest",
+    "Topic",
+    "read_config",
+    "read_config_map",
+    "read_dra_config",
+    "read_overlay",
+    "remarked_config",
+    "remarked_dra_config",
+    "remarked_overlay",
+]

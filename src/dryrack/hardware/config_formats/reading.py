@@ -65,7 +65,7 @@ def read_config_map(
     if isinstance(found, Missing):
         nothing.report.refuse(found.path, found.what, found.fix)
         return nothing.reading()
-    read = config_under(source, found.key, driver=driver, content=content)
+    read = remarked_config(source, found.key, driver=driver, content=content)
     if found.key != key:
         what = f"the configuration is under the key {found.key!r}"
         place = read.locate(())
@@ -73,8 +73,8 @@ def read_config_map(
     return read.reading()
 
 
-def config_under(source: Source, key: str, *, driver: str = "", content: str = "") -> Read:
-    """The text under a key of a ConfigMap."""
+def remarked_config(source: Source, key: str, *, driver: str = "", content: str = "") -> Read:
+    """The text under a key of a ConfigMap, with its remarks."""
     raw, nothing = _opened(source)
     found = configuration(raw, key)
     assert not isinstance(found, Emptied | Missing), "no text under the key"
@@ -87,10 +87,10 @@ def config_under(source: Source, key: str, *, driver: str = "", content: str = "
 
 def read_dra_config(source: Source, *, driver: str = "") -> Reading:
     """A DRAConfig, with one assignment for each of its pools."""
-    return dra_config(source, driver=driver).reading()
+    return remarked_dra_config(source, driver=driver).reading()
 
 
-def dra_config(source: Source, *, driver: str = "") -> Read:
+def remarked_dra_config(source: Source, *, driver: str = "") -> Read:
     """The same with its remarks."""
     raw, read = _opened(source)
     reader = DraConfigReader(read.report, name=_name(raw), driver=driver)
@@ -99,10 +99,10 @@ def dra_config(source: Source, *, driver: str = "") -> Read:
 
 def read_overlay(source: Source, *, driver: str = "") -> Reading:
     """A NodeOverlay; without slices in it there is neither overlay nor problem."""
-    return overlay(source, driver=driver).reading()
+    return remarked_overlay(source, driver=driver).reading()
 
 
-def overlay(source: Source, *, driver: str = "") -> Read:
+def remarked_overlay(source: Source, *, driver: str = "") -> Read:
     """The same with its remarks."""
     raw, read = _opened(source)
     reader = OverlayReader(read.report, name=_name(raw), driver=driver)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dryrack.hardware.config_formats.report import Topic
+from dryrack.hardware.config_formats import Topic
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Rule, broken
 from dryrack.linter.world import Entry

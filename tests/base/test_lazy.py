@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import pytest
 
-from dryrack.base.lazy import late
+from dryrack.base.lazy import exports, late
 
 
 class Part:
@@ -48,3 +51,22 @@ def test_what_a_part_does_not_have_it_does_not_get() -> None:
     """A stand-in answers as the part would."""
     with pytest.raises(AttributeError, match="nothing"):
         getattr(late(Part), "nothing")  # noqa: B009 - the name is not one that a checker knows
+
+
+def test_a_name_of_a_package_is_loaded_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module behind a name is looked at when the name is first used; then it is there."""
+    package, module = ModuleType("shop"), ModuleType("shop.shelf")
+    vars(module).update(Apple="red", Pear="green")
+    monkeypatch.setitem(sys.modules, "shop", package)
+    monkeypatch.setitem(sys.modules, "shop.shelf", module)
+    get = exports("shop", {"shelf": "Apple Pear"})
+
+    assert "Pear" not in vars(package)
+    assert get("Pear") == "green"
+    assert vars(package)["Pear"] == "green"
+
+
+def test_a_package_has_no_other_names() -> None:
+    """A misspelt name is answered as by any module."""
+    with pytest.raises(AttributeError, match="module 'shop' has no attribute 'Plum'"):
+        exports("shop", {"shelf": "Apple"})("Plum")
