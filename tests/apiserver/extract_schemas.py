@@ -19,7 +19,7 @@ from tests.parity.server import Server
 from tests.realcluster.controlplane import Options
 from tests.realcluster.guard import throw_away
 
-TARGET = Path(__file__).parents[2] / "src/dryrack/apiserver/schemas/definitions.json.gz"
+TARGET = Path(__file__).parents[2] / "src/dryrack/kinds/schemas/definitions.json.gz"
 
 _DOCUMENTS = (
     "api/v1",

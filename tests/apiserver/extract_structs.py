@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.golang import build
 
 MODULE = Path(__file__).parent / "go"
-_SCHEMAS = Path(__file__).parents[2] / "src/dryrack/apiserver/schemas"
+_SCHEMAS = Path(__file__).parents[2] / "src/dryrack/kinds/schemas"
 TARGET = _SCHEMAS / "structs.json.gz"
 
 

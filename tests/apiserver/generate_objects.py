@@ -11,8 +11,8 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.schemas import schema_of
-from dryrack.apiserver.schemas.node import INT_OR_STRING, QUANTITY, Schema
+from dryrack.kinds.schemas import schema_of
+from dryrack.kinds.schemas.node import INT_OR_STRING, QUANTITY, Schema
 
 if TYPE_CHECKING:
     from random import Random

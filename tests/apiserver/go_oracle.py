@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MODULE = Path(__file__).parent / "go"
-_DEFINITIONS = Path(__file__).parents[2] / "src/dryrack/apiserver/schemas/definitions.json.gz"
+_DEFINITIONS = Path(__file__).parents[2] / "src/dryrack/kinds/schemas/definitions.json.gz"
 _SECONDS_MAX = 600
 
 

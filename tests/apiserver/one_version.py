@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.schemas import Schema
+    from dryrack.kinds.schemas import Schema
 
 Object = dict[str, Any]
 

@@ -9,7 +9,6 @@ from typing import Any
 from tests.apiserver.generate_objects import KINDS, Kind, Maker, kind_of
 from tests.apiserver.one_version import OneVersion
 
-from dryrack.apiserver.decode.strict_decode import conform
 from dryrack.apiserver.ownership.server_side_apply import (
     ApplyConflicts,
     ApplyProblem,
@@ -17,6 +16,7 @@ from dryrack.apiserver.ownership.server_side_apply import (
     applied,
     managed_after_update,
 )
+from dryrack.kinds.schemas.strict_decode import conform
 
 Raw = dict[str, Any]
 _MANAGERS = ("alice", "bob", "carol", "kubectl")

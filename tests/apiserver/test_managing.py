@@ -33,7 +33,7 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
     decode,
     encode,
 )
-from dryrack.apiserver.schemas import custom, schema_of
+from dryrack.kinds.schemas import custom, schema_of
 
 LATER = "2026-01-01T00:00:09Z"
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"s"', "v:1"])

@@ -17,7 +17,6 @@ from tests.apiserver.go_oracle import ask
 from tests.apiserver.replay import embedded_server
 
 from dryrack.apiserver.decode import bodies
-from dryrack.apiserver.decode.strict_decode import conform
 from dryrack.apiserver.ownership.patching import (
     JSON_PATCH,
     MERGE_PATCH,
@@ -30,7 +29,8 @@ from dryrack.apiserver.ownership.patching import (
     strategic,
 )
 from dryrack.apiserver.ownership.patching.problems import PatchError
-from dryrack.apiserver.schemas import schema_of
+from dryrack.kinds.schemas import schema_of
+from dryrack.kinds.schemas.strict_decode import conform
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from("abc")
 VALUES = st.recursive(

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of, spoiled
 
-from dryrack.apiserver.decode.strict_decode import (
+from dryrack.kinds.schemas import builtin, custom, raw_definitions, schema_of
+from dryrack.kinds.schemas.shape import filled, skeleton
+from dryrack.kinds.schemas.strict_decode import (
     conform,
     conversion_problem,
     explained,
 )
-from dryrack.apiserver.schemas import builtin, custom, raw_definitions, schema_of
-from dryrack.apiserver.schemas.shape import filled, skeleton
-from dryrack.apiserver.schemas.structs import structs
+from dryrack.kinds.schemas.structs import structs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.apiserver.schemas import Schema
+    from dryrack.kinds.schemas import Schema
 
 ANSWERS = sorted((Path(__file__).parents[1] / "parity/answers").glob("*.json"))
 # What stands where a recording has blanked out a time.

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryrack.apiserver.answer import go_json
-from dryrack.apiserver.decode.scalars import MismatchError, binary
 from dryrack.apiserver.verbs import field_selectors, label_selectors
 from dryrack.apiserver.verbs.label_selectors import SelectorError
+from dryrack.kinds.schemas.go_scalars import MismatchError, binary
+from dryrack.kinds.text import go_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

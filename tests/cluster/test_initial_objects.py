@@ -98,7 +98,7 @@ def test_what_is_refused_has_its_line_and_what_was_meant(text: str, told: str) -
     ("text", "line"),
     [
         ("apiVersion: v1\nkind: Service\nmetadata:\n  name: a_b\nspec: {}\n", 4),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: 1\n", 4),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: 1\n", 5),
         ("apiVersion: v1\nkind: Secret\nmetadata:\n  namespace: nowhere\n  name: a\n", 1),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeName: 5\n", 5),
     ],

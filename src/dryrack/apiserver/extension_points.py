@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
     from dryrack.apiserver.verbs.writing import Writer
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.validation import FieldProblem
 
 
@@ -57,21 +58,6 @@ class DeletionApproval(Protocol):
     """Looks at an object that is to be deleted, and raises a `StatusError` to keep it."""
 
     def __call__(self, resource: Resource, old: Raw, write: Write) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Conformed:
-    """
-    An object with the fields that its kind has, and what was found besides.
-
-    `strict` are the complaints of strict decoding in the server's words and order (`unknown field
-    "spec.x"`). `mismatch` is not "" if a value has the wrong type altogether: the whole sentence
-    of the decoder (`json: cannot unmarshal number into Go struct field …`).
-    """
-
-    object: Raw
-    strict: tuple[str, ...] = ()
-    mismatch: str = ""
 
 
 class Shapes(Protocol):
@@ -177,6 +163,8 @@ class NoShapes:
     """Takes every object as it is."""
 
     def conform(self, resource: Resource, obj: Raw) -> Conformed:
+        from dryrack.kinds.schemas.strict_decode import Conformed
+
         return Conformed(obj)
 
 

@@ -9,11 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dryrack.apiserver import schemas
-from dryrack.apiserver.answer import go_json
 from dryrack.apiserver.answer.status import Status, StatusError, bad_request, conflict
 from dryrack.apiserver.decode import bodies
-from dryrack.apiserver.decode.strict_decode import conversion_problem
 from dryrack.apiserver.extension_points import Manager, Patch, Patched
 from dryrack.apiserver.ownership.patching import (
     JSON_PATCH,
@@ -32,9 +29,12 @@ from dryrack.apiserver.ownership.server_side_apply import (
     managed_after_update,
 )
 from dryrack.apiserver.registry import Registry, Resource
-from dryrack.apiserver.schemas import Schema
-from dryrack.apiserver.schemas.shape import as_written
+from dryrack.kinds import schemas
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.schemas import Schema
+from dryrack.kinds.schemas.shape import as_written
+from dryrack.kinds.schemas.strict_decode import conversion_problem
+from dryrack.kinds.text import go_json
 
 APPLY_PATCH = "application/apply-patch+yaml"
 _MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver import schemas
 from dryrack.apiserver.builtin import BUILTINS, Builtin, Depth
-from dryrack.apiserver.decode import strict_decode
 from dryrack.apiserver.metadata import tidied
 from dryrack.apiserver.strategies.catalog import strategy_of
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import User
-from dryrack.cluster.refusals import mismatch_path
 from dryrack.cluster.seeded_chance import SeededChance
+from dryrack.kinds import schemas
 from dryrack.kinds.convert import GROUP
+from dryrack.kinds.schemas import strict_decode
 from dryrack.kinds.shape import render
 from dryrack.kinds.validation.problems import OMITTED, FieldProblem, Reason, required
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.documents import Document
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.schemas.strict_decode import Conformed
 
 # Nothing that is judged here depends on when it is.
 _NOW = "2026-01-01T00:00:00Z"
@@ -69,13 +69,13 @@ class Judge:
             return None
         conformed = strict_decode.conform(schema, document.raw)
         if conformed.mismatch:
-            return (_mismatch(conformed.mismatch, document.raw),)
+            return (_mismatch(conformed),)
         return tuple(_judged(strategy, conformed.object, _namespace(kind, document)))
 
 
-def _mismatch(sentence: str, raw: Raw) -> FieldProblem:
+def _mismatch(conformed: Conformed) -> FieldProblem:
     """The decoder's words, at the place that they speak of."""
-    field = render(mismatch_path(sentence, raw))
+    field, sentence = render(conformed.mismatch_path), conformed.mismatch
     return FieldProblem(
         Reason.TYPE_INVALID, field, OMITTED, sentence, fix="write what the field expects"
     )

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.authentication.tokens import SigningKey
     from dryrack.apiserver.builtin import Builtin
-    from dryrack.apiserver.decode.strict_decode import GoShapes
+    from dryrack.apiserver.decode.shapes import GoShapes
     from dryrack.apiserver.extension_points import Admission, Approval, FieldRights
     from dryrack.apiserver.field_adapters import AllPatches, Management, SchemaSource
     from dryrack.apiserver.pages.openapi import OpenApiPages
@@ -302,7 +302,7 @@ def _approval(registry: Registry, policies: _Policies) -> Approval:
 
 
 def _shapes() -> GoShapes:
-    from dryrack.apiserver.decode.strict_decode import GoShapes
+    from dryrack.apiserver.decode.shapes import GoShapes
 
     return GoShapes()
 

@@ -7,26 +7,19 @@ given the line on which the object has it, and an unknown field the name that wa
 
 from __future__ import annotations
 
-import json
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dryrack.apiserver import schemas
+from dryrack.apiserver.decode.shapes import GoShapes
 from dryrack.base.text import hint
-from dryrack.kinds.text.source_positions import parse_path
+from dryrack.kinds import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dryrack.apiserver.registry import Registry, Resource
     from dryrack.client.errors import ApiError
     from dryrack.kinds.documents import Document, Problem
-    from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path
-
-_UNKNOWN_FIELD = re.compile(r'unknown field ("(?:[^"\\]|\\.)*")')
-_GO_FIELD = re.compile(r"Go struct field \w+\.(?P<path>\S+) of type (?P<type>\S+)")
-_GO_TYPES: dict[str, type] = {"string": str, "bool": bool, "int32": int, "int64": int}
 
 
 def kind_problem(document: Document, registry: Registry) -> Problem:
@@ -51,16 +44,16 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
 def problems(document: Document, resource: Resource, error: ApiError) -> tuple[Problem, ...]:
     """What a server has against the object of a document, one for every field that it names."""
     named = f"{document.kind} {document.name}".strip()
-    fields = [parse_path(json.loads(each)) for each in _UNKNOWN_FIELD.findall(error.message)]
-    if fields:
-        return tuple(_unknown_field(document, resource, path) for path in fields)
+    read = GoShapes().conform(resource, document.raw)
+    if read.unknown:
+        return tuple(_unknown_field(document, resource, path) for path in read.unknown)
     causes = (error.status.get("details") or {}).get("causes") or ()
     if causes:
         return tuple(
             document.problem(each["field"], f"{named}, {each['field']}: {each['message']}")
             for each in causes
         )
-    return (document.problem(mismatch_path(error.message, document.raw), f"{named}: {error}"),)
+    return (document.problem(read.mismatch_path, f"{named}: {error}"),)
 
 
 def _unknown_field(document: Document, resource: Resource, path: Path) -> Problem:
@@ -87,24 +80,3 @@ def _siblings(resource: Resource, path: Path) -> Sequence[str]:
             return ()
         schema = below
     return schema.property_names
-
-
-def mismatch_path(sentence: str, raw: Raw) -> Path:
-    """The place of the value that a decoder could not read, by its words; () if they tell none."""
-    found = _GO_FIELD.search(sentence)
-    if found is None:
-        return ()
-    wanted = _GO_TYPES.get(found["type"], object)
-    paths = _matching(raw, found["path"].split("."))
-    return next((path for path, value in paths if not isinstance(value, wanted)), ())
-
-
-def _matching(value: Any, steps: Sequence[str], path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """What is under these keys; Go's words name no place in a list."""
-    if isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _matching(each, steps, (*path, index))
-    elif not steps:
-        yield path, value
-    elif isinstance(value, dict) and steps[0] in value:
-        yield from _matching(value[steps[0]], steps[1:], (*path, steps[0]))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.answer.go_json import YamlError
 from dryrack.base.limits import YAML_VALUES_MAX
 from dryrack.kinds.text import parsed, yaml_text
+from dryrack.kinds.text.go_json import YamlError
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.answer.go_json import type_name
 from dryrack.apiserver.answer.status import StatusError, bad_request
+from dryrack.kinds.text.go_json import type_name
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.answer.go_numbers import plain
 from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.custom.schema.embedded import nameless, unreadable
 from dryrack.apiserver.custom.schema.filling import pruned, whole_numbers, with_defaults
@@ -31,6 +30,7 @@ from dryrack.apiserver.strategy import (
     object_meta,
     status_only,
 )
+from dryrack.kinds.text.go_numbers import plain
 from dryrack.kinds.validation.meta import (
     SUBDOMAIN,
     common_metadata,

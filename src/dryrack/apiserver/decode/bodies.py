@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from dryrack.apiserver.answer import go_json
 from dryrack.apiserver.answer.status import StatusError, Subject, bad_request, invalid, too_large
 from dryrack.apiserver.extension_points import Shapes
 from dryrack.apiserver.http import media
@@ -20,6 +19,7 @@ from dryrack.apiserver.registry import Registry, Resource
 from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
 from dryrack.client.transport import Request
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.text import go_json
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import invalid as invalid_value
 

@@ -24,8 +24,8 @@ from dryrack.apiserver.pages.openapi_schemas import (
 )
 from dryrack.apiserver.pages.openapi_words import described
 from dryrack.apiserver.protobuf import documents
-from dryrack.apiserver.schemas import raw_definitions
 from dryrack.client.transport import Response
+from dryrack.kinds.schemas import raw_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.pages.openapi_words import of_custom_kinds
-from dryrack.apiserver.schemas import OBJECT_META, raw_definitions
+from dryrack.kinds.schemas import OBJECT_META, raw_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

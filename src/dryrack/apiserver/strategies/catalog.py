@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.schemas import schema_of
-from dryrack.apiserver.schemas.shape import skeleton
 from dryrack.apiserver.strategies.accounts import (
     RBAC,
     RoleBindingStrategy,
@@ -45,6 +43,8 @@ from dryrack.apiserver.strategies.workloads.replicated import (
 from dryrack.apiserver.strategies.workloads.sets import DaemonSetStrategy, StatefulSetStrategy
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.convert import GROUP
+from dryrack.kinds.schemas import schema_of
+from dryrack.kinds.schemas.shape import skeleton
 from dryrack.kinds.validation.meta import Naming
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.answer.go_json import syntax_error
 from dryrack.apiserver.strategies.checks import config_key
 from dryrack.apiserver.strategies.copies import filled, without
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.kinds.text.go_json import syntax_error
 from dryrack.kinds.validation.names import checked
 from dryrack.kinds.validation.problems import (
     Token,

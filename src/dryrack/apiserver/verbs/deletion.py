@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dryrack.apiserver.answer.go_json import GoSyntaxError, YamlError, type_name
 from dryrack.apiserver.answer.status import (
     StatusError,
     Subject,
@@ -31,6 +30,7 @@ from dryrack.base.ports import Clock
 from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import Request
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.text.go_json import GoSyntaxError, YamlError, type_name
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.kinds.validation.problems import not_supported

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from dryrack.apiserver.answer import go_json
 from dryrack.apiserver.answer.status import (
     Status,
     StatusError,
@@ -25,6 +24,7 @@ from dryrack.apiserver.answer.status import (
 from dryrack.apiserver.decode import bodies
 from dryrack.apiserver.http.queries import ListOptions, RevisionError, parse_revision
 from dryrack.apiserver.verbs.selection import Selection
+from dryrack.kinds.text import go_json
 from dryrack.store import Gone, Store, Stored
 
 _TOKEN_VERSION = "meta.k8s.io/v1"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dryrack.apiserver.answer.go_json import type_name
 from dryrack.apiserver.custom.definition_problems import word_problems
-from dryrack.apiserver.decode.strict_decode import conform
-from dryrack.apiserver.schemas import OBJECT_META, builtin
+from dryrack.kinds.schemas import OBJECT_META, builtin
+from dryrack.kinds.schemas.strict_decode import conform
+from dryrack.kinds.text.go_json import type_name
 from dryrack.kinds.validation.problems import FieldProblem, invalid, required, shown_value
 
 Schema = Mapping[str, Any]

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dryrack.apiserver.answer.go_numbers import plain
 from dryrack.apiserver.custom.schema.formats import has_format, known_format
 from dryrack.cel.functions.strings import compile_pattern
+from dryrack.kinds.text.go_numbers import plain
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import (
     FieldProblem,

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from dryrack.apiserver.answer.go_json import type_name
 from dryrack.apiserver.ownership.patching.problems import (
     PatchError,
     Problem,
     bad_patch,
     does_not_apply,
 )
+from dryrack.kinds.text.go_json import type_name
 
 OPERATIONS_MAX = 10_000
 # Copies of copies double what they copy; nothing that is stored comes near this.

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.answer import go_numbers
 from dryrack.apiserver.ownership.patching.problems import PatchError, does_not_apply, failed
+from dryrack.kinds.text import go_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

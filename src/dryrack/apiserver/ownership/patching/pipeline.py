@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.answer import go_json
 from dryrack.apiserver.decode.bodies import read_json, repeated_fields
 from dryrack.apiserver.ownership.patching import json_patch, merge_patch, strategic
 from dryrack.apiserver.ownership.patching.problems import PatchError, Problem, bad_patch
+from dryrack.kinds.text import go_json
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.schemas import Schema
+    from dryrack.kinds.schemas import Schema
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

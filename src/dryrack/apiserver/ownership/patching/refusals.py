@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dryrack.apiserver.answer import go_numbers
 from dryrack.apiserver.answer.status import StatusError, Subject, invalid
 from dryrack.apiserver.ownership.server_side_apply.fieldsets import escaped_html
+from dryrack.kinds.text import go_numbers
 from dryrack.kinds.validation.problems import invalid as invalid_value
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.answer import go_numbers
 from dryrack.apiserver.ownership.patching import ordering
 from dryrack.apiserver.ownership.patching.merge_patch import without_nulls
 from dryrack.apiserver.ownership.patching.problems import PatchError, bad_patch, failed
+from dryrack.kinds.text import go_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from dryrack.apiserver.schemas import Schema
+    from dryrack.kinds.schemas import Schema
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.schemas.node import QUANTITY
+from dryrack.kinds.schemas.node import QUANTITY
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.schemas import Schema
+    from dryrack.kinds.schemas import Schema
 
 RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 UNTYPED = "untyped"

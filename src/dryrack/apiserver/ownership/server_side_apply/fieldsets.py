@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dryrack.apiserver.answer import go_numbers
+from dryrack.kinds.text import go_numbers
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:

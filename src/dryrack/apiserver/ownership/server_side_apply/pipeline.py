@@ -21,7 +21,7 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
     encode,
 )
 from dryrack.apiserver.ownership.server_side_apply.owning import ConflictError, Ownership
-from dryrack.apiserver.schemas.shape import filled, filled_to_atoms, skeleton
+from dryrack.kinds.schemas.shape import filled, filled_to_atoms, skeleton
 
 if TYPE_CHECKING:
     from dryrack.apiserver.ownership.server_side_apply.tracked import Object, Tracked

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.answer import go_numbers
 from dryrack.apiserver.ownership.server_side_apply import fieldsets
+from dryrack.kinds.text import go_numbers
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.decode import scalars
-from dryrack.apiserver.schemas.structs import UNSET
+from dryrack.kinds.schemas import go_scalars as scalars
+from dryrack.kinds.schemas.structs import UNSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dryrack.apiserver.schemas import Schema
-    from dryrack.apiserver.schemas.structs import GoField
+    from dryrack.kinds.schemas import Schema
+    from dryrack.kinds.schemas.structs import GoField
 
     Read = Callable[[Any], Any]
     Unset = Callable[[Schema, GoField], Any]

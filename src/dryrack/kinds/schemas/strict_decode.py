@@ -13,53 +13,56 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver import schemas
-from dryrack.apiserver.answer import go_numbers
-from dryrack.apiserver.answer.go_json import type_name
-from dryrack.apiserver.decode import fast_decode, scalars
-from dryrack.apiserver.decode.fast_decode import element_type
-from dryrack.apiserver.extension_points import Conformed
-from dryrack.apiserver.schemas.shape import skeleton
-from dryrack.apiserver.schemas.structs import UNSET
+from dryrack.kinds import schemas
+from dryrack.kinds.schemas import fast_decode
+from dryrack.kinds.schemas import go_scalars as scalars
+from dryrack.kinds.schemas.fast_decode import element_type
+from dryrack.kinds.schemas.shape import skeleton
+from dryrack.kinds.schemas.structs import UNSET
+from dryrack.kinds.text import go_numbers
+from dryrack.kinds.text.go_json import type_name
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dryrack.apiserver.registry import Resource
-    from dryrack.apiserver.schemas import Schema
-    from dryrack.apiserver.schemas.structs import GoField, Struct
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.schemas import Schema
+    from dryrack.kinds.schemas.structs import GoField, Struct
+    from dryrack.kinds.shape import Path
 
 _COMPLAINTS_MAX = 100
 
 
-class GoShapes:
-    """Knows the fields of every built-in kind, and of custom ones by their schema."""
+@dataclass(frozen=True, slots=True)
+class Conformed:
+    """
+    An object with the fields that its kind has, and what was found besides.
 
-    def __init__(self) -> None:
-        self._custom: dict[str, tuple[object, Schema]] = {}
+    `unknown` are the places of fields that the kind does not have. `mismatch` is not "" if a value
+    has the wrong type altogether: the whole sentence of the decoder (`json: cannot unmarshal
+    number into Go struct field …`), and `mismatch_path` is the place of the value.
+    """
 
-    def conform(self, resource: Resource, obj: Raw) -> Conformed:
-        if resource.schema is not None:
-            return _custom(self._read(resource, resource.schema), obj)
-        schema = schemas.schema_of(resource.group, resource.version, resource.kind)
-        return Conformed(obj) if schema is None else conform(schema, obj)
+    object: Raw
+    unknown: tuple[Path, ...] = ()
+    mismatch: str = ""
+    mismatch_path: Path = ()
 
-    def _read(self, resource: Resource, raw: Mapping[str, Any]) -> Schema:
-        """The schema of a custom kind, read once for each that a definition had."""
-        place = f"{resource.plural}.{resource.api_version}"
-        known, made = self._custom.get(place, (None, None))
-        if made is None or known is not raw:
-            made = schemas.custom(dict(raw))
-            self._custom[place] = (raw, made)
-        return made
+    @property
+    def strict(self) -> tuple[str, ...]:
+        """The complaints of strict decoding, in the server's words and order."""
+        return tuple(f"unknown field {quoted(_shown(path))}" for path in self.unknown)
+
+
+def _shown(path: Path) -> str:
+    """A path as the server writes it."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
 
 
 def conversion_problem(schema: Schema, obj: Raw) -> str:
     """What is said of a value of the wrong type that was never text, as after a patch of maps."""
     try:
-        _Converting().struct(schema, obj, "")
+        _Converting().struct(schema, obj)
     except scalars.MismatchError as error:
         return str(error)
     return ""
@@ -82,21 +85,27 @@ def explained(schema: Schema, obj: Raw) -> Conformed:
     """The same, with what is wrong."""
     reading = _Reading()
     try:
-        made = reading.struct(schema, obj, "")
+        made = reading.struct(schema, obj)
     except scalars.MismatchError as error:
-        return Conformed(obj, (), str(error))
-    return Conformed(made, tuple(reading.strict[:_COMPLAINTS_MAX]))
+        return Conformed(obj, (), str(error), tuple(reading.path))
+    return Conformed(made, tuple(reading.unknown[:_COMPLAINTS_MAX]))
 
 
 @dataclass(slots=True)
 class _Reading:
-    """One object being read; `fields` leads to where the reader is, `owners` are the structs."""
+    """
+    One object being read.
 
-    strict: list[str] = field(default_factory=list)
+    `path` leads to where the reader is, and stays there if it stumbles; `fields` are the same
+    steps as Go names them, without places in lists, and `owners` the structs.
+    """
+
+    unknown: list[Path] = field(default_factory=list)
+    path: list[str | int] = field(default_factory=list)
     fields: list[str] = field(default_factory=list)
     owners: list[str] = field(default_factory=list)
 
-    def struct(self, schema: Schema, value: Any, path: str) -> Any:
+    def struct(self, schema: Schema, value: Any) -> Any:
         struct = schema.struct
         if struct is None:
             return value
@@ -105,28 +114,34 @@ class _Reading:
         for name, inner in value.items():
             known = struct.get(name)
             if known is None:
-                self.strict.append(f"unknown field {quoted(_joined(path, name))}")
+                self.unknown.append((*self.path, name))
             elif inner is not None:
-                self._set(schema, known, inner, path=path, made=made)
+                self._set(schema, known, inner, made=made)
         self.owners.pop()
         return _in_order(schema, struct, made)
 
-    def _set(self, schema: Schema, known: GoField, value: Any, *, path: str, made: Raw) -> None:
+    def _set(self, schema: Schema, known: GoField, value: Any, *, made: Raw) -> None:
         below = schema.named(known.name)
         assert below is not None, f"{schema.name} has a field {known.name} in Go alone"
         self.fields.append(f"{known.inside}{known.name}")
-        read = self._value(below, value, _joined(path, known.name), known.type)
+        read = self._at(known.name, below, value, known.type)
         self.fields.pop()
         if not known.is_left_out(read):
             made[known.name] = read
 
-    def _value(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+    def _at(self, step: str | int, schema: Schema, value: Any, go_type: str) -> Any:
+        self.path.append(step)
+        read = self._value(schema, value, go_type)
+        self.path.pop()
+        return read
+
+    def _value(self, schema: Schema, value: Any, go_type: str) -> Any:
         if go_type in UNSET:
             return self._special(go_type, value)
         if schema.type == "array":
-            return self._list(schema, value, path, go_type)
+            return self._list(schema, value, go_type)
         if schema.type == "object":
-            return self._object(schema, value, path, go_type)
+            return self._object(schema, value, go_type)
         return self._scalar(schema, value, go_type)
 
     def _special(self, go_type: str, value: Any) -> Any:
@@ -143,7 +158,7 @@ class _Reading:
             return value
         raise self._mismatch(value, schema, go_type)
 
-    def _list(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+    def _list(self, schema: Schema, value: Any, go_type: str) -> Any:
         if not isinstance(value, list):
             raise self._mismatch(value, schema, go_type)
         items = schema.items
@@ -151,25 +166,21 @@ class _Reading:
             return value
         inner = element_type(go_type, items)
         return [
-            self._value(
-                items, _zero(items, inner) if item is None else item, f"{path}[{at}]", inner
-            )
+            self._at(at, items, _zero(items, inner) if item is None else item, inner)
             for at, item in enumerate(value)
         ]
 
-    def _object(self, schema: Schema, value: Any, path: str, go_type: str) -> Any:
+    def _object(self, schema: Schema, value: Any, go_type: str) -> Any:
         if not isinstance(value, dict):
             raise self._mismatch(value, schema, go_type)
         if schema.struct is not None:
-            return self.struct(schema, value, path)
+            return self.struct(schema, value)
         values = schema.values
         if values is None:
             return value
         inner = element_type(go_type, values)
         read = {
-            key: self._value(
-                values, _zero(values, inner) if each is None else each, _joined(path, key), inner
-            )
+            key: self._at(key, values, _zero(values, inner) if each is None else each, inner)
             for key, each in value.items()
         }
         return dict(sorted(read.items()))
@@ -206,10 +217,6 @@ class _Converting(_Reading):
             return scalars.MismatchError(f"cannot convert {kind} to {go_type}")
         plain = {"string": "string", "boolean": "bool"}.get(schema.type, go_type)
         return scalars.MismatchError(f"unrecognized type: {plain}")
-
-
-def _joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
 
 
 def _in_order(schema: Schema, struct: Struct, made: Raw) -> Raw:
@@ -257,48 +264,48 @@ def _zero(schema: Schema, go_type: str) -> Any:
             return dict(skeleton(schema))
 
 
-def _custom(schema: Schema, obj: Raw) -> Conformed:
+def conform_custom(schema: Schema, obj: Raw) -> Conformed:
     """A custom object: its metadata is everybody's, the rest is pruned by its schema."""
-    metadata, strict = obj.get("metadata"), []
+    metadata, unknown = obj.get("metadata"), []
     if isinstance(metadata, dict):
         read = conform(schemas.builtin()[schemas.OBJECT_META], metadata)
         if read.mismatch:
-            return Conformed(obj, (), read.mismatch)
+            return Conformed(obj, (), read.mismatch, ("metadata", *read.mismatch_path))
         obj = {**obj, "metadata": read.object}
-        strict = [each.replace('field "', 'field "metadata.', 1) for each in read.strict]
-    pruned = _pruned(schema, obj, "", strict)
-    return Conformed(pruned, tuple(sorted(strict)))
+        unknown = [("metadata", *path) for path in read.unknown]
+    pruned = _pruned(schema, obj, (), unknown)
+    return Conformed(pruned, tuple(sorted(unknown, key=_shown)))
 
 
-def _pruned(schema: Schema, value: Any, path: str, strict: list[str]) -> Any:
+def _pruned(schema: Schema, value: Any, path: Path, unknown: list[Path]) -> Any:
     if isinstance(value, list) and schema.items is not None:
         items = schema.items
-        return [_pruned(items, each, f"{path}[{at}]", strict) for at, each in enumerate(value)]
+        return [_pruned(items, each, (*path, at), unknown) for at, each in enumerate(value)]
     if not isinstance(value, dict) or schema.name:
         return value
     is_object = bool(schema.raw.get("x-kubernetes-embedded-resource"))
     made: Raw = {}
     for name, each in value.items():
-        below, at = schema.child(name), _joined(path, name)
+        below, at = schema.child(name), (*path, name)
         if is_object and name == "metadata":
-            made[name] = _embedded_metadata(each, at, strict)
+            made[name] = _embedded_metadata(each, at, unknown)
         elif is_object and name in ("apiVersion", "kind"):
             made[name] = each
         elif below is not None:
-            made[name] = _pruned(below, each, at, strict)
+            made[name] = _pruned(below, each, at, unknown)
         elif schema.keeps_unknown or schema.raw.get("additionalProperties") is True:
             made[name] = each
         else:
-            strict.append(f"unknown field {quoted(at)}")
+            unknown.append(at)
     return made
 
 
-def _embedded_metadata(value: Any, path: str, strict: list[str]) -> Any:
+def _embedded_metadata(value: Any, path: Path, unknown: list[Path]) -> Any:
     """Metadata of an object inside an object; of the wrong types, it is left to validation."""
     if not isinstance(value, dict):
         return value
     read = conform(schemas.builtin()[schemas.OBJECT_META], value)
     if read.mismatch:
         return value
-    strict += [each.replace('field "', f'field "{path}.', 1) for each in read.strict]
+    unknown += [(*path, *inner) for inner in read.unknown]
     return read.object

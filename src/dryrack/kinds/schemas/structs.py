@@ -80,7 +80,7 @@ Struct = dict[str, GoField]
 @cache
 def structs() -> dict[str, Struct]:
     """Name of the definition → its fields, in the order in which Go writes them."""
-    data = resources.files("dryrack.apiserver.schemas").joinpath("structs.json.gz").read_bytes()
+    data = resources.files("dryrack.kinds.schemas").joinpath("structs.json.gz").read_bytes()
     raw: dict[str, list[list[str]]] = msgspec.json.decode(gzip.decompress(data))
     return {name: {each[0]: _field(*each) for each in fields} for name, fields in raw.items()}
 

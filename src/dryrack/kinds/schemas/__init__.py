@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from dryrack.apiserver.schemas.node import Definitions, Schema
+from dryrack.kinds.schemas.node import Definitions, Schema
 
 __all__ = ["Definitions", "Schema", "builtin", "custom", "raw_definitions", "schema_of"]
 

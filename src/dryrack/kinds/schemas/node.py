@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.schemas.structs import structs
+from dryrack.kinds.schemas.structs import structs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dryrack.apiserver.schemas.structs import Struct
+    from dryrack.kinds.schemas.structs import Struct
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"

@@ -11,8 +11,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dryrack.apiserver.answer.go_json import type_name
 from dryrack.kinds.quantity import Quantity, QuantityError
+from dryrack.kinds.text.go_json import type_name
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.schemas.node import Schema
-    from dryrack.apiserver.schemas.structs import GoField
+    from dryrack.kinds.schemas.node import Schema
+    from dryrack.kinds.schemas.structs import GoField
 
 
 def skeleton(schema: Schema | None) -> dict[str, Any]:
