@@ -68,9 +68,9 @@ def special(go_type: str, value: Any) -> Any:
     """A value of a type that reads itself."""
     match go_type:
         case "v1.Time":
-            return time(value)
+            return time_text(value)
         case "v1.MicroTime":
-            return time(value, micro=True)
+            return time_text(value, micro=True)
         case "resource.Quantity":
             return _quantity(value)
         case "intstr.IntOrString":
@@ -97,7 +97,7 @@ def _int_or_string(value: Any) -> int | str:
     raise ForeignTypeError(shown, "int32")
 
 
-def time(value: Any, *, micro: bool = False) -> str:
+def time_text(value: Any, *, micro: bool = False) -> str:
     """A time in UTC: to the second, or to the microsecond."""
     if not isinstance(value, str):
         raise ForeignTypeError(type_name(value), "string")
