@@ -26,7 +26,7 @@ from dryrack.cluster.ports import SystemChance
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
-from dryrack.placement import Cluster, Fleet, Placed, place
+from dryrack.placement import Cluster, Fleet, Occupant, Placed, place
 
 if TYPE_CHECKING:
     from dryrack.store import Event, Store
@@ -72,7 +72,7 @@ def decided(nodes: int, pods: int, *, zone: str = "") -> float:
         began = time.process_time()
         placed = place(pod, (claim,), (), cluster)
         assert isinstance(placed, Placed), placed
-        fleet.take(placed.node, placed.amounts)
+        fleet.stand(number, placed.node, Occupant.of(pod, amounts=placed.amounts))
         allocator.hold(claim.metadata.name, placed.allocations[0])
         seconds += time.process_time() - began
     return seconds / pods

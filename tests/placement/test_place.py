@@ -13,7 +13,7 @@ from dryrack.allocation import Allocated, Allocator
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
-from dryrack.placement import Cluster, Fleet, Placed, Room, Unplaced, place
+from dryrack.placement import Cluster, Fleet, NodeState, Occupant, Placed, Unplaced, place
 from dryrack.placement.demand import ONE, HostPort, demand
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ def container(**requests: str) -> dict[str, Any]:
     return {"name": "c", "image": "i", "resources": {"requests": requests}}
 
 
-def room(name: str, *, pods: str = "10", cpu: str = "4", **spec: Any) -> Room:
+def state(name: str, *, pods: str = "10", cpu: str = "4", **spec: Any) -> NodeState:
     status = {"allocatable": {"cpu": cpu, "pods": pods}}
-    return Room(decode({"metadata": {"name": name}, "spec": spec, "status": status}, Node))
+    return NodeState(decode({"metadata": {"name": name}, "spec": spec, "status": status}, Node))
 
 
-def cluster(*rooms: Room, devices: int = 0) -> Cluster:
+def cluster(*states: NodeState, devices: int = 0) -> Cluster:
     spec = {
         "driver": "d",
         "nodeName": "a",
@@ -53,14 +53,14 @@ def cluster(*rooms: Room, devices: int = 0) -> Cluster:
     }
     slices = [decode({"metadata": {"name": "s"}, "spec": spec}, ResourceSlice)]
     classes = [decode({"metadata": {"name": "c"}}, DeviceClass)]
-    return Cluster(fleet(*rooms), Allocator(slices, classes, chance=NoChance()))
+    return Cluster(fleet(*states), Allocator(slices, classes, chance=NoChance()))
 
 
-def fleet(*rooms: Room) -> Fleet:
+def fleet(*states: NodeState) -> Fleet:
     made = Fleet()
-    for each in rooms:
+    for each in states:
         made.put(each.node)
-        made.take(each.name, each.used)
+        made.stand(each.name, each.name, Occupant(("", each.name), dict(each.used)))
     return made
 
 
@@ -112,7 +112,7 @@ def with_port(number: int = 0, *, spec: dict[str, Any] | None = None, **port: An
 )
 def test_a_port_of_the_host_is_given_once(there: Pod, comes: Pod, fits: bool) -> None:
     """By protocol and address as upstream; and it is free again when its pod has left."""
-    taken = room("a")
+    taken = state("a")
     taken.take(demand(there))
     outcome = place(comes, (), (), cluster(taken))
 
@@ -139,10 +139,10 @@ def test_ports_of_init_containers_count_if_they_stay() -> None:
 
 def test_the_emptiest_node_is_taken_and_the_name_decides_a_tie() -> None:
     """The same cluster gives the same answer."""
-    full = room("a")
+    full = state("a")
     full.take({"pods": ONE})
     outcome = place(
-        pod(containers=[container(cpu="1")]), (), (), cluster(full, room("c"), room("b"))
+        pod(containers=[container(cpu="1")]), (), (), cluster(full, state("c"), state("b"))
     )
 
     assert isinstance(outcome, Placed)
@@ -151,9 +151,9 @@ def test_the_emptiest_node_is_taken_and_the_name_decides_a_tie() -> None:
 
 def test_each_obstacle_is_told_in_the_words_of_kube_scheduler() -> None:
     """People search for these words."""
-    tainted = room("b", taints=[{"key": "k", "effect": "NoSchedule"}])
-    rooms = (room("a", cpu="1"), tainted, room("c", unschedulable=True), room("d", pods="0"))
-    outcome = place(pod(containers=[container(cpu="2")]), (), (), cluster(*rooms))
+    tainted = state("b", taints=[{"key": "k", "effect": "NoSchedule"}])
+    states = (state("a", cpu="1"), tainted, state("c", unschedulable=True), state("d", pods="0"))
+    outcome = place(pod(containers=[container(cpu="2")]), (), (), cluster(*states))
 
     assert outcome == Unplaced(
         "0/4 nodes are available: 1 Insufficient cpu, 1 Too many pods, "
@@ -163,8 +163,8 @@ def test_each_obstacle_is_told_in_the_words_of_kube_scheduler() -> None:
 
 def test_a_selector_keeps_a_pod_off_other_nodes() -> None:
     """nodeSelector and nodeName are obeyed."""
-    outcome = place(pod(nodeSelector={"zone": "x"}), (), (), cluster(room("a")))
-    elsewhere = place(pod(nodeName="b"), (), (), cluster(room("a")))
+    outcome = place(pod(nodeSelector={"zone": "x"}), (), (), cluster(state("a")))
+    elsewhere = place(pod(nodeName="b"), (), (), cluster(state("a")))
 
     assert isinstance(outcome, Unplaced)
     assert "didn't match Pod's node affinity/selector" in outcome.message
@@ -194,7 +194,7 @@ def test_a_pod_says_where_it_may_run(spec: dict[str, Any], allowed: bool) -> Non
             ]
         }
 
-    labelled = room("a")
+    labelled = state("a")
     labelled.node = changed(
         labelled.node, metadata=changed(labelled.node.metadata, labels={"zone": "a", "gpus": "8"})
     )
@@ -213,7 +213,7 @@ def test_a_pod_of_a_daemon_set_asks_its_node_alone() -> None:
             asked.append(node.metadata.name)
             return Allocated(())
 
-    there = fleet(room("a"), room("b"), room("c"))
+    there = fleet(state("a"), state("b"), state("c"))
     outcome = place(pod(affinity=affinity), (claim(1),), (), Cluster(there, Asking()))
 
     assert isinstance(outcome, Placed)
@@ -227,7 +227,7 @@ def test_no_nodes_are_told_as_such() -> None:
 
 def test_devices_decide_with_the_rest() -> None:
     """The node with the devices is taken although another is as empty."""
-    outcome = place(pod(), (claim(2),), (), cluster(room("b"), room("a"), devices=3))
+    outcome = place(pod(), (claim(2),), (), cluster(state("b"), state("a"), devices=3))
 
     assert isinstance(outcome, Placed)
     assert outcome.node == "a"
@@ -236,7 +236,7 @@ def test_devices_decide_with_the_rest() -> None:
 
 def test_why_no_device_is_said_from_the_decision() -> None:
     """The message ends with the reason of the first node that was tried for devices."""
-    outcome = place(pod(), (claim(4),), (), cluster(room("a"), devices=3))
+    outcome = place(pod(), (claim(4),), (), cluster(state("a"), devices=3))
 
     assert isinstance(outcome, Unplaced)
     assert outcome.message.startswith("0/1 nodes are available: 1 cannot allocate all claims. ")
@@ -245,10 +245,10 @@ def test_why_no_device_is_said_from_the_decision() -> None:
 
 def test_a_pod_follows_the_claim_that_it_has() -> None:
     """A claim that is allocated for a node leaves that node alone; one for all leaves all."""
-    rooms = (room("a"), room("b"))
-    tied = place(pod(), (), (claim(1, allocation=tied_to("b")),), cluster(*rooms))
-    free = place(pod(), (), (claim(1, allocation={}),), cluster(*rooms))
-    gone = place(pod(), (), (claim(1, allocation=tied_to("c")),), cluster(*rooms))
+    states = (state("a"), state("b"))
+    tied = place(pod(), (), (claim(1, allocation=tied_to("b")),), cluster(*states))
+    free = place(pod(), (), (claim(1, allocation={}),), cluster(*states))
+    gone = place(pod(), (), (claim(1, allocation=tied_to("c")),), cluster(*states))
 
     assert isinstance(tied, Placed)
     assert tied.node == "b"
@@ -260,8 +260,8 @@ def test_a_pod_follows_the_claim_that_it_has() -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=12))
 def test_a_node_is_never_overfilled(cores: list[int]) -> None:
-    """However pods come, what stands in a room's books fits its node."""
-    there = [room("a"), room("b", cpu="3")]
+    """However pods come, what stands in a state's books fits its node."""
+    there = [state("a"), state("b", cpu="3")]
     for each in cores:
         outcome = place(pod(containers=[container(cpu=str(each))]), (), (), cluster(*there))
         if isinstance(outcome, Placed):

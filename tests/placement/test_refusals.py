@@ -16,7 +16,7 @@ from tests.allocation.builders import (
     slice_,
 )
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
-from tests.placement.test_place import pod, room
+from tests.placement.test_place import pod, state
 
 from dryrack.allocation import Allocated, Code, LiveAllocator
 from dryrack.kinds.decode import decode
@@ -63,7 +63,7 @@ class Asked:
 def cluster(nodes: str, *slices: ResourceSlice) -> tuple[Cluster, Asked]:
     fleet, asked = Fleet(), Asked(*slices)
     for name in nodes:
-        fleet.put(room(name).node)
+        fleet.put(state(name).node)
     return Cluster(fleet, asked), asked
 
 
@@ -170,7 +170,7 @@ def test_a_pod_is_told_in_the_words_of_explain(asks: Any, cause: str) -> None:
     where, asked = cluster("a", *slices)
     for each in (gpus, fpgas):
         asked.inner.put_class(each)
-    world = World.of([room("a").node, *slices, gpus, fpgas, claim])
+    world = World.of([state("a").node, *slices, gpus, fpgas, claim])
     [story] = explain_claim(world, "c", Settings(chance=Counting())).nodes
     said = message(place(pod(), (claim,), (), where))
 
@@ -185,7 +185,7 @@ def test_a_message_stays_while_devices_go_from_hand_to_hand() -> None:
     where, asked = cluster("a", *some_devices("a", 2))
     said = []
     for holder in ("n/x", "n/y"):
-        placed = asked.inner.allocate(room("a").node, (wish(2, "any"),))
+        placed = asked.inner.allocate(state("a").node, (wish(2, "any"),))
         assert isinstance(placed, Allocated)
         asked.inner.hold(holder, placed.results[0])
         where.fleet.reopen_all()
@@ -286,7 +286,7 @@ def test_both_kinds_of_refusal_are_told(searches: Searches) -> None:
 def test_every_node_says_why_it_refuses() -> None:
     """As values: devices in the words of the allocator, all else in those of the node."""
     where, _ = cluster("ab", *some_devices("ab", 2))
-    where.fleet.put(room("c", unschedulable=True).node)
+    where.fleet.put(state("c", unschedulable=True).node)
     outcome = place(pod(), (wish(4, "one"),), (), where)
 
     assert isinstance(outcome, Unplaced)

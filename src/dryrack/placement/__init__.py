@@ -2,7 +2,8 @@
 
 from dryrack.placement.explain import Explanation, NodeStory, explain_claim
 from dryrack.placement.fleet import Fleet
-from dryrack.placement.node_state import Room
+from dryrack.placement.node_state import NodeState
+from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unfinished, Unplaced, decide, place
 from dryrack.placement.whatif import Given, Refused, Settings, WhatIf, what_if
 from dryrack.placement.world import World
@@ -12,11 +13,12 @@ __all__ = [
     "Explanation",
     "Fleet",
     "Given",
+    "NodeState",
     "NodeStory",
+    "Occupant",
     "Placed",
     "Refusal",
     "Refused",
-    "Room",
     "Settings",
     "Unfinished",
     "Unplaced",

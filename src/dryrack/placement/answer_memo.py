@@ -4,7 +4,7 @@ Memoization of refusals across what-ifs: no node is asked twice for the same dev
 An explanation makes many what-ifs about much the same world, and most nodes see in all of them
 what they saw in the first. A refusal holds for claims that say the same, on a node that sees the
 same slices in the same use; all of that is in its key, so a wrong answer cannot be remembered, only
-none. Within one what-if, who was refused where is known to the fleet (see `prospects`).
+none. Within one what-if, who was refused where is known to the fleet (see `node_queue`).
 """
 
 from __future__ import annotations
@@ -104,10 +104,18 @@ class RememberingAllocator:
             self._fresh[key] = outcome
         return Unsatisfiable(node.metadata.name, "", partial(self._reasons, key, node, claims))
 
-    def hold(self, claim: str, allocation: AllocationResult) -> AffectedNodes:
-        """The claim, which had nothing, has these devices from now on."""
+    def held(self, claim: str) -> AllocationResult | None:
+        """As `LiveAllocator.held`."""
+        return self._live.held(claim)
+
+    def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
+        """As `LiveAllocator.hold`."""
         self._fresh.clear()
-        self._sight.use(claim, allocation)
+        before = self._live.held(claim)
+        if before is not None:
+            self._sight.change("release", claim, before)
+        if allocation is not None:
+            self._sight.change("use", claim, allocation)
         return self._live.hold(claim, allocation)
 
     def _ask(self, claims: Sequence[ResourceClaim]) -> int:
@@ -137,6 +145,8 @@ class _Sight:
     ) -> None:
         self._memory = memory
         self._used: dict[_Pool, int] = {}
+        # What led to each use: a change, the use before it, and the claim with its device.
+        self._changes: dict[int, tuple[str, int, tuple[str, bytes]]] = {}
         self._stock: dict[_Pool, list[int]] = {}
         self._local: dict[str, dict[_Pool, None]] = {}
         self._shared: dict[_Pool, None] = {}
@@ -153,12 +163,19 @@ class _Sight:
         else:
             self._shared[pool] = None
 
-    def use(self, claim: str, allocation: AllocationResult) -> None:
-        """The claim has these devices from now on."""
-        for each in allocation.devices.results:
+    def change(self, kind: str, claim: str, allocation: AllocationResult) -> None:
+        """The claim uses these devices from now on, or releases them; one takes back the other."""
+        results = allocation.devices.results
+        for each in results if kind == "use" else reversed(results):
             pool = (each.driver, each.pool)
-            entry = ("use", self._used.get(pool, -1), claim, _said(each))
-            self._used[pool] = self._memory.number(entry)
+            number, said = self._used.get(pool, -1), (claim, _said(each))
+            last, before, changed = self._changes.get(number, ("", -1, ("", b"")))
+            if last not in ("", kind) and changed == said:
+                self._used[pool] = before
+            else:
+                after = self._memory.number((kind, number, *said))
+                self._changes[after] = (kind, number, said)
+                self._used[pool] = after
 
     def key(self, ask: int, node: Node) -> Key:
         """All that the node's answer depends on."""

@@ -1,108 +1,127 @@
 """
 All nodes of a cluster, with what is left on each.
 
-Each pod stands on at most one node, once. Demands of pods on a node that nobody knows (any longer)
-are remembered, because the two are told by different watches. For every kind of pod that was placed
-lately the fleet remembers where such pods may still find room (see `prospects`), and is told what
+Each pod stands on at most one node, once. Pods on a node that nobody knows (any longer) are
+remembered, because the two are told by different watches. For every kind of pod that was placed
+lately the fleet remembers where such pods may still find room (see `node_queue`), and is told what
 happened that could help.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.kinds.core import Node
-from dryrack.placement.node_queue import Prospects
-from dryrack.placement.node_state import Room
+from dryrack.placement.node_queue import NodeQueue
+from dryrack.placement.node_state import NodeState
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Sequence
 
-    from dryrack.placement.demand import Amounts
+    from dryrack.placement.occupant import Occupant
 
 # Pods come from few templates at a time. A kind that is met again costs one look at every node.
 KINDS_MAX = 64
 _NOWHERE = Node()
+_Value = TypeVar("_Value")
 
 
 class Fleet:
-    """Rooms by the name of their node."""
+    """Nodes by name, with the pods on them."""
 
     def __init__(self) -> None:
-        self._rooms: dict[str, Room] = {}
-        # What pods on nodes demand that are not there.
-        self._elsewhere: dict[str, Amounts] = {}
-        self._places: dict[Hashable, tuple[str, Amounts]] = {}
-        self._prospects: dict[Hashable, Prospects] = {}
+        self._states: dict[str, NodeState] = {}
+        # Nodes that are not there, with the pods that are said to be on them.
+        self._absent: dict[str, NodeState] = {}
+        self._places: dict[Hashable, str] = {}
+        self._users: dict[str, dict[Hashable, None]] = {}
+        self._queues: dict[Hashable, NodeQueue] = {}
+        # Nodes with pods that want something of other pods.
+        self.with_pod_affinity: dict[str, dict[Hashable, Occupant]] = {}
 
     def __len__(self) -> int:
-        return len(self._rooms)
+        return len(self._states)
 
-    def get(self, name: str) -> Room | None:
-        """The room of a node that is there."""
-        return self._rooms.get(name)
+    def get(self, name: str) -> NodeState | None:
+        """The state of a node that is there."""
+        return self._states.get(name)
 
-    def rooms(self) -> Sequence[Room]:
+    def states(self) -> Sequence[NodeState]:
         """All that are there, by name."""
-        return [self._rooms[name] for name in sorted(self._rooms)]
+        return [self._states[name] for name in sorted(self._states)]
 
     def put(self, node: Node) -> None:
         """The node is there, as it is now."""
         name = node.metadata.name
-        room = self._rooms.get(name)
-        if room is None:
-            self._rooms[name] = Room(node, self._elsewhere.pop(name, {}))
-        else:
-            room.node = node
+        state = self._states.get(name)
+        if state is None:
+            state = self._states[name] = self._absent.pop(name, NodeState(node))
+        state.node = node
         self.reopen((name,))
 
     def drop(self, name: str) -> None:
-        """The node is gone; what pods on it demand is remembered."""
-        room = self._rooms.pop(name, None)
-        if room is not None and room.used:
-            self._elsewhere[name] = room.used
+        """The node is gone; the pods on it are remembered."""
+        state = self._states.pop(name, None)
+        if state is not None and state.occupants:
+            self._absent[name] = state
         # So that nobody counts it among those that refuse.
         self.reopen((name,))
 
-    def stand(self, pod: Hashable, node: str, amounts: Amounts) -> None:
+    def node_of(self, pod: Hashable) -> str:
+        """The node that the pod is on, empty if there is none."""
+        return self._places.get(pod, "")
+
+    def occupant(self, pod: Hashable) -> Occupant | None:
+        """The pod, if it is on a node."""
+        node = self._places.get(pod)
+        return None if node is None else self._state(node).occupants[pod]
+
+    def users(self, claim: str) -> Collection[Hashable]:
+        """The pods on nodes that have the claim."""
+        return self._users.get(claim, {}).keys()
+
+    def stand(self, pod: Hashable, node: str, occupant: Occupant) -> None:
         """The pod is on the node from now on, and nowhere else."""
-        if self._places.get(pod) == (node, amounts):
+        if self._places.get(pod) == node and self.occupant(pod) == occupant:
             return
         self.leave(pod)
-        self.take(node, amounts)
-        self._places[pod] = (node, amounts)
+        self._places[pod] = node
+        self._state(node).put(pod, occupant)
+        for claim in occupant.claims:
+            self._users.setdefault(claim, {})[pod] = None
+        if occupant.affinity is not None:
+            self.with_pod_affinity.setdefault(node, {})[pod] = occupant
 
     def leave(self, pod: Hashable) -> bool:
         """The pod is on no node; whether it was on one."""
-        node, amounts = self._places.pop(pod, ("", {}))
-        if node:
-            self.give_back(node, amounts)
-        return bool(node)
+        occupant, node = self.occupant(pod), self._places.pop(pod, "")
+        if occupant is None:
+            return False
+        state = self._state(node)
+        state.remove(pod)
+        if not state.occupants:
+            self._absent.pop(node, None)
+        for claim in occupant.claims:
+            _discard(self._users, claim, pod)
+        if occupant.affinity is not None:
+            _discard(self.with_pod_affinity, node, pod)
+        self.reopen((node,))
+        return True
 
-    def take(self, name: str, amounts: Amounts) -> None:
-        """A pod with these demands is on the node from now on."""
-        self._books(name).take(amounts)
+    def _state(self, name: str) -> NodeState:
+        state = self._states.get(name) or self._absent.get(name)
+        if state is None:
+            state = self._absent[name] = NodeState(_NOWHERE)
+        return state
 
-    def give_back(self, name: str, amounts: Amounts) -> None:
-        """It is no longer."""
-        books = self._books(name)
-        books.give_back(amounts)
-        if name in self._elsewhere and not books.used:
-            del self._elsewhere[name]
-        self.reopen((name,))
-
-    def _books(self, name: str) -> Room:
-        room = self._rooms.get(name)
-        return room if room is not None else Room(_NOWHERE, self._elsewhere.setdefault(name, {}))
-
-    def prospects(self, kind: Hashable) -> Prospects:
+    def queue(self, kind: Hashable) -> NodeQueue:
         """Where pods of a kind may find room; of the kinds that were asked about last."""
-        found = self._prospects.pop(kind, None)
+        found = self._queues.pop(kind, None)
         if found is None:
-            found = Prospects(self._rooms)
-        self._prospects[kind] = found
-        if len(self._prospects) > KINDS_MAX:
-            del self._prospects[next(iter(self._prospects))]
+            found = NodeQueue(self._states)
+        self._queues[kind] = found
+        if len(self._queues) > KINDS_MAX:
+            del self._queues[next(iter(self._queues))]
         return found
 
     def reopen(self, names: Iterable[str] | None) -> None:
@@ -111,9 +130,15 @@ class Fleet:
             self.reopen_all()
             return
         there = tuple(names)
-        for each in self._prospects.values():
+        for each in self._queues.values():
             each.reopen(there)
 
     def reopen_all(self) -> None:
         """Something happened that could help anybody anywhere."""
-        self._prospects.clear()
+        self._queues.clear()
+
+
+def _discard(groups: dict[str, dict[Hashable, _Value]], group: str, member: Hashable) -> None:
+    del groups[group][member]
+    if not groups[group]:
+        del groups[group]

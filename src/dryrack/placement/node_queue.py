@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.allocation import Reason
-    from dryrack.placement.node_state import Room
+    from dryrack.placement.node_state import NodeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +56,16 @@ class Unmet:
         return f" Node {self.node}, claim {names[self.index]}: {self.words}"
 
 
-class Prospects:
+class NodeQueue:
     """
-    The nodes that may do, of the rooms that there are.
+    The nodes that may do, of the states that there are.
 
-    Invariant: every room is closed, or in the heap with no more pods than it has.
+    Invariant: every state is closed, or in the heap with no more pods than it has.
     """
 
-    def __init__(self, rooms: Mapping[str, Room]) -> None:
-        self._rooms = rooms
-        self._heap = [(room.pods, name) for name, room in rooms.items()]
+    def __init__(self, states: Mapping[str, NodeState]) -> None:
+        self._states = states
+        self._heap = [(state.pods, name) for name, state in states.items()]
         heapq.heapify(self._heap)
         self._closed: dict[str, str] = {}
         # The same by refusal, those that refused first in front.
@@ -73,22 +73,22 @@ class Prospects:
         # A node that refuses, and why, as it was told when it did.
         self.told: Unmet | None = None
 
-    def open(self) -> Iterator[Room]:
+    def open(self) -> Iterator[NodeState]:
         """
         Rooms in the order in which they are to be asked.
 
-        Whoever asks closes the room that refuses; one that is not closed stays.
+        Whoever asks closes the state that refuses; one that is not closed stays.
         """
         while self._heap:
             pods, name = self._heap[0]
-            room = self._rooms.get(name)
-            if room is None or name in self._closed or room.pods < pods:
+            state = self._states.get(name)
+            if state is None or name in self._closed or state.pods < pods:
                 # Gone, refused, or there with fewer pods as well.
                 heapq.heappop(self._heap)
-            elif room.pods > pods:
-                heapq.heapreplace(self._heap, (room.pods, name))
+            elif state.pods > pods:
+                heapq.heapreplace(self._heap, (state.pods, name))
             else:
-                yield room
+                yield state
                 if name not in self._closed:
                     return
 
@@ -105,16 +105,16 @@ class Prospects:
                 del self._refusing[refusal][name]
                 if self.told is not None and self.told.node == name:
                     self.told = None
-            room = self._rooms.get(name)
-            if room is not None:
-                heapq.heappush(self._heap, (room.pods, name))
-        if len(self._heap) > 2 * len(self._rooms) + 64:
+            state = self._states.get(name)
+            if state is not None:
+                heapq.heappush(self._heap, (state.pods, name))
+        if len(self._heap) > 2 * len(self._states) + 64:
             self._tidy()
 
     def _tidy(self) -> None:
-        """Entries of the same room come in with every change, and go only when they are met."""
-        names = {name for _, name in self._heap if name in self._rooms}
-        self._heap = [(self._rooms[name].pods, name) for name in names - self._closed.keys()]
+        """Entries of the same state come in with every change, and go only when they are met."""
+        names = {name for _, name in self._heap if name in self._states}
+        self._heap = [(self._states[name].pods, name) for name in names - self._closed.keys()]
         heapq.heapify(self._heap)
 
     @property
@@ -122,7 +122,7 @@ class Prospects:
         """How many nodes refuse for which reason."""
         return {refusal: len(names) for refusal, names in self._refusing.items() if names}
 
-    def first_refusing(self, refusal: str) -> Room | None:
+    def first_refusing(self, refusal: str) -> NodeState | None:
         """Of the nodes that refuse for a reason, the one that was asked first."""
         names = self._refusing.get(refusal)
-        return self._rooms[next(iter(names))] if names else None
+        return self._states[next(iter(names))] if names else None

@@ -26,17 +26,19 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.core import Node, Pod, Toleration
     from dryrack.kinds.selectors import NodeMatcher
+    from dryrack.placement.occupant import Occupant
 
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _BLOCKING = ("NoSchedule", "NoExecute")
 
 
 @dataclass(slots=True)
-class Room:
-    """A node with the demands of the pods on it."""
+class NodeState:
+    """A node with the pods on it, and all that they take together."""
 
     node: Node
     used: Amounts = field(default_factory=dict)
+    occupants: dict[Hashable, Occupant] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -46,9 +48,19 @@ class Room:
     def pods(self) -> int:
         return self.used.get(PODS, 0)
 
+    def put(self, key: Hashable, occupant: Occupant) -> None:
+        """The pod, which was not here, is."""
+        self.occupants[key] = occupant
+        self.take(occupant.amounts)
+
+    def remove(self, key: Hashable) -> None:
+        """The pod, which was here, is not."""
+        self.give_back(self.occupants.pop(key).amounts)
+
     def take(self, amounts: Amounts) -> None:
         for name, amount in amounts.items():
-            self.used[name] = self.used.get(name, 0) + amount
+            if amount:
+                self.used[name] = self.used.get(name, 0) + amount
 
     def give_back(self, amounts: Amounts) -> None:
         for name, amount in amounts.items():
@@ -118,17 +130,17 @@ _NOT_SELECTED = NodeRefusal(
 )
 
 
-def obstacle(wishes: PodConstraints, room: Room) -> NodeRefusal | None:
+def obstacle(wishes: PodConstraints, state: NodeState) -> NodeRefusal | None:
     """Why the pod cannot run there, leaving devices aside; None if nothing is in the way."""
-    if wishes.node_name not in ("", room.name):
+    if wishes.node_name not in ("", state.name):
         words = "node(s) didn't match the requested node name"
         return NodeRefusal(words, f"the pod is bound to node {wishes.node_name}", "remove nodeName")
     return (
-        _closed(wishes, room.node)
-        or _unselected(wishes, room.node)
-        or _port_taken(wishes.amounts, room)
-        or _full(wishes.amounts, room)
-        or _of_its_own(wishes.by_devices, room.node)
+        _closed(wishes, state.node)
+        or _unselected(wishes, state.node)
+        or _port_taken(wishes.amounts, state)
+        or _full(wishes.amounts, state)
+        or _of_its_own(wishes.by_devices, state.node)
     )
 
 
@@ -157,11 +169,11 @@ def _unselected(wishes: PodConstraints, node: Node) -> NodeRefusal | None:
     return None if allowed else _NOT_SELECTED
 
 
-def _port_taken(amounts: Amounts, room: Room) -> NodeRefusal | None:
+def _port_taken(amounts: Amounts, state: NodeState) -> NodeRefusal | None:
     wanted = [each for each in amounts if isinstance(each, HostPort)]
     if not wanted:
         return None
-    taken = [each for each in room.used if isinstance(each, HostPort)]
+    taken = [each for each in state.used if isinstance(each, HostPort)]
     for each in wanted:
         if any(each.conflicts(other) for other in taken):
             words = "node(s) didn't have free ports for the requested pod ports"
@@ -170,21 +182,21 @@ def _port_taken(amounts: Amounts, room: Room) -> NodeRefusal | None:
     return None
 
 
-def _full(amounts: Amounts, room: Room) -> NodeRefusal | None:
-    allocatable = room.node.status.allocatable
+def _full(amounts: Amounts, state: NodeState) -> NodeRefusal | None:
+    allocatable = state.node.status.allocatable
     missing = [
         name
         for name, amount in amounts.items()
         if amount
         and not isinstance(name, HostPort)
-        and room.used.get(name, 0) + amount
+        and state.used.get(name, 0) + amount
         > (allocatable[name].nanos if name in allocatable else 0)
     ]
     if not missing:
         return None
     name = min(missing)
     total = allocatable.get(name, ZERO)
-    left = Quantity.of(max(total.nanos - room.used.get(name, 0), 0), total.format)
+    left = Quantity.of(max(total.nanos - state.used.get(name, 0), 0), total.format)
     if name == PODS:
         fact = f"the node takes {total} pods, and has as many"
         return NodeRefusal("Too many pods", fact, "use a node that takes more")

@@ -3,7 +3,7 @@ One pod, one node: the plain way to place.
 
 Nodes are looked at in the order of how many pods they have, then by name, and the first that can
 take the pod with all its claims is taken: the same cluster always gives the same answer. Nodes of
-which it is known that they refuse are passed over (see `prospects`). As in Kubernetes, an error of
+which it is known that they refuse are passed over (see `node_queue`). As in Kubernetes, an error of
 a claim on any node that is looked at ends the attempt, because trying other nodes cannot put it
 right. Where a search is given up, other nodes are tried: theirs may be easier.
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.selectors import NodeMatcher
     from dryrack.placement.demand import Amounts
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.node_queue import Prospects
-    from dryrack.placement.node_state import Room
+    from dryrack.placement.node_queue import NodeQueue
+    from dryrack.placement.node_state import NodeState
 
 # What kube-scheduler says of a node whose devices do not do.
 NO_DEVICES = "cannot allocate all claims"
@@ -196,13 +196,13 @@ class _Attempt:
     searches_left: int
 
     def run(self) -> Placed | Unplaced | Unfinished:
-        only = self._only_room()
+        only = self._only_node_state()
         tried = self._tried(only) if only is not None else None
         if isinstance(tried, Placed | Unplaced | Unfinished):
             return tried
         return self._anywhere({only.name: tried} if only is not None and tried is not None else {})
 
-    def _only_room(self) -> Room | None:
+    def _only_node_state(self) -> NodeState | None:
         """
         Where the pod or a claim is tied to one node no other can do.
 
@@ -215,19 +215,19 @@ class _Attempt:
     def _anywhere(self, refused: Mapping[str, _Refused]) -> Placed | Unplaced | Unfinished:
         """The first of the nodes that takes the pod, if none of those that refused."""
         kind = self._kind()
-        prospects = self.cluster.fleet.prospects(kind)
+        queue = self.cluster.fleet.queue(kind)
         first: Unsatisfiable | None = None
         asked = 0
-        for room in prospects.open():
+        for state in queue.open():
             if asked == _NODES_A_TURN:
                 return Unfinished()
-            tried = refused.get(room.name) or self._tried(room)
+            tried = refused.get(state.name) or self._tried(state)
             if isinstance(tried, Placed | Unplaced | Unfinished):
                 return tried
-            prospects.close(room.name, tried.words)
+            queue.close(state.name, tried.words)
             asked += tried.words in (NO_DEVICES, NOT_DECIDED)
             first = first or tried.decision
-        return Unplaced(self._message(prospects, first), self._refusals, kind)
+        return Unplaced(self._message(queue, first), self._refusals, kind)
 
     def _kind(self) -> Hashable:
         """All of the pod and its claims that decides which nodes do."""
@@ -237,48 +237,48 @@ class _Attempt:
         selectors = tuple(reach.selector for reach in self.reaches)
         return self.wishes.kind, _encode(devices), selectors
 
-    def _tried(self, room: Room) -> Placed | Unplaced | _Refused | Unfinished:
-        """The pod in the room, or why not; Unplaced, if no other can do."""
-        refusal = self._kept_off(room)
+    def _tried(self, state: NodeState) -> Placed | Unplaced | _Refused | Unfinished:
+        """The pod in the state, or why not; Unplaced, if no other can do."""
+        refusal = self._kept_off(state)
         if refusal is not None:
             return _Refused(refusal.words)
         if not self.wanted:
-            return Placed(room.name, self.wishes.amounts, ())
+            return Placed(state.name, self.wishes.amounts, ())
         try:
-            outcome = self.cluster.allocator.begin(room.node, self.wanted)
+            outcome = self.cluster.allocator.begin(state.node, self.wanted)
         except AllocationError as error:
-            refused = self._for_all(room, Code.ERROR, str(error), _CORRECT)
+            refused = self._for_all(state, Code.ERROR, str(error), _CORRECT)
             return Unplaced(str(error), lambda: iter((refused,)))
         if isinstance(outcome, Allocated):
-            return Placed(room.name, self.wishes.amounts, outcome.results)
+            return Placed(state.name, self.wishes.amounts, outcome.results)
         if isinstance(outcome, Search) and self.searches_left > 0:
             return Unfinished(outcome)
         if isinstance(outcome, Search | Undecided):
             return _Refused(NOT_DECIDED)
         return _Refused(NO_DEVICES, outcome)
 
-    def _kept_off(self, room: Room) -> NodeRefusal | None:
-        """Why the pod cannot be in the room, whatever devices are there."""
-        refusal = obstacle(self.wishes, room)
+    def _kept_off(self, state: NodeState) -> NodeRefusal | None:
+        """Why the pod cannot be in the state, whatever devices are there."""
+        refusal = obstacle(self.wishes, state)
         if refusal is None and self.reaches:
-            found = (reach.refusal(room.node) for reach in self.reaches)
+            found = (reach.refusal(state.node) for reach in self.reaches)
             refusal = next((each for each in found if each is not None), None)
         return refusal
 
     def _refusals(self) -> Iterator[Refusal]:
         """Why each of the nodes refuses, once all have done so."""
         told: dict[NodeRefusal, tuple[Reason, ...]] = {}
-        for room in self.cluster.fleet.rooms():
-            kept_off = self._kept_off(room)
+        for state in self.cluster.fleet.states():
+            kept_off = self._kept_off(state)
             if kept_off is None:
-                yield Refusal(room.name, self._asked(room).reasons)
+                yield Refusal(state.name, self._asked(state).reasons)
                 continue
             if kept_off not in told:
-                refused = self._for_all(room, Code.NODE, kept_off.fact, kept_off.remedy)
+                refused = self._for_all(state, Code.NODE, kept_off.fact, kept_off.remedy)
                 told[kept_off] = refused.reasons
-            yield Refusal(room.name, told[kept_off])
+            yield Refusal(state.name, told[kept_off])
 
-    def _for_all(self, room: Room, code: Code, fact: str, remedy: str) -> Refusal:
+    def _for_all(self, state: NodeState, code: Code, fact: str, remedy: str) -> Refusal:
         """The same reason for every claim."""
         reasons = [
             Reason(
@@ -286,47 +286,47 @@ class _Attempt:
             )
             for claim in self.wanted
         ]
-        return Refusal(room.name, tuple(reasons))
+        return Refusal(state.name, tuple(reasons))
 
-    def _message(self, prospects: Prospects, first: Unsatisfiable | None) -> str:
+    def _message(self, queue: NodeQueue, first: Unsatisfiable | None) -> str:
         nodes = len(self.cluster.fleet)
         if not nodes:
             return "no nodes available to schedule pods"
-        refusals = prospects.refusals.items()
+        refusals = queue.refusals.items()
         counts = ", ".join(sorted(f"{count} {refusal}" for refusal, count in refusals))
-        unmet, undecided = self._unmet(prospects, first), self._undecided(prospects)
+        unmet, undecided = self._unmet(queue, first), self._undecided(queue)
         return f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
 
-    def _unmet(self, prospects: Prospects, first: Unsatisfiable | None) -> str:
+    def _unmet(self, queue: NodeQueue, first: Unsatisfiable | None) -> str:
         """Why devices do not do on a node that refused for that, the first if nobody was told."""
-        room = prospects.first_refusing(NO_DEVICES)
-        if room is None:
+        state = queue.first_refusing(NO_DEVICES)
+        if state is None:
             return ""
         names = tuple(map(claim_name, self.wanted))
-        if prospects.told is None or not prospects.told.serves(names):
-            decision = first or self._asked(room)
-            prospects.told = Unmet.of(decision.node, names, decision.reasons)
-        return prospects.told.to(names)
+        if queue.told is None or not queue.told.serves(names):
+            decision = first or self._asked(state)
+            queue.told = Unmet.of(decision.node, names, decision.reasons)
+        return queue.told.to(names)
 
-    def _asked(self, room: Room) -> Unsatisfiable | Undecided:
+    def _asked(self, state: NodeState) -> Unsatisfiable | Undecided:
         """What a node has against these claims that refused them, or others like them."""
         try:
-            outcome = self.cluster.allocator.begin(room.node, self.wanted)
+            outcome = self.cluster.allocator.begin(state.node, self.wanted)
         except AllocationError as error:
-            reasons = self._for_all(room, Code.ERROR, str(error), _CORRECT).reasons
-            return Unsatisfiable(room.name, "", lambda: reasons)
+            reasons = self._for_all(state, Code.ERROR, str(error), _CORRECT).reasons
+            return Unsatisfiable(state.name, "", lambda: reasons)
         if isinstance(outcome, Allocated | Search):
             # A search was given up; how it ended is forgotten, or there is less to search now.
-            return Undecided(room.name, "", tuple(map(claim_name, self.wanted)))
+            return Undecided(state.name, "", tuple(map(claim_name, self.wanted)))
         return outcome
 
-    def _undecided(self, prospects: Prospects) -> str:
+    def _undecided(self, queue: NodeQueue) -> str:
         """What there is to say about a search that was given up, which is the same for all."""
-        room = prospects.first_refusing(NOT_DECIDED)
-        if room is None:
+        state = queue.first_refusing(NOT_DECIDED)
+        if state is None:
             return ""
-        reasons = Undecided(room.name, "", tuple(map(claim_name, self.wanted))).reasons
-        return _shown(room.name, reasons[0])
+        reasons = Undecided(state.name, "", tuple(map(claim_name, self.wanted))).reasons
+        return _shown(state.name, reasons[0])
 
 
 def _shown(node: str, reason: Reason) -> str:

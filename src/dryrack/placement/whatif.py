@@ -39,6 +39,7 @@ from dryrack.kinds.quantity import Quantity
 from dryrack.placement.answer_memo import Memory, RememberingAllocator
 from dryrack.placement.demand import PODS, demand
 from dryrack.placement.fleet import Fleet
+from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from dryrack.base.ports import Chance
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
+    from dryrack.placement.demand import Amounts
     from dryrack.placement.world import Missing, Party, World
 
 _ANYTHING = (Toleration(operator="Exists"),)
@@ -182,7 +184,7 @@ class _Round:
                 self._hold(claim_name(claim), claim.status.allocation)
         for pod in world.pods:
             if pod.spec.node_name:
-                self._fleet.take(pod.spec.node_name, demand(self._sized(pod)))
+                self._stand(pod, pod.spec.node_name, demand(self._sized(pod)))
 
     def run(self) -> WhatIf:
         for party in _up_to(self._only, self._world.in_order()):
@@ -221,20 +223,20 @@ class _Round:
         else:
             return
         if isinstance(outcome, Placed):
-            if party.pod is not None:
-                self._nodes[_full_name(party.pod)] = outcome.node
-            self._give(wanted, outcome)
+            self._settle(party, wanted, outcome)
         else:
             self._refuse(party, wanted, outcome)
 
     def _placed(self, pod: Pod, party: Party, wanted: Sequence[ResourceClaim]) -> Placed | Unplaced:
-        """Where the scheduler's code puts the pod, which is there from now on."""
+        """Where the scheduler's code puts the pod."""
         had = (claim for claim in party.claims if claim_name(claim) in self._there)
         allocated = [self._allocated(claim) for claim in had]
-        outcome = place(pod, wanted, allocated, self._cluster, by_devices=party.extended)
-        if isinstance(outcome, Placed):
-            self._fleet.take(outcome.node, outcome.amounts)
-        return outcome
+        return place(pod, wanted, allocated, self._cluster, by_devices=party.extended)
+
+    def _stand(self, pod: Pod, node: str, amounts: Amounts, claims: Sequence[str] = ()) -> None:
+        """The pod is on the node from now on."""
+        occupant = Occupant.of(pod, claims=claims, amounts=amounts)
+        self._fleet.stand(_full_name(pod), node, occupant)
 
     def _for_devices_alone(
         self, party: Party, wanted: Sequence[ResourceClaim]
@@ -244,12 +246,10 @@ class _Round:
         stand_in = Pod(spec=PodSpec(node_name=node, tolerations=_ANYTHING))
         if party.pod is None:
             return self._placed(stand_in, party, wanted)
-        amounts = demand(self._sized(party.pod))
-        self._fleet.give_back(node, amounts)
+        self._fleet.leave(_full_name(party.pod))
         outcome = self._placed(stand_in, party, wanted)
-        if isinstance(outcome, Placed):
-            self._fleet.give_back(node, outcome.amounts)
-        self._fleet.take(node, amounts)
+        names = [claim_name(claim) for claim in party.claims]
+        self._stand(party.pod, node, demand(self._sized(party.pod)), names)
         return outcome
 
     def _sized(self, pod: Pod) -> Pod:
@@ -269,8 +269,17 @@ class _Round:
         self._there[claim] = allocation
         self._fleet.reopen(self._allocator.hold(claim, allocation))
 
-    def _give(self, wanted: Sequence[ResourceClaim], placed: Placed) -> None:
+    def _settle(self, party: Party, wanted: Sequence[ResourceClaim], placed: Placed) -> None:
+        """The party has its node and its devices from now on."""
         self._known.clear()
+        names = [claim_name(claim) for claim in party.claims]
+        if party.pod is None:
+            # A claim by itself counts as a pod that asks for nothing.
+            self._fleet.stand(("claim", *names), placed.node, Occupant(("", ""), placed.amounts))
+        else:
+            self._nodes[_full_name(party.pod)] = placed.node
+            if not party.pod.spec.node_name:
+                self._stand(party.pod, placed.node, placed.amounts, names)
         for claim, allocation in zip(wanted, placed.allocations, strict=True):
             name = claim_name(claim)
             self._given.append(Given(name, placed.node, allocation))

@@ -34,8 +34,7 @@ from dryrack.kinds.resource import (
     ResourceClaim,
 )
 from dryrack.kinds.slice_decode import SliceDecoder
-from dryrack.placement import Cluster, Fleet
-from dryrack.placement.demand import Amounts, demand
+from dryrack.placement import Cluster, Fleet, Occupant
 from dryrack.scheduler.demands import volume_claim_key
 
 if TYPE_CHECKING:
@@ -121,10 +120,10 @@ class View:
         return self._settled.get(claim) or self.claims.get(*claim.split("/"))
 
     def promise(
-        self, pod: Name, node: str, amounts: Amounts, given: Mapping[str, AllocationResult]
+        self, pod: Name, node: str, occupant: Occupant, given: Mapping[str, AllocationResult]
     ) -> None:
         """The pod will be there, and the claims will have these."""
-        self._fleet.stand(pod, node, amounts)
+        self._fleet.stand(pod, node, occupant)
         for claim, allocation in given.items():
             self._promised[claim] = allocation
             self._fleet.reopen(self._allocator.hold(claim, allocation))
@@ -153,8 +152,8 @@ class View:
         if new is None or _is_done(new):
             if self._fleet.leave(name):
                 self._sleepers.wake()
-        elif new["spec"].get("nodeName") and not (old and old["spec"] == new["spec"]):
-            self._fleet.stand(name, new["spec"]["nodeName"], demand(decode(new, Pod)))
+        elif new["spec"].get("nodeName") and not (old and _occupies(old) == _occupies(new)):
+            self._fleet.stand(name, new["spec"]["nodeName"], Occupant.of(decode(new, Pod)))
 
     def _count(self, pod: Raw | None, change: int) -> None:
         if pod is not None and pod["spec"].get("nodeName") and not _is_done(pod):
@@ -187,8 +186,8 @@ class View:
 
     def _node(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
-        room = self._fleet.get(name)
-        before = _offer(room.node) if room else None
+        state = self._fleet.get(name)
+        before = _offer(state.node) if state else None
         if new is None:
             self._fleet.drop(name)
             self._allocator.forget_node(name)
@@ -221,6 +220,12 @@ class View:
 def _offer(node: Node) -> tuple[object, ...]:
     """What decides which pods a node takes."""
     return node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable
+
+
+def _occupies(pod: Raw) -> tuple[object, ...]:
+    """What others see of a pod that is on a node."""
+    metadata = pod["metadata"]
+    return pod["spec"], metadata.get("labels"), "deletionTimestamp" in metadata
 
 
 def _is_done(pod: Raw) -> bool:

@@ -24,7 +24,7 @@ from dryrack.client.workqueue import WorkQueue
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
-from dryrack.placement import Placed, Unfinished, Unplaced, decide
+from dryrack.placement import Occupant, Placed, Unfinished, Unplaced, decide
 from dryrack.placement.demand import demand
 from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
 from dryrack.scheduler.binding import Binder, OvertakenError
@@ -180,7 +180,8 @@ class Scheduler:
         name = name_of(pod)
         names = [claim_name(claim) for claim in wanted.unallocated]
         given = dict(zip(names, placed.allocations, strict=True))
-        self._view.promise(name, placed.node, placed.amounts, given)
+        occupant = Occupant.of(wanted.pod, amounts=placed.amounts)
+        self._view.promise(name, placed.node, occupant, given)
         self._in_hand.add(name)
         claims = [known for claim in wanted.names if (known := self._view.known("/".join(claim)))]
         bound: Sequence[Raw | None] = [None] * len(claims)

@@ -127,6 +127,10 @@ class LiveAllocator:
         """Nobody will ask about the node again."""
         self._inventory.forget(name)
 
+    def held(self, claim: str) -> AllocationResult | None:
+        """What a claim has."""
+        return self._held.get(claim)
+
     def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
         """What a claim has from now on."""
         before, after = self._held.get(claim), allocation

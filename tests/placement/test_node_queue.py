@@ -11,10 +11,9 @@ from tests.allocation.test_live import NODES, World, a_claim
 
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
-from dryrack.placement import Cluster, Fleet, Placed, Unplaced, place
-from dryrack.placement.demand import ONE, Amounts
-from dryrack.placement.node_queue import Prospects
-from dryrack.placement.node_state import Room
+from dryrack.placement import Cluster, Fleet, NodeState, Occupant, Placed, Unplaced, place
+from dryrack.placement.demand import ONE
+from dryrack.placement.node_queue import NodeQueue
 
 
 def a_node(random: Random, name: str, zone: str) -> Node:
@@ -45,7 +44,7 @@ class Placing(World):
         super().__init__(random)
         self.fleet = Fleet()
         self.nodes: dict[str, Node] = {}
-        self.pods: list[tuple[str, Amounts]] = []
+        self.pods: dict[int, tuple[str, Occupant]] = {}
 
     def change(self) -> None:
         self.random.choice((self._devices, self._devices, self._put, self._leave, self._pod))()
@@ -77,8 +76,9 @@ class Placing(World):
             else:
                 self.fleet.reopen(helped)
         elif self.pods:
-            node, amounts = self.pods.pop(self.random.randrange(len(self.pods)))
-            self.fleet.give_back(node, amounts)
+            key = self.random.choice(sorted(self.pods))
+            del self.pods[key]
+            assert self.fleet.leave(key)
 
     def _pod(self) -> None:
         pod, claims = a_pod(self.random), [a_claim(self.random)][: self.random.randint(0, 1)]
@@ -90,8 +90,9 @@ class Placing(World):
             return
         assert ours == wanted
         assert isinstance(ours, Placed)
-        self.fleet.take(ours.node, ours.amounts)
-        self.pods.append((ours.node, ours.amounts))
+        key = self.random.randint(0, 10**6)
+        self.pods[key] = ours.node, Occupant(("n", "p"), ours.amounts)
+        self.fleet.stand(key, *self.pods[key])
         for given_out in ours.allocations:
             name = f"c{self.random.randint(0, 10**6)}"
             self.held[name] = given_out
@@ -100,8 +101,8 @@ class Placing(World):
 
     def _anew(self) -> Cluster:
         fleet = Fleet()
-        for node, amounts in self.pods:
-            fleet.take(node, amounts)
+        for key, (node, occupant) in self.pods.items():
+            fleet.stand(key, node, occupant)
         for name in sorted(self.nodes, reverse=True):
             fleet.put(self.nodes[name])
         return Cluster(fleet, self.anew())
@@ -118,23 +119,23 @@ def test_what_is_remembered_is_what_would_be_found(seed: int) -> None:
 
 def test_a_node_that_refused_is_asked_again_when_something_left_it() -> None:
     """Until then it is passed over, and counted with its reason."""
-    rooms = {name: Room(decode({"metadata": {"name": name}}, Node)) for name in "ab"}
-    prospects = Prospects(rooms)
-    for room in prospects.open():
-        prospects.close(room.name, "full")
-    assert (list(prospects.open()), prospects.refusals) == ([], {"full": 2})
-    prospects.reopen("b")
-    assert [room.name for room in prospects.open()] == ["b"]
-    assert prospects.refusals == {"full": 1}
+    states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in "ab"}
+    queue = NodeQueue(states)
+    for state in queue.open():
+        queue.close(state.name, "full")
+    assert (list(queue.open()), queue.refusals) == ([], {"full": 2})
+    queue.reopen("b")
+    assert [state.name for state in queue.open()] == ["b"]
+    assert queue.refusals == {"full": 1}
 
 
 def test_the_next_node_is_the_one_with_the_fewest_pods() -> None:
     """Also after pods came to those that were asked before."""
-    rooms = {name: Room(decode({"metadata": {"name": name}}, Node)) for name in "abc"}
-    prospects = Prospects(rooms)
+    states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in "abc"}
+    queue = NodeQueue(states)
     taken = []
     for _ in range(4):
-        room = next(prospects.open())
-        room.take({"pods": ONE})
-        taken.append(room.name)
+        state = next(queue.open())
+        state.take({"pods": ONE})
+        taken.append(state.name)
     assert taken == ["a", "b", "c", "a"]

@@ -1,0 +1,63 @@
+"""
+A pod that is on a node, as far as it matters to others: preemption, affinity, spreading.
+
+It is made once, when the pod gets there, and never changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.placement.demand import demand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.kinds.core import Affinity, Pod
+    from dryrack.placement.demand import Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """What a pod takes on its node, and what it says about other pods."""
+
+    # Namespace and name.
+    name: tuple[str, str]
+    amounts: Amounts
+    labels: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 0
+    # What it wants of other pods; one that wants nothing of them has none.
+    affinity: Affinity | None = None
+    created: str = ""
+    # Namespace and name of each, as "ns/name".
+    claims: tuple[str, ...] = ()
+    is_terminating: bool = False
+
+    @staticmethod
+    def of(
+        pod: Pod, *, claims: Iterable[str] | None = None, amounts: Amounts | None = None
+    ) -> Occupant:
+        """The pod; `claims` and `amounts`, if they are others than the pod itself tells."""
+        metadata, affinity = pod.metadata, pod.spec.affinity
+        if affinity is not None and not (affinity.pod_affinity or affinity.pod_anti_affinity):
+            affinity = None
+        return Occupant(
+            (metadata.namespace, metadata.name),
+            demand(pod) if amounts is None else amounts,
+            metadata.labels,
+            pod.spec.priority or 0,
+            affinity,
+            metadata.creation_timestamp or "",
+            _claims_of(pod) if claims is None else tuple(claims),
+            metadata.deletion_timestamp is not None,
+        )
+
+
+def _claims_of(pod: Pod) -> tuple[str, ...]:
+    names = [named_claim(pod, entry) for entry in pod.spec.resource_claims]
+    extended = pod.status.extended_resource_claim_status
+    if extended is not None:
+        names.append(extended.resource_claim_name)
+    return tuple({f"{pod.metadata.namespace}/{name}": None for name in names if name})

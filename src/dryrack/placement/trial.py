@@ -1,0 +1,102 @@
+"""
+A trial: what would be if some pods were elsewhere, or gone.
+
+Within it pods come to nodes with the devices of their claims, and others go with theirs, in the
+same books that decisions are made on; at the end everything is as it was, whatever happened. What
+turns out well is done again for real by whoever asked.
+
+    with Trial(cluster) as trial:
+        trial.remove(victim)
+        outcome = place(pod, wanted, allocated, cluster)
+
+Trials nest; an inner one ends first. Nothing else may change the books meanwhile.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from dryrack.allocation import AffectedNodes
+    from dryrack.kinds.resource import AllocationResult
+    from dryrack.placement.occupant import Occupant
+    from dryrack.placement.place import Cluster
+
+
+@runtime_checkable
+class HoldsDevices(Protocol):
+    """Knows which devices claims have, as `LiveAllocator` does."""
+
+    def held(self, claim: str) -> AllocationResult | None: ...
+
+    def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes: ...
+
+
+class Trial:
+    """Changes to a cluster that are taken back, the last first."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._fleet = cluster.fleet
+        assert isinstance(cluster.allocator, HoldsDevices), "one that knows what is in use"
+        self._allocator: HoldsDevices = cluster.allocator
+        self._undo: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.rewind()
+
+    def rewind(self, steps: int = 0) -> None:
+        """All but the first steps are taken back; `steps` is what `mark` said."""
+        while len(self._undo) > steps:
+            self._undo.pop()()
+
+    def mark(self) -> int:
+        """How far the trial has come, to rewind to it."""
+        return len(self._undo)
+
+    def stand(
+        self,
+        key: Hashable,
+        occupant: Occupant,
+        node: str,
+        allocations: Mapping[str, AllocationResult] | None = None,
+    ) -> None:
+        """The pod is on the node, and these claims have these devices."""
+        self._move(key, occupant, node)
+        for claim, allocation in (allocations or {}).items():
+            self.hold(claim, allocation)
+
+    def remove(self, key: Hashable) -> None:
+        """The pod is gone; a claim that no other pod on a node has is free."""
+        occupant = self._fleet.occupant(key)
+        if occupant is None:
+            return
+        self._move(key, None, "")
+        for claim in occupant.claims:
+            if not self._fleet.users(claim):
+                self.hold(claim, None)
+
+    def hold(self, claim: str, allocation: AllocationResult | None) -> None:
+        """The claim has these devices, or none."""
+        before = self._allocator.held(claim)
+        self._undo.append(partial(self._hold, claim, before))
+        self._hold(claim, allocation)
+
+    def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
+        self._fleet.reopen(self._allocator.hold(claim, allocation))
+
+    def _move(self, key: Hashable, occupant: Occupant | None, node: str) -> None:
+        before = self._fleet.occupant(key), self._fleet.node_of(key)
+        self._undo.append(partial(self._put, key, *before))
+        self._put(key, occupant, node)
+
+    def _put(self, key: Hashable, occupant: Occupant | None, node: str) -> None:
+        if occupant is None:
+            self._fleet.leave(key)
+        else:
+            self._fleet.stand(key, node, occupant)

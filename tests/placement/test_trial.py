@@ -1,0 +1,150 @@
+"""A trial leaves nothing behind, and decisions within it are those of a cluster that is so."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.allocation.builders import Counting, device_class, devices, pool
+from tests.placement.test_place import container, pod, state
+from tests.placement.test_refusals import wish
+
+from dryrack.allocation import LiveAllocator
+from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
+from dryrack.placement.trial import Trial
+
+if TYPE_CHECKING:
+    from dryrack.kinds.core import Pod
+
+NAMES = "abc"
+DEVICES = 2
+
+
+def cluster() -> Cluster:
+    fleet, allocator = Fleet(), LiveAllocator(chance=Counting())
+    allocator.put_class(device_class())
+    for name in NAMES:
+        fleet.put(state(name).node)
+        for each in pool(devices(DEVICES), name=name, node=name):
+            allocator.put_slice(each)
+    return Cluster(fleet, allocator)
+
+
+def asking(cpu: int) -> Pod:
+    return pod(containers=[container(cpu=str(cpu))])
+
+
+def books(there: Cluster) -> object:
+    """All that is written of nodes, pods and claims."""
+    assert isinstance(there.allocator, LiveAllocator)
+    fleet = there.fleet
+    claims = sorted({c for s in fleet.states() for o in s.occupants.values() for c in o.claims})
+    return (
+        [(each.name, each.used, each.occupants) for each in fleet.states()],
+        [(name, there.allocator.held(name), set(fleet.users(name))) for name in claims],
+    )
+
+
+def settle(there: Cluster, key: str, cpu: int, count: int) -> Placed | Unplaced:
+    """A pod and its claim are placed, and are there from now on."""
+    with Trial(there) as trial:
+        placed = _tried(there, trial, key, cpu, count)
+    if isinstance(placed, Placed):
+        assert isinstance(there.allocator, LiveAllocator)
+        there.fleet.stand(key, placed.node, _occupant(key, cpu))
+        there.fleet.reopen(there.allocator.hold(f"n/{key}", placed.allocations[0]))
+    return placed
+
+
+def _occupant(key: str, cpu: int) -> Occupant:
+    return Occupant.of(asking(cpu), claims=[f"n/{key}"])
+
+
+def _tried(there: Cluster, trial: Trial, key: str, cpu: int, count: int) -> Placed | Unplaced:
+    placed = place(asking(cpu), (wish(count, key),), (), there)
+    if isinstance(placed, Placed):
+        trial.stand(key, _occupant(key, cpu), placed.node, {f"n/{key}": placed.allocations[0]})
+    return placed
+
+
+def test_everything_is_as_it_was_after_a_failure() -> None:
+    """Pods, what they take, and the devices of claims."""
+    there = cluster()
+    settle(there, "first", 1, 2)
+    before = books(there)
+
+    def fail() -> None:
+        with Trial(there) as trial:
+            trial.remove("first")
+            _tried(there, trial, "second", 4, 2)
+            assert books(there) != before
+            raise ValueError("on the way")
+
+    with pytest.raises(ValueError, match="on the way"):
+        fail()
+
+    assert books(there) == before
+
+
+def test_a_pod_that_is_removed_leaves_its_devices_to_others() -> None:
+    """While the trial lasts; then nothing fits any longer."""
+    there = cluster()
+    for name in NAMES:
+        settle(there, name, 1, DEVICES)
+    with Trial(there) as trial:
+        trial.remove("b")
+        placed = place(asking(1), (wish(1, "new"),), (), there)
+
+    assert isinstance(placed, Placed)
+    assert placed.node == "b"
+    assert isinstance(place(asking(1), (wish(1, "new"),), (), there), Unplaced)
+
+
+def test_a_claim_that_another_pod_has_stays_allocated() -> None:
+    """It is free when the last of them is gone."""
+    there = cluster()
+    assert isinstance(there.allocator, LiveAllocator)
+    settle(there, "first", 1, 1)
+    there.fleet.stand("second", there.fleet.node_of("first"), _occupant("first", 1))
+    with Trial(there) as trial:
+        trial.remove("first")
+        assert there.allocator.held("n/first") is not None
+        trial.remove("second")
+        assert there.allocator.held("n/first") is None
+
+    assert there.allocator.held("n/first") is not None
+
+
+def test_a_trial_is_rewound_to_a_mark() -> None:
+    """What was before the mark stays until the end."""
+    there = cluster()
+    with Trial(there) as trial:
+        _tried(there, trial, "first", 1, 1)
+        mark, before = trial.mark(), books(there)
+        _tried(there, trial, "second", 1, 1)
+        trial.rewind(mark)
+
+        assert books(there) == before
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_decisions_after_trials_are_those_of_a_cluster_without(seed: int) -> None:
+    """What a trial made nodes refuse, or take, is not remembered beyond it."""
+    random, tried, plain = Random(seed), cluster(), cluster()
+    for number in range(12):
+        key, cpu, count = f"p{number}", random.randint(0, 3), random.randint(1, DEVICES)
+        with Trial(tried) as trial:
+            for other in random.sample(range(12), 4):
+                if random.random() < 0.5:
+                    trial.remove(f"p{other}")
+                else:
+                    _tried(tried, trial, f"x{other}", random.randint(0, 3), random.randint(1, 2))
+        assert books(tried) == books(plain)
+        ours, wanted = (settle(each, key, cpu, count) for each in (tried, plain))
+        # Which obstacle a node names that has several depends on when it was asked.
+        if isinstance(ours, Placed) or isinstance(wanted, Placed):
+            assert ours == wanted
