@@ -1,19 +1,37 @@
 """CEL with the DRA device environment: parse, check, estimate, evaluate."""
 
+from dryrack.cel.checking.checker import Checked
 from dryrack.cel.checking.environment import Environment
 from dryrack.cel.device import Device
+from dryrack.cel.evaluation.interpreter import CANCELLED
 from dryrack.cel.evaluation.program import (
     CompileError,
     EvaluationError,
     Program,
     compile_expression,
 )
+from dryrack.cel.evaluation.values import Err, Optional
+from dryrack.cel.functions.conversions import string_to_duration, string_to_timestamp
+from dryrack.cel.functions.strings import compile_pattern
+from dryrack.cel.parsing.lexer import KEYWORDS_AND_RESERVED_WORDS
+from dryrack.cel.parsing.parser import parse
+from dryrack.cel.parsing.source import Issues
 
 __all__ = [
+    "CANCELLED",
+    "KEYWORDS_AND_RESERVED_WORDS",
+    "Checked",
     "CompileError",
     "Device",
     "Environment",
+    "Err",
     "EvaluationError",
+    "Issues",
+    "Optional",
     "Program",
     "compile_expression",
+    "compile_pattern",
+    "parse",
+    "string_to_duration",
+    "string_to_timestamp",
 ]

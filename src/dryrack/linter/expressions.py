@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec.structs import replace
 
+from dryrack.cel import Issues, parse
 from dryrack.cel.parsing import ast
 from dryrack.cel.parsing.ast import Call, Expr, Ident, Literal, Select
-from dryrack.cel.parsing.parser import parse
-from dryrack.cel.parsing.source import Issues
 from dryrack.hardware.names import qualified, quoted, suggestion
 from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
 from dryrack.kinds.validation.problems import byte_length

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.schema.rule_types import value_of
 from dryrack.apiserver.custom.schema.values import NO_OLD, NOWHERE, item_key, items_by_key
+from dryrack.cel import CANCELLED, Err, Optional
 from dryrack.cel.condition import Values, evaluate
-from dryrack.cel.evaluation.interpreter import CANCELLED
-from dryrack.cel.evaluation.values import Err, Optional
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 

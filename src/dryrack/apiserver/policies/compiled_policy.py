@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.policies.policy_environment import environment, variable_type
 from dryrack.apiserver.strategies.checks import qualified
+from dryrack.cel import KEYWORDS_AND_RESERVED_WORDS
 from dryrack.cel.checking import types as t
 from dryrack.cel.condition import compile_condition
-from dryrack.cel.parsing.lexer import KEYWORDS_AND_RESERVED_WORDS
 from dryrack.kinds.validation.names import repeated
 from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.cel.checking.environment import Environment
+    from dryrack.cel import Environment
     from dryrack.cel.condition import Condition
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem

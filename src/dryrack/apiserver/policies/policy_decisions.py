@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dryrack.cel import Err
 from dryrack.cel.condition import Values, evaluate
-from dryrack.cel.evaluation.values import Err
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

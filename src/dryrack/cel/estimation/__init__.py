@@ -9,7 +9,18 @@ standard functions. What is known about a device (no driver name is longer than 
 characters, and so on) enters as size hints.
 """
 
-from dryrack.cel.estimation.arithmetic import CostEstimate
+from dryrack.cel.estimation.arithmetic import CostEstimate, SizeEstimate
+from dryrack.cel.estimation.paths import ITEMS, KEYS, VALUES, Path, SizeHints
 from dryrack.cel.estimation.walk import estimate, estimate_by
 
-__all__ = ["CostEstimate", "estimate", "estimate_by"]
+__all__ = [
+    "ITEMS",
+    "KEYS",
+    "VALUES",
+    "CostEstimate",
+    "Path",
+    "SizeEstimate",
+    "SizeHints",
+    "estimate",
+    "estimate_by",
+]

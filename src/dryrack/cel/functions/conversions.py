@@ -70,12 +70,12 @@ def _string_to_bool(text: str) -> Value:
     return _refused("string", "bool") if truth is None else truth
 
 
-def _string_to_duration(text: str) -> Value:
+def string_to_duration(text: str) -> Value:
     nanos = go_numbers.parse_duration(text)
     return _refused("string", "google.protobuf.Duration") if nanos is None else Duration(nanos)
 
 
-def _string_to_timestamp(text: str) -> Value:
+def string_to_timestamp(text: str) -> Value:
     moment = go_numbers.parse_timestamp(text)
     if moment is None:
         return _refused("string", "google.protobuf.Timestamp")
@@ -167,7 +167,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "uint64_to_double": lambda value: float(value.value),
     "string_to_double": _string_to_double,
     "int64_to_duration": lambda _value: _refused("int", "google.protobuf.Duration"),
-    "string_to_duration": _string_to_duration,
+    "string_to_duration": string_to_duration,
     "double_to_int64": double_to_int,
     "duration_to_int64": lambda value: value.nanos,
     "string_to_int64": _string_to_int,
@@ -181,7 +181,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "timestamp_to_string": timestamp_text,
     "uint64_to_string": lambda value: str(value.value),
     "int64_to_timestamp": lambda value: _timestamp(value * SECOND),
-    "string_to_timestamp": _string_to_timestamp,
+    "string_to_timestamp": string_to_timestamp,
     "double_to_uint64": _double_to_uint,
     "int64_to_uint64": checked_uint,
     "string_to_uint64": _string_to_uint,

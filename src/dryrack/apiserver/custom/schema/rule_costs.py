@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.custom.schema.rule_types import spellings, with_identity
-from dryrack.cel.estimation import estimate_by
-from dryrack.cel.estimation.arithmetic import SizeEstimate
-from dryrack.cel.estimation.paths import ITEMS, KEYS, VALUES, Path, SizeHints
+from dryrack.cel.estimation import ITEMS, KEYS, VALUES, Path, SizeEstimate, SizeHints, estimate_by
 from dryrack.kinds.validation.problems import FieldProblem, forbidden
 
 if TYPE_CHECKING:

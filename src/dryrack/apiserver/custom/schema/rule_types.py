@@ -14,11 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dryrack.cel import (
+    KEYWORDS_AND_RESERVED_WORDS,
+    Environment,
+    Err,
+    string_to_duration,
+    string_to_timestamp,
+)
 from dryrack.cel.checking import types as t
-from dryrack.cel.checking.environment import Environment
-from dryrack.cel.evaluation.values import Err
-from dryrack.cel.functions.conversions import OVERLOADS
-from dryrack.cel.parsing.lexer import KEYWORDS_AND_RESERVED_WORDS
 
 Schema = Mapping[str, Any]
 
@@ -152,11 +155,11 @@ def _text_value(schema: Schema, value: str) -> Any:
         case "byte":
             return base64.b64decode(value)
         case "datetime":
-            return _or_text(OVERLOADS["string_to_timestamp"](value), value)
+            return _or_text(string_to_timestamp(value), value)
         case "date":
-            return _or_text(OVERLOADS["string_to_timestamp"](f"{value}T00:00:00Z"), value)
+            return _or_text(string_to_timestamp(f"{value}T00:00:00Z"), value)
         case "duration":
-            return _or_text(OVERLOADS["string_to_duration"](value), value)
+            return _or_text(string_to_duration(value), value)
         case _:
             return value
 

@@ -16,7 +16,7 @@ from dryrack.cel.checking import types as t
 from dryrack.cel.condition import compile_condition
 
 if TYPE_CHECKING:
-    from dryrack.cel.checking.checker import Checked
+    from dryrack.cel import Checked
     from dryrack.cel.condition import Condition
 
 Schema = Mapping[str, Any]

@@ -15,8 +15,7 @@ from dryrack.apiserver.custom.schema.lists import duplicates
 from dryrack.apiserver.custom.schema.rule_costs import Spent, Within
 from dryrack.apiserver.custom.schema.rules import Uncompiled, compile_rule
 from dryrack.apiserver.custom.schema.values import problems
-from dryrack.cel.evaluation.values import Err
-from dryrack.cel.functions.strings import compile_pattern
+from dryrack.cel import Err, compile_pattern
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     forbidden,

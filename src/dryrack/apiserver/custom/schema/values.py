@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dryrack.apiserver.custom.schema.formats import has_format, known_format
-from dryrack.cel.functions.strings import compile_pattern
+from dryrack.cel import compile_pattern
 from dryrack.kinds.text.go_numbers import plain
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import (
