@@ -1,0 +1,1 @@
+"""Gangs: pods that are placed together or not at all."""
