@@ -200,3 +200,39 @@ def test_a_pod_waits_for_its_claim_alone() -> None:
         await eventually(cluster, lambda: all_bound(client))
 
     with_scheduler(story)
+
+
+def test_who_has_the_higher_priority_is_served_first() -> None:
+    """Though it came later: the last device goes to it."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        taint = {"key": "closed", "effect": "NoSchedule"}
+        node = await client.get(NODES, "n")
+        node = await client.update(NODES, {**node, "spec": {"taints": [taint]}})
+        requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+        for name, priority in (("a", ""), ("b", ""), ("vip", "system-node-critical")):
+            metadata = {"name": name, "namespace": "default"}
+            claim = {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+            await client.create(CLAIMS, claim)
+            pod = user_of(name, name)
+            pod["spec"] |= {"priorityClassName": priority} if priority else {}
+            await client.create(PODS, pod)
+
+        async def all_wait() -> bool:
+            pods = (await client.list(PODS)).items
+            return all(each["status"].get("conditions") for each in pods)
+
+        async def last_is_told() -> bool:
+            told = (await client.get(PODS, "b", "default"))["status"]["conditions"][0]["message"]
+            return "cannot allocate all claims" in told
+
+        await eventually(cluster, all_wait)
+        await client.update(NODES, {**node, "spec": {}})
+        await eventually(cluster, last_is_told)
+        pods = (await client.list(PODS)).items
+        bound = [each["metadata"]["name"] for each in pods if each["spec"].get("nodeName")]
+        assert bound == ["a", "vip"]
+
+    with_scheduler(story)

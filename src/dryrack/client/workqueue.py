@@ -15,7 +15,7 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from dryrack.client.metering import QueueMeter
 from dryrack.client.timekeeping import Timekeeper, Timer
@@ -33,6 +33,16 @@ KEYS_AT_A_STRETCH = 16
 # themselves. Each second in which a key wants more turns than it has halves them, down to one.
 TURN_SECONDS = 1.0
 TURNS_MAX = 200
+
+
+class ReadyKeys(Protocol[Key]):
+    """Keys that can be taken, in the order in which they are to be; a deque is one."""
+
+    def __len__(self) -> int: ...
+
+    def append(self, key: Key, /) -> None: ...
+
+    def popleft(self) -> Key: ...
 
 
 class _Turns(Generic[Key]):
@@ -78,14 +88,22 @@ class WorkQueue(Generic[Key]):
     """See the module's docstring."""
 
     def __init__(
-        self, clock: Timekeeper, on_held_back: Callable[[Key], object] | None = None
+        self,
+        clock: Timekeeper,
+        on_held_back: Callable[[Key], object] | None = None,
+        *,
+        ready: ReadyKeys[Key] | None = None,
     ) -> None:
-        """`on_held_back` is told of each key that begins to come too often."""
+        """
+        `on_held_back` is told of each key that begins to come too often.
+
+        `ready` says who comes first, if not who came first.
+        """
         self._clock = clock
         self._on_held_back = on_held_back
         self._meter: QueueMeter | None = None
         self._turns: _Turns[Key] = _Turns()
-        self._ready: deque[Key] = deque()
+        self._ready: ReadyKeys[Key] = deque() if ready is None else ready
         self._waiting: dict[Key, float] = {}
         self._taken: set[Key] = set()
         self._failures: dict[Key, int] = {}

@@ -14,13 +14,10 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import LiveAllocator, claim_name
-from dryrack.client.client import STRATEGIC_PATCH
-from dryrack.client.endpoints import PODS, TAINT_RULES
+from dryrack.client.endpoints import TAINT_RULES
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
-from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informers, Name, name_of
-from dryrack.client.timekeeping import sleep, timestamp
-from dryrack.client.workqueue import WorkQueue
+from dryrack.client.timekeeping import sleep
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
@@ -30,6 +27,8 @@ from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupp
 from dryrack.scheduler.binding import Binder, OvertakenError
 from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.queue import Rank, SchedulingQueue
+from dryrack.scheduler.reporting import DEFAULT_NAME, Reporter
 from dryrack.scheduler.searches import LongSearches
 
 if TYPE_CHECKING:
@@ -43,14 +42,11 @@ _Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
 _logger = logging.getLogger(__name__)
 
-DEFAULT_NAME = "default-scheduler"
 # What pods call the scheduler of a whole cluster.
 NAMES = (DEFAULT_NAME, "dryrack", "kubenexus-scheduler")
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
 _ASK_AGAIN_SECONDS = 1.0
-# What kube-scheduler writes at most, as the newer form of events allows no more.
-_EVENT_MAX = 1024
 
 
 class Scheduler:
@@ -74,21 +70,17 @@ class Scheduler:
         """
         self._client = client
         self._clock = clock
-        self._recorders = {name: EventRecorder(client, clock, chance, name) for name in names}
+        self._reporter = Reporter(client, clock, chance, names)
         self._binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
-        self._queue: WorkQueue[Name] = WorkQueue(clock)
-        # Those whom any change could help, and those who wait for a claim, each by that claim.
-        self._unplaced: dict[Name, None] = {}
-        self._wanting: dict[str, dict[Name, None]] = {}
-        self._wants: dict[Name, str] = {}
+        self._queue: SchedulingQueue[Name] = SchedulingQueue(clock, self._rank_of)
         self._in_hand: set[Name] = set()
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
         self._deciding = asyncio.Lock()
         self._searches = LongSearches(self._queue.add)
         reading = informers or self._own
         assert reading is not None, "if nobody gave any, they are its own"
-        self._view = View(reading, allocator or LiveAllocator(chance=chance), self)
+        self._view = View(reading, allocator or LiveAllocator(chance=chance), self._queue)
         self._view.pods.listen(self._pod_changed)
 
     async def run(self) -> None:
@@ -140,13 +132,13 @@ class Scheduler:
         if isinstance(wanted, Waiting):
             # One that has yet to be made is told by a change of the pod.
             if wanted.claim:
-                self._want(name, wanted.claim)
+                self._queue.park_for(name, wanted.claim)
                 await self._refuse(raw, wanted.message)
         elif isinstance(outcome, Placed):
             await self._carry_out(raw, wanted, outcome)
-            await self._warn(raw, unsupported(wanted.pod, outcome.allocations))
+            await self._reporter.warn(raw, unsupported(wanted.pod, outcome.allocations))
         elif outcome is not None:
-            self._unplaced[name] = None
+            self._queue.park(name)
             message = outcome.message
             if may_preempt(wanted.pod, self._view.priorities):
                 message = f"{message.rstrip('.')}. preemption: not supported yet"
@@ -194,8 +186,7 @@ class Scheduler:
             self._in_hand.discard(name)
             for claim, written in zip(claims, bound, strict=True):
                 await self._settle(claim, written)
-        message = f"Successfully assigned {'/'.join(name)} to {placed.node}"
-        await self._report(pod, "Scheduled", message, type="Normal")
+        await self._reporter.scheduled(pod, placed.node)
 
     async def _settle(self, claim: Raw, written: Raw | None) -> None:
         """Learns what became of a claim; until that is known, it counts as promised."""
@@ -210,86 +201,27 @@ class Scheduler:
         self._view.settle("/".join(name_of(claim)), current)
 
     async def _refuse(self, pod: Raw, message: str) -> None:
-        if _told(pod) == message:
-            return
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": message,
-            "lastTransitionTime": timestamp(self._clock.now()),
-        }
-        metadata = pod["metadata"]
-        await self._client.patch(
-            PODS,
-            metadata["name"],
-            {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}},
-            namespace=metadata["namespace"],
-            subresource="status",
-            media_type=STRATEGIC_PATCH,
-        )
-        await self._report(pod, "FailedScheduling", message, type="Warning")
-        known = decode(pod, Pod)
-        backed = backed_by_devices(demand(known), self._view.classes())
-        await self._warn(pod, (*unsupported(known), *backed))
-
-    async def _warn(self, pod: Raw, what: Sequence[str]) -> None:
-        """Says once what a pod asks for in vain: such an event has a name that can be had once."""
-        for each in what:
-            message = f"not honoured by this scheduler yet: {each}"
-            await self._report(pod, "NotSupported", message, type="Warning", once=each)
-
-    async def _report(
-        self, pod: Raw, reason: str, message: str, *, type: str, once: str = ""
-    ) -> None:
-        regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
-        shown = _shortened(message)
-        recorder = self._recorders[_scheduler_of(pod)]
-        await recorder.record(regarding, reason, shown, type=type, once=once)
+        if await self._reporter.refused(pod, message):
+            known = decode(pod, Pod)
+            backed = backed_by_devices(demand(known), self._view.classes())
+            await self._reporter.warn(pod, (*unsupported(known), *backed))
 
     def _is_ours(self, pod: Raw) -> bool:
-        return _scheduler_of(pod) in self._recorders and _is_schedulable(pod)
+        return self._reporter.speaks_for(pod) and _is_schedulable(pod)
 
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
         if new is None or not self._is_ours(new):
-            self._unplaced.pop(name, None)
+            self._queue.drop(name)
             self._searches.forget(name)
-            self._want(name, "")
         elif old is None or _asks(old) != _asks(new):
             self._queue.add(name)
 
-    def wake(self) -> None:
-        """Something changed that could help those who wait."""
-        for name in self._unplaced:
-            self._queue.add(name)
-        self._unplaced.clear()
-
-    def wake_for(self, claim: str) -> None:
-        """Something changed about a claim that somebody may wait for."""
-        for name in self._wanting.pop(claim, ()):
-            self._wants.pop(name, None)
-            self._queue.add(name)
-
-    def _want(self, name: Name, claim: str) -> None:
-        """The pod waits for the claim, and for none that it waited for before; "" is no claim."""
-        before = self._wants.pop(name, "")
-        if before:
-            self._wanting[before].pop(name, None)
-            if not self._wanting[before]:
-                del self._wanting[before]
-        if claim:
-            self._wants[name] = claim
-            self._wanting.setdefault(claim, {})[name] = None
-
-
-def _shortened(message: str) -> str:
-    """An event has room for so much; the condition of the pod has it all."""
-    return message if len(message) <= _EVENT_MAX else f"{message[: _EVENT_MAX - 4]} ..."
-
-
-def _scheduler_of(pod: Raw) -> str:
-    return str(pod["spec"].get("schedulerName", DEFAULT_NAME))
+    def _rank_of(self, name: Name) -> Rank:
+        pod = self._view.pods.get(*name)
+        if pod is None:
+            return Rank(0, "")
+        return Rank(pod["spec"].get("priority", 0), pod["metadata"]["creationTimestamp"])
 
 
 def _is_schedulable(pod: Raw) -> bool:
@@ -302,11 +234,3 @@ def _asks(pod: Raw) -> tuple[Any, ...]:
     """What about a pod decides where it goes; its other changes are our own refusals."""
     status = pod.get("status", {})
     return pod["spec"], pod["metadata"].get("labels"), status.get("resourceClaimStatuses")
-
-
-def _told(pod: Raw) -> str:
-    conditions = pod.get("status", {}).get("conditions", [])
-    for condition in conditions:
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return str(condition.get("message", ""))
-    return ""

@@ -1,0 +1,144 @@
+"""
+The scheduling queue: who is decided next, and who waits for something to change.
+
+The order is that of the Coscheduling plugin's QueueSort: gangs that starve first, then priority,
+then age, then who came first. A gang that has waited longer than `STARVATION_SECONDS` starves:
+without that, pods of a higher priority that come one by one could keep a large gang out for ever.
+A single pod never starves: among pods, priority is all that counts, as in kube-scheduler.
+
+What could not be placed is parked until something changes that could help: anything at all, or a
+claim that it waits for. Each change takes out those whom it may help, once, so that waiting costs
+nothing. What is refused again and again comes back later and later, up to `BACKOFF_SECONDS_MAX`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from typing import TYPE_CHECKING, Generic, NamedTuple
+
+from dryrack.client.workqueue import Key, WorkQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.base.ports import Clock
+    from dryrack.client.timekeeping import Timekeeper
+
+# The threshold of the plugin in the seed.
+STARVATION_SECONDS = 60.0
+# kube-scheduler's podInitialBackoffSeconds and podMaxBackoffSeconds.
+BACKOFF_SECONDS_MIN = 1.0
+BACKOFF_SECONDS_MAX = 10.0
+
+
+class Rank(NamedTuple):
+    """What decides about the turn of a unit."""
+
+    priority: int
+    created: str
+    """As metadata has it: of the same form, so that text compares as time does."""
+    starves_at: float | None = None
+    """When it goes before all others, in seconds since 1970; None: never."""
+
+
+_Order = tuple[int, str, int]
+
+
+class PriorityOrder(Generic[Key]):
+    """Keys by rank; those of the same rank in the order in which they came."""
+
+    def __init__(self, clock: Clock, rank_of: Callable[[Key], Rank]) -> None:
+        self._clock = clock
+        self._rank_of = rank_of
+        self._arrivals = itertools.count()
+        self._waiting: dict[Key, _Order] = {}
+        # Entries of keys that were taken from the other heap stay until they are met.
+        self._usual: list[tuple[_Order, Key]] = []
+        self._starving: list[tuple[_Order, Key]] = []
+        self._aging: list[tuple[float, _Order, Key]] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def append(self, key: Key, /) -> None:
+        rank = self._rank_of(key)
+        order = (-rank.priority, rank.created, next(self._arrivals))
+        self._waiting[key] = order
+        heapq.heappush(self._usual, (order, key))
+        if rank.starves_at is not None:
+            heapq.heappush(self._aging, (rank.starves_at, order, key))
+
+    def popleft(self) -> Key:
+        self._age()
+        for heap in (self._starving, self._usual):
+            while heap:
+                order, key = heapq.heappop(heap)
+                if self._waiting.get(key) == order:
+                    del self._waiting[key]
+                    return key
+        raise IndexError("no key waits")
+
+    def _age(self) -> None:
+        now = self._clock.now()
+        while self._aging and self._aging[0][0] <= now:
+            _, order, key = heapq.heappop(self._aging)
+            if self._waiting.get(key) == order:
+                heapq.heappush(self._starving, (order, key))
+
+
+class SchedulingQueue(WorkQueue[Key]):
+    """Units by rank, and those that are parked."""
+
+    def __init__(self, clock: Timekeeper, rank_of: Callable[[Key], Rank]) -> None:
+        super().__init__(clock, ready=PriorityOrder(clock, rank_of))
+        self._time = clock
+        # Those whom any change could help, with the time before which they need not be tried.
+        self._parked: dict[Key, float] = {}
+        # Those who wait for a claim, each by that claim.
+        self._wanting: dict[str, dict[Key, None]] = {}
+        self._wants: dict[Key, str] = {}
+        self._refusals: dict[Key, int] = {}
+
+    def park(self, key: Key) -> None:
+        """Until anything changes."""
+        self._parked[key] = 0.0
+
+    def park_backed_off(self, key: Key) -> None:
+        """Until anything changes, but not for a while that grows each time."""
+        refusals = self._refusals.get(key, 0)
+        self._refusals[key] = refusals + 1
+        seconds = min(BACKOFF_SECONDS_MIN * 2 ** min(refusals, 10), BACKOFF_SECONDS_MAX)
+        self._parked[key] = self._time.now() + seconds
+
+    def park_for(self, key: Key, claim: str) -> None:
+        """Until something changes about the claim, and none that it waited for before."""
+        self._want_nothing(key)
+        self._wants[key] = claim
+        self._wanting.setdefault(claim, {})[key] = None
+
+    def drop(self, key: Key) -> None:
+        """It waits for nothing any more."""
+        self._parked.pop(key, None)
+        self._refusals.pop(key, None)
+        self._want_nothing(key)
+
+    def wake(self) -> None:
+        """Something changed that could help anybody."""
+        parked, self._parked = self._parked, {}
+        now = self._time.now()
+        for key, earliest in parked.items():
+            self.add_after(key, earliest - now)
+
+    def wake_for(self, claim: str) -> None:
+        """Something changed about a claim that somebody may wait for."""
+        for key in self._wanting.pop(claim, ()):
+            self._wants.pop(key, None)
+            self.add(key)
+
+    def _want_nothing(self, key: Key) -> None:
+        claim = self._wants.pop(key, None)
+        if claim is not None:
+            self._wanting[claim].pop(key, None)
+            if not self._wanting[claim]:
+                del self._wanting[claim]

@@ -1,0 +1,100 @@
+"""
+What pods are told: the condition PodScheduled and events, in the words of the decision.
+
+A refusal is written when it changes, not each time that it is found again. An event has room for
+so much; the condition has it all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.client.client import STRATEGIC_PATCH
+from dryrack.client.endpoints import PODS
+from dryrack.client.events import EventRecorder
+from dryrack.client.informer import name_of
+from dryrack.client.timekeeping import timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.raw import Raw
+
+DEFAULT_NAME = "default-scheduler"
+# What kube-scheduler writes at most, as the newer form of events allows no more.
+_EVENT_MAX = 1024
+
+
+class Reporter:
+    """Speaks to each pod in the name by which the pod calls its scheduler."""
+
+    def __init__(
+        self, client: Client, clock: Timekeeper, chance: Chance, names: Sequence[str]
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._recorders = {name: EventRecorder(client, clock, chance, name) for name in names}
+
+    def speaks_for(self, pod: Raw) -> bool:
+        """Whether the pod calls its scheduler by one of the names."""
+        return scheduler_of(pod) in self._recorders
+
+    async def scheduled(self, pod: Raw, node: str) -> None:
+        message = f"Successfully assigned {'/'.join(name_of(pod))} to {node}"
+        await self.event(pod, "Scheduled", message, type="Normal")
+
+    async def refused(self, pod: Raw, message: str) -> bool:
+        """Says why the pod waits; whether that is news."""
+        if _told(pod) == message:
+            return False
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": timestamp(self._clock.now()),
+        }
+        metadata = pod["metadata"]
+        await self._client.patch(
+            PODS,
+            metadata["name"],
+            {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}},
+            namespace=metadata["namespace"],
+            subresource="status",
+            media_type=STRATEGIC_PATCH,
+        )
+        await self.event(pod, "FailedScheduling", message, type="Warning")
+        return True
+
+    async def warn(self, pod: Raw, what: Sequence[str]) -> None:
+        """Says once what a pod asks for in vain: such an event has a name that can be had once."""
+        for each in what:
+            message = f"not honoured by this scheduler yet: {each}"
+            await self.event(pod, "NotSupported", message, type="Warning", once=each)
+
+    async def event(
+        self, pod: Raw, reason: str, message: str, *, type: str, once: str = ""
+    ) -> None:
+        regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
+        recorder = self._recorders[scheduler_of(pod)]
+        await recorder.record(regarding, reason, _shortened(message), type=type, once=once)
+
+
+def scheduler_of(pod: Raw) -> str:
+    """The name by which the pod calls its scheduler."""
+    return str(pod["spec"].get("schedulerName", DEFAULT_NAME))
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _EVENT_MAX else f"{message[: _EVENT_MAX - 4]} ..."
+
+
+def _told(pod: Raw) -> str:
+    conditions = pod.get("status", {}).get("conditions", [])
+    for condition in conditions:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))
+    return ""
