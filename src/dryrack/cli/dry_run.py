@@ -17,10 +17,8 @@ from dryrack.cli.files import read_sources
 from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.cli.publish import config_hint
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
-from dryrack.controllers.slices.current_inventory import reader_of
-from dryrack.controllers.slices.pools import SHARED
-from dryrack.controllers.slices.survey import World, survey
-from dryrack.controllers.writes import Create, Delete
+from dryrack.controllers import Create, Delete
+from dryrack.controllers.slices import SHARED, World, reader_of, surveyed
 from dryrack.hardware import Source, SourceKind
 from dryrack.hardware.config_formats import read_config_map
 from dryrack.kinds.catalog import Typed, typed
@@ -30,9 +28,8 @@ from dryrack.kinds.other_kinds import Mistaken, standing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.controllers.slices import PublishOptions
-    from dryrack.controllers.slices.survey import Change, Survey
-    from dryrack.controllers.writes import Write
+    from dryrack.controllers import Write
+    from dryrack.controllers.slices import Change, PublishOptions, Survey
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
@@ -126,7 +123,7 @@ def _identified(obj: Raw) -> Raw:
 
 def show(world: World, options: PublishOptions, form: Format) -> bool:
     """Prints what would be published; whether every document could be read."""
-    found = survey(world, options)
+    found = surveyed(world, options)
     slices = [_plain(each) for change in found.changes for each in change.slices]
     if form is Format.TABLE:
         print_table(SLICE_COLUMNS, slice_rows(Sight((), slices, (), ())))

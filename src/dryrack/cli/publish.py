@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.attached import Attachment
     from dryrack.cluster.process.logs import LogFormat
     from dryrack.cluster.publish_once import Outcome
-    from dryrack.controllers.slices import PublishOptions
-    from dryrack.controllers.slices.survey import World
+    from dryrack.controllers.slices import PublishOptions, World
     from dryrack.hardware import Assignment
     from dryrack.kinds.core import NodeSelector
 

@@ -33,7 +33,7 @@ from dryrack.client.kubeconfig import KubeconfigError, in_cluster, kubeconfig_pa
 from dryrack.client.metering import MeteredTransport
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.process.probes import Site, health_pages, merged, metrics_page, serving
-from dryrack.controllers.writes import EngineContext
+from dryrack.controllers import EngineContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -350,7 +350,7 @@ def _logs(store: Store) -> Logs:
     claims = _Objects(store)
 
     def log(pod: Raw, container: str) -> str:
-        from dryrack.controllers.pods.logs import log_of
+        from dryrack.controllers import log_of
 
         return log_of(
             pod,

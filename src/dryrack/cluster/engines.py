@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.controllers.engines import Engine
+    from dryrack.controllers import Engine
     from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
 
@@ -76,10 +76,10 @@ class _Controllers:
     publishing: Callable[[], PublishOptions] | None
 
     async def run(self, names: Collection[str], around: Wiring) -> None:
-        from dryrack.controllers import engines
+        from dryrack.controllers import ENGINES, run
 
-        await engines.run(
-            [self._decided(engine) for engine in engines.ENGINES if engine.name in names],
+        await run(
+            [self._decided(engine) for engine in ENGINES if engine.name in names],
             client=around.client,
             clock=around.clock,
             chance=around.chance,
@@ -89,7 +89,7 @@ class _Controllers:
         )
 
     def _decided(self, engine: Engine) -> Engine:
-        from dryrack.controllers.engines import publisher
+        from dryrack.controllers import publisher
 
         if engine.name != "slices" or self.publishing is None:
             return engine
@@ -125,7 +125,7 @@ def families(
     `publishing` says what is not usual about the slices, `allocator` how devices are handed out
     if not as the reference release does it.
     """
-    from dryrack.controllers.engines import ENGINES
+    from dryrack.controllers import ENGINES
 
     controllers = tuple(engine.name for engine in ENGINES)
     return (

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import sleep
-from dryrack.controllers import slices
-from dryrack.controllers.writes import EngineContext
+from dryrack.controllers import EngineContext, slices
 from dryrack.hardware import SourceKind
 
 if TYPE_CHECKING:
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.controllers.slices import PublishOptions
-    from dryrack.controllers.slices.publisher import Publisher
+    from dryrack.controllers.slices import Publisher, PublishOptions
 
 # A node comes to rest in milliseconds; looking more often than this would only cost.
 _LOOK_SECONDS = 0.02

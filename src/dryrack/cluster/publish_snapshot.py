@@ -8,7 +8,7 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES, SLICES
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.cluster.attached import AttachError, Need, remedy
-from dryrack.controllers.slices.survey import World
+from dryrack.controllers.slices import World
 from dryrack.hardware import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:

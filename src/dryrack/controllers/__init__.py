@@ -4,3 +4,33 @@ What brings a cluster from what it is to what it should be.
 `<kind>/<reason>.py`: each has a pure `plan` that says what to write, and a thin loop around it.
 No controller deletes anything on partial knowledge: it acts when every cache it reads is whole.
 """
+
+from typing import TYPE_CHECKING
+
+from dryrack.base.lazy import exports
+
+if TYPE_CHECKING:
+    from dryrack.controllers.engines import ENGINES, Engine, publisher, run
+    from dryrack.controllers.pods.logs import log_of
+    from dryrack.controllers.writes import Create, Delete, EngineContext, Write
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "engines": "ENGINES Engine publisher run",
+            "pods.logs": "log_of",
+            "writes": "Create Delete EngineContext Write",
+        },
+    )
+
+__all__ = [
+    "ENGINES",
+    "Create",
+    "Delete",
+    "Engine",
+    "EngineContext",
+    "Write",
+    "log_of",
+    "publisher",
+    "run",
+]

@@ -12,7 +12,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.client.informer import Informers
 from dryrack.cluster.publish_snapshot import read_world
 from dryrack.controllers.slices import PublishOptions
-from dryrack.controllers.slices.survey import survey
+from dryrack.controllers.slices.survey import surveyed
 from dryrack.controllers.writes import Create, Delete, EngineContext, Update, WriteExecutor
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def ground(*files: str) -> Site:
 
 
 async def look(at: Site) -> Survey:
-    return survey(await read_world(at.client, OPTIONS), OPTIONS)
+    return surveyed(await read_world(at.client, OPTIONS), OPTIONS)
 
 
 async def carry_out(at: Site, found: Survey) -> None:

@@ -14,7 +14,6 @@ import signal
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dryrack.cluster import certificates, kubeconfig
@@ -57,11 +56,6 @@ _LOOK_SECONDS = 0.02
 # How long a start waits for its nodes. They take a second; thousands of them come by and by.
 _NODES_SECONDS_MAX = 10.0
 _SLICES = "resourceslices.resource.k8s.io"
-_ENGINES = (
-    "dryrack.controllers.engines",
-    "dryrack.scheduler",
-    "dryrack.controllers.slices.publisher",
-)
 
 
 async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[str], None]) -> None:
@@ -122,8 +116,11 @@ def _publishing(launch: Launch) -> Callable[[], PublishOptions] | None:
 
 def _load_engines() -> None:
     """In a thread of its own, so that the server goes on answering."""
-    for name in _ENGINES:
-        import_module(name)
+    from dryrack.controllers import ENGINES
+    from dryrack.controllers.slices import Publisher
+    from dryrack.scheduler import Scheduler
+
+    _ = ENGINES, Publisher, Scheduler
 
 
 class _Door:

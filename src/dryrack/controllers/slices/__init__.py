@@ -10,15 +10,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.base.lazy import exports
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dryrack.controllers.slices.current_inventory import reader_of
+    from dryrack.controllers.slices.pools import SHARED
     from dryrack.controllers.slices.publisher import Publisher
+    from dryrack.controllers.slices.survey import Change, Survey, World, surveyed
     from dryrack.controllers.writes import EngineContext
     from dryrack.hardware import Assignment
     from dryrack.kinds.core import NodeSelector
+else:
+    # Every command that starts a cluster needs the options; few need the rest.
+    __getattr__ = exports(
+        __name__,
+        {
+            "current_inventory": "reader_of",
+            "pools": "SHARED",
+            "publisher": "Publisher",
+            "survey": "Change Survey World surveyed",
+        },
+    )
 
-__all__ = ["PublishOptions", "engine"]
+__all__ = [
+    "SHARED",
+    "Change",
+    "PublishOptions",
+    "Publisher",
+    "Survey",
+    "World",
+    "engine",
+    "reader_of",
+    "surveyed",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +67,6 @@ class PublishOptions:
 
 def engine(around: EngineContext, options: PublishOptions) -> Publisher:
     """The publisher, to be run until it is cancelled."""
-    # Every command that starts a cluster needs the options; only an engine needs the rest.
     from dryrack.controllers.slices.publisher import Publisher
 
     return Publisher(around, options)

@@ -68,7 +68,7 @@ class Survey:
     notes: tuple[str, ...]
 
 
-def survey(world: World, options: PublishOptions) -> Survey:
+def surveyed(world: World, options: PublishOptions) -> Survey:
     """What a publisher with these options would make of that world."""
     readings = dict(_readings(world, options))
     verdicts = {
