@@ -8,7 +8,12 @@ import pytest
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
-from dryrack.kinds.expansion.extended_resources import asked_for, claim_of, classes_by_resource
+from dryrack.kinds.expansion.extended_resources import (
+    asked_for,
+    claim_of,
+    classes_by_resource,
+    request_mappings,
+)
 from dryrack.kinds.resource import DeviceClass
 
 GPU = "example.com/gpu"
@@ -66,6 +71,48 @@ def test_containers_that_stay_ask_for_their_own(
 ) -> None:
     """Init containers that end use what comes after them, and ask for what they need beyond."""
     assert requests(asked) == expected
+
+
+def uses(of: Pod) -> list[tuple[str, str]]:
+    found = request_mappings(of, classes_by_resource((device_class("gpu", GPU),)))
+    assert {each.resource_name for each in found} <= {GPU}
+    return [(each.container_name, each.request_name) for each in found]
+
+
+def named(name: str, gpus: int) -> Any:
+    return {**container(gpus), "name": name}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (pod(named("a", 2)), [("a", "container-0-request-1")]),
+        (pod(named("a", 0)), []),
+        (
+            pod(named("a", 2), named("b", 1), init=(named("i", 1),)),
+            [
+                ("a", "container-1-request-1"),
+                ("b", "container-2-request-1"),
+                ("i", "container-1-request-1"),
+            ],
+        ),
+        (
+            pod(named("a", 1), init=(named("i", 3), named("j", 4), named("k", 0))),
+            [
+                ("a", "container-3-request-1"),
+                ("i", "container-3-request-1"),
+                ("i", "container-1-request-1"),
+                ("j", "container-3-request-1"),
+                ("j", "container-1-request-1"),
+            ],
+        ),
+    ],
+)
+def test_containers_are_told_which_requests_are_theirs(
+    asked: Pod, expected: list[tuple[str, str]]
+) -> None:
+    """Init containers that end share the request of the neediest among them."""
+    assert uses(asked) == expected
 
 
 def test_every_class_stands_for_a_resource_of_its_name() -> None:

@@ -9,8 +9,9 @@ ending.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from dryrack.kinds.core import Container, Pod
+from dryrack.kinds.core import Container, ContainerExtendedResourceRequest, Pod
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quota_usage.pods import CLASS_RESOURCE, is_extended
 from dryrack.kinds.resource import (
@@ -55,19 +56,21 @@ def claim_name_of(pod: Pod) -> str:
     status = pod.status.extended_resource_claim_status
     if status is not None and status.resource_claim_name:
         return status.resource_claim_name
-    return f"{pod.metadata.name}-extended-resources-"[:_BASE_MAX].rstrip("-")
+    return generate_name(pod)[:_BASE_MAX].rstrip("-")
 
 
-def claim_of(pod: Pod, classes: Mapping[str, DeviceClass]) -> ResourceClaim | None:
+def generate_name(pod: Pod) -> str:
+    """What the claim's name begins with; no claim of another pod is called so."""
+    return f"{pod.metadata.name}-extended-resources-"
+
+
+def claim_of(pod: Pod, classes: Mapping[str, DeviceClass], name: str = "") -> ResourceClaim | None:
     """The claim for all that device classes give the pod; none if they give it nothing."""
-    names = [name for name in asked_for(pod) if name in classes]
-    requests = [
-        each for name in names for each in _requests(pod, name, classes[name].metadata.name)
-    ]
+    requests = [each for part in _shares(pod, classes) for each in part.requests]
     if not requests:
         return None
     metadata = ObjectMeta(
-        name=claim_name_of(pod),
+        name=name or claim_name_of(pod),
         namespace=pod.metadata.namespace,
         annotations={ANNOTATION: "true"},
     )
@@ -76,7 +79,34 @@ def claim_of(pod: Pod, classes: Mapping[str, DeviceClass]) -> ResourceClaim | No
     return ResourceClaim(metadata=metadata, spec=spec)
 
 
-def _requests(pod: Pod, resource: str, class_name: str) -> list[DeviceRequest]:
+def request_mappings(
+    pod: Pod, classes: Mapping[str, DeviceClass]
+) -> tuple[ContainerExtendedResourceRequest, ...]:
+    """Which container has its devices from which requests of that claim."""
+    return tuple(
+        ContainerExtendedResourceRequest(
+            container_name=container, resource_name=part.resource, request_name=request
+        )
+        for part in _shares(pod, classes)
+        for container, request in part.uses
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What the claim has for one resource: its requests, and the containers that use them."""
+
+    resource: str
+    requests: tuple[DeviceRequest, ...]
+    uses: tuple[tuple[str, str], ...]
+
+
+def _shares(pod: Pod, classes: Mapping[str, DeviceClass]) -> list[_Share]:
+    names = [name for name in asked_for(pod) if name in classes]
+    return [_share(pod, name, classes[name].metadata.name) for name in names]
+
+
+def _share(pod: Pod, resource: str, class_name: str) -> _Share:
     """
     One request for each container that stays, and one for all that end before the pod runs.
 
@@ -85,19 +115,39 @@ def _requests(pod: Pod, resource: str, class_name: str) -> list[DeviceRequest]:
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     first = len(pod.spec.init_containers)
-    staying: dict[int, DeviceRequest] = {}
-    passing: list[tuple[int, int]] = []
-    for index, container in enumerate(containers):
-        amount = _amounts(container).get(resource, 0)
-        if amount and (index >= first or container.restart_policy == "Always"):
-            staying[index] = _request(containers, index, resource, (class_name, amount))
-    for index, container in enumerate(containers[:first]):
-        if container.restart_policy != "Always":
-            later = sum(_count(each) for at, each in staying.items() if at >= index)
-            passing.append((_amounts(container).get(resource, 0) - later, -index))
-    most, place = max(passing, default=(0, 0))
+    amounts = [_amounts(container).get(resource, 0) for container in containers]
+    ends = [i < first and each.restart_policy != "Always" for i, each in enumerate(containers)]
+    staying = {
+        index: _request(containers, index, resource, (class_name, amount))
+        for index, amount in enumerate(amounts)
+        if amount and not ends[index]
+    }
+    uses = [(containers[index].name, each.name) for index, each in staying.items()]
+    reused = {
+        index: _reused([each for at, each in staying.items() if at >= index], amounts[index])
+        for index, ends_early in enumerate(ends)
+        if ends_early and amounts[index]
+    }
+    most, place = max(
+        ((amounts[index] - sum(map(_count, found)), -index) for index, found in reused.items()),
+        default=(0, 0),
+    )
     extra = [_request(containers, -place, resource, (class_name, most))] if most > 0 else []
-    return [*extra, *staying.values()]
+    for index, found in reused.items():
+        lacks = amounts[index] > sum(map(_count, found))
+        used = [*found, *(extra if lacks else ())]
+        uses += [(containers[index].name, each.name) for each in used]
+    return _Share(resource, (*extra, *staying.values()), tuple(uses))
+
+
+def _reused(requests: Sequence[DeviceRequest], amount: int) -> list[DeviceRequest]:
+    """As many of the requests of later containers as are needed, if that is enough."""
+    found: list[DeviceRequest] = []
+    for each in requests:
+        if sum(map(_count, found)) >= amount:
+            break
+        found.append(each)
+    return found
 
 
 def _request(
