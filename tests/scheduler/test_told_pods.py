@@ -10,7 +10,7 @@ from tests.scheduler.test_failures import all_bound, furnish
 from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
 
 from dryrack.client.client import Client, Selection
-from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, SLICES, VOLUME_CLAIMS
+from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, VOLUME_CLAIMS
 
 if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
@@ -164,35 +164,6 @@ def test_a_pod_is_told_what_it_asks_for_in_vain(spec: Raw, asked: list[str]) -> 
         await tells(cluster, "picky", "Scheduled", scheduled)
         told = [f"not honoured by this scheduler yet: {each}" for each in asked]
         await tells(cluster, "picky", "NotSupported", told)
-
-    with_scheduler(story)
-
-
-def test_a_pod_is_told_of_the_condition_that_its_device_does_not_wait_for() -> None:
-    """A device with binding conditions is given at once."""
-
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
-        client = cluster.client
-        await furnish(client, 0)
-        device = {
-            "name": "fabric",
-            "bindingConditions": ["example.com/attached"],
-            "bindingFailureConditions": ["example.com/lost"],
-        }
-        pool = {"name": "fabric", "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": "y.example.com", "nodeName": "n", "pool": pool, "devices": [device]}
-        await client.create(SLICES, {"metadata": {"name": "fabric"}, "spec": spec})
-        expression = "device.driver == 'y.example.com'"
-        selectors = [{"cel": {"expression": expression}}]
-        await client.create(CLASSES, {"metadata": {"name": "y"}, "spec": {"selectors": selectors}})
-        metadata = {"name": "fabric", "namespace": "default"}
-        requests = [{"name": "r", "exactly": {"deviceClassName": "y"}}]
-        await client.create(
-            CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
-        )
-        await client.create(PODS, user_of("fabric", "user"))
-        told = ["not honoured by this scheduler yet: binding condition example.com/attached"]
-        await tells(cluster, "user", "NotSupported", told)
 
     with_scheduler(story)
 

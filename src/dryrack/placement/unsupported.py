@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from dryrack.kinds.core import Pod
-    from dryrack.kinds.resource import AllocationResult, DeviceClass
+    from dryrack.kinds.resource import DeviceClass
     from dryrack.placement.demand import Amounts
 
 
-def unsupported(pod: Pod, allocations: Iterable[AllocationResult] = ()) -> tuple[str, ...]:
-    """Fields of a pod, and of the devices that it was given, that decided nothing."""
+def unsupported(pod: Pod) -> tuple[str, ...]:
+    """Fields of a pod that decided nothing."""
     found = []
     affinity = pod.spec.affinity
     for name, part in (
@@ -32,9 +32,6 @@ def unsupported(pod: Pod, allocations: Iterable[AllocationResult] = ()) -> tuple
     spread = pod.spec.topology_spread_constraints
     if any(each.when_unsatisfiable == "DoNotSchedule" for each in spread):
         found.append("topologySpreadConstraints with DoNotSchedule")
-    results = [each for allocation in allocations for each in allocation.devices.results]
-    conditions = {name for each in results for name in each.binding_conditions}
-    found += [f"binding condition {name}" for name in sorted(conditions)]
     return tuple(found)
 
 

@@ -17,10 +17,11 @@ from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import to_builtins
+from dryrack.scheduler.binding_conditions import BindingConditionsError
 from dryrack.scheduler.demands import RESERVATIONS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 
     from dryrack.base.ports import Clock
     from dryrack.client.client import Client
@@ -50,27 +51,37 @@ class Binder:
         *,
         claims: Sequence[Raw],
         given: Mapping[str, AllocationResult],
+        ready: Callable[[Sequence[Raw]], Awaitable[None]],
     ) -> Sequence[Raw | None]:
         """
         All of it, or none of it: a failure leaves no reservation and no allocation behind.
 
-        Answers with the claims as they are now, None where that has to be asked.
+        `ready` waits until the devices of the claims, as they were written, can be used. Answers
+        with the claims as they are now, None where that has to be asked.
         """
         reserved: list[Raw] = []
         written: list[Raw | None] = [None] * len(claims)
+        is_waiting = False
         try:
             for index, claim in enumerate(claims):
                 # Noted first: a write whose answer is lost may have been carried out.
                 reserved.append(claim)
                 written[index] = await self._reserve(claim, pod, given.get(_full_name(claim)))
+            is_waiting = True
+            await ready([each for each in written if each is not None])
+            is_waiting = False
             await self._bind(pod, node)
         except BaseException as failure:
+            if is_waiting and not isinstance(failure, Exception):
+                # Whoever comes next finds the claims reserved for the pod, and waits on.
+                raise
             bound = await self._node_of(pod)
             if bound == node and isinstance(failure, Exception):
                 # Only the answer was lost.
                 return written
             if bound == "":
-                await self._undo(pod, reserved, given)
+                useless = {failure.claim} if isinstance(failure, BindingConditionsError) else set()
+                await self._undo(pod, reserved, given.keys() | useless)
             raise
         return written
 
@@ -142,12 +153,10 @@ class Binder:
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": identity, "target": target}
         await self._client.create(PODS, binding, subresource="binding")
 
-    async def _undo(
-        self, pod: Raw, claims: Sequence[Raw], given: Mapping[str, AllocationResult]
-    ) -> None:
+    async def _undo(self, pod: Raw, claims: Sequence[Raw], to_deallocate: Set[str]) -> None:
         for claim in reversed(claims):
             try:
-                await self._release(claim, pod, is_ours=_full_name(claim) in given)
+                await self._release(claim, pod, is_ours=_full_name(claim) in to_deallocate)
             except (ApiError, TransportError):
                 # It stays reserved for the pod, which will find it when it is tried again.
                 continue
@@ -165,7 +174,8 @@ class Binder:
         )
         status = current.get("status", {})
         if is_ours and status.get("allocation") and not status.get("reservedFor"):
-            emptied = {key: value for key, value in status.items() if key != "allocation"}
+            without_devices = ("allocation", "devices")
+            emptied = {key: value for key, value in status.items() if key not in without_devices}
             await self._client.update(CLAIMS, {**current, "status": emptied}, subresource="status")
 
 

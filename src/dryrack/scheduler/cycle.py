@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import LiveAllocator, claim_name
@@ -25,6 +26,12 @@ from dryrack.placement import Occupant, Placed, Unfinished, Unplaced, decide
 from dryrack.placement.demand import demand
 from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
 from dryrack.scheduler.binding import Binder, OvertakenError
+from dryrack.scheduler.binding_conditions import (
+    TIMEOUT_SECONDS,
+    BindingConditions,
+    BindingConditionsError,
+    unready,
+)
 from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.queue import Rank, SchedulingQueue
@@ -61,12 +68,14 @@ class Scheduler:
         informers: Informers | None = None,
         allocator: LiveAllocator | None = None,
         names: Sequence[str] = NAMES,
+        binding_timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         """
         `informers` are somebody else's, who runs them; else it has its own.
 
         `allocator` hands devices out, if not as the reference release does. Pods with one of the
-        `names` are scheduled, and told so in that name.
+        `names` are scheduled, and told so in that name. Devices with binding conditions may take
+        `binding_timeout_seconds` to be ready.
         """
         self._client = client
         self._clock = clock
@@ -81,6 +90,7 @@ class Scheduler:
         reading = informers or self._own
         assert reading is not None, "if nobody gave any, they are its own"
         self._view = View(reading, allocator or LiveAllocator(chance=chance), self._queue)
+        self._conditions = BindingConditions(self._view.claims, clock, binding_timeout_seconds)
         self._view.pods.listen(self._pod_changed)
 
     async def run(self) -> None:
@@ -113,7 +123,7 @@ class Scheduler:
     async def _attempt(self, name: Name) -> None:
         try:
             await self._schedule(name)
-        except (ApiError, TransportError, OvertakenError) as error:
+        except (ApiError, TransportError, OvertakenError, BindingConditionsError) as error:
             _logger.info("pod %s: %s; decided anew", "/".join(name), error)
             self._queue.retry(name)
         else:
@@ -135,8 +145,12 @@ class Scheduler:
                 self._queue.park_for(name, wanted.claim)
                 await self._refuse(raw, wanted.message)
         elif isinstance(outcome, Placed):
-            await self._carry_out(raw, wanted, outcome)
-            await self._reporter.warn(raw, unsupported(wanted.pod, outcome.allocations))
+            try:
+                await self._carry_out(raw, wanted, outcome)
+            except BindingConditionsError as error:
+                await self._refuse(raw, str(error))
+                raise
+            await self._reporter.warn(raw, unsupported(wanted.pod))
         elif outcome is not None:
             self._queue.park(name)
             message = outcome.message
@@ -178,7 +192,13 @@ class Scheduler:
         claims = [known for claim in wanted.names if (known := self._view.known("/".join(claim)))]
         bound: Sequence[Raw | None] = [None] * len(claims)
         try:
-            bound = await self._binder.bind(pod, placed.node, claims=claims, given=given)
+            bound = await self._binder.bind(
+                pod,
+                placed.node,
+                claims=claims,
+                given=given,
+                ready=partial(self._devices_ready, pod, placed.node),
+            )
         except BaseException:
             self._view.take_back(name)
             raise
@@ -187,6 +207,20 @@ class Scheduler:
             for claim, written in zip(claims, bound, strict=True):
                 await self._settle(claim, written)
         await self._reporter.scheduled(pod, placed.node)
+
+    async def _devices_ready(self, pod: Raw, node: str, claims: Sequence[Raw]) -> None:
+        """Waits for binding conditions; other pods may use the claims, and be bound, meanwhile."""
+        if not any(map(unready, claims)):
+            return
+        for claim in claims:
+            self._view.settle("/".join(name_of(claim)), claim)
+        message = f"waiting for binding conditions for device on node {node}"
+        await self._reporter.event(pod, "BindingConditionsPending", message, type="Normal")
+        self._slots.release()
+        try:
+            await self._conditions.ready(claims)
+        finally:
+            await self._slots.acquire()
 
     async def _settle(self, claim: Raw, written: Raw | None) -> None:
         """Learns what became of a claim; until that is known, it counts as promised."""

@@ -1,0 +1,188 @@
+"""A pod is bound when its devices are ready, and decided anew when they do not get ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.scheduler.test_failures import furnish
+from tests.scheduler.test_schedule import user_of
+from tests.scheduler.virtual import Stage, on_stage
+
+from dryrack.client.endpoints import CLAIMS, CLASSES, PODS, SLICES
+from dryrack.client.timekeeping import timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Raw = dict[str, Any]
+
+ATTACHED, LOST = "example.com/attached", "example.com/lost"
+PENDING = "waiting for binding conditions for device on node n"
+
+
+async def fabric(stage: Stage, *, devices: int = 2) -> None:
+    """A node with devices that have to be attached first, a claim for one, and a pod."""
+    await furnish(stage.client, 0)
+    offered = [
+        {
+            "name": f"fabric-{number}",
+            "bindsToNode": True,
+            "bindingConditions": [ATTACHED],
+            "bindingFailureConditions": [LOST],
+        }
+        for number in range(devices)
+    ]
+    pool = {"name": "fabric", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "y.example.com", "allNodes": True, "pool": pool, "devices": offered}
+    await stage.client.create(SLICES, {"metadata": {"name": "fabric"}, "spec": spec})
+    selectors = [{"cel": {"expression": "device.driver == 'y.example.com'"}}]
+    await stage.client.create(
+        CLASSES, {"metadata": {"name": "y"}, "spec": {"selectors": selectors}}
+    )
+    requests = [{"name": "r", "exactly": {"deviceClassName": "y"}}]
+    metadata = {"name": "fabric", "namespace": "default"}
+    await stage.client.create(
+        CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+    )
+    await stage.client.create(PODS, user_of("fabric", "user"))
+
+
+async def status(stage: Stage) -> Raw:
+    found: Raw = (await stage.client.get(CLAIMS, "fabric", "default")).get("status", {})
+    return found
+
+
+async def driver_sets(stage: Stage, *types: str) -> None:
+    """What the driver of the device finds to be so."""
+    claim = await stage.client.get(CLAIMS, "fabric", "default")
+    [result] = claim["status"]["allocation"]["devices"]["results"]
+    now = timestamp(stage.clock.now())
+    conditions = [
+        {
+            "type": each,
+            "status": "True",
+            "reason": "Seen",
+            "message": "by the driver",
+            "lastTransitionTime": now,
+        }
+        for each in types
+    ]
+    device = {key: result[key] for key in ("driver", "pool", "device")}
+    told = {**claim["status"], "devices": [{**device, "conditions": conditions}]}
+    await stage.client.update(CLAIMS, {**claim, "status": told}, subresource="status")
+
+
+def test_a_pod_is_bound_when_its_device_is_ready() -> None:
+    """Its claim is allocated and reserved before, it is told so, and others are bound meanwhile."""
+
+    async def story(stage: Stage) -> None:
+        await fabric(stage)
+        async with stage.scheduler():
+            await stage.after(300)
+            claimed = await status(stage)
+
+            assert [each["name"] for each in claimed["reservedFor"]] == ["user"]
+            assert claimed["allocation"]["allocationTimestamp"]
+            assert await stage.node_of("user") == ""
+            assert await stage.events("user", "BindingConditionsPending") == [PENDING]
+
+            container = {"name": "c", "image": "i"}
+            metadata = {"name": "other", "namespace": "default"}
+            await stage.client.create(
+                PODS, {"metadata": metadata, "spec": {"containers": [container]}}
+            )
+            await stage.after(1)
+
+            assert await stage.node_of("other") == "n"
+
+            await driver_sets(stage, ATTACHED)
+            await stage.after(1)
+
+            assert await stage.node_of("user") == "n"
+            assert (await status(stage))["allocation"] == claimed["allocation"]
+
+    on_stage(story)
+
+
+async def fails(stage: Stage) -> str:
+    await driver_sets(stage, LOST)
+    await stage.after(0.001)
+    return 'device binding failed: claim=fabric, reason=Seen, message="by the driver"'
+
+
+async def is_late(stage: Stage) -> str:
+    await stage.after(598.9)
+    assert await stage.told("user") == ""
+    await stage.after(0.2)
+    return "device binding timeout: claim=fabric, y.example.com/fabric/fabric-0 lacks"
+
+
+@pytest.mark.parametrize("ends", [fails, is_late])
+def test_a_device_that_does_not_get_ready_is_given_back(
+    ends: Callable[[Stage], Awaitable[str]],
+) -> None:
+    """The claim loses its allocation, the pod is told why, and is decided anew."""
+
+    async def story(stage: Stage) -> None:
+        await fabric(stage)
+        async with stage.scheduler():
+            before = await status(stage)
+            words = await ends(stage)
+
+            assert (await stage.told("user")).startswith(words)
+
+            await stage.after(5)
+            after = await status(stage)
+
+            assert "devices" not in after
+            assert (
+                after["allocation"]["allocationTimestamp"]
+                != (before["allocation"]["allocationTimestamp"])
+            )
+            await driver_sets(stage, ATTACHED)
+            await stage.after(1)
+            assert await stage.node_of("user") == "n"
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize("waited", [100.0, 400.0])
+def test_a_wait_outlives_the_scheduler(waited: float) -> None:
+    """Who starts next waits for the rest of the time, with the same allocation."""
+
+    async def story(stage: Stage) -> None:
+        await fabric(stage)
+        async with stage.scheduler():
+            await stage.after(waited)
+            before = await status(stage)
+        assert await status(stage) == before
+
+        async with stage.scheduler():
+            await stage.after(590 - waited)
+            assert await status(stage) == before
+            await stage.after(9)
+            assert "timeout" in await stage.told("user")
+            await stage.after(5)
+            await driver_sets(stage, ATTACHED)
+            await stage.after(1)
+            assert await stage.node_of("user") == "n"
+
+    on_stage(story)
+
+
+def test_a_claim_that_goes_while_its_device_is_awaited_ends_the_wait() -> None:
+    """The pod is told what it lacks now."""
+
+    async def story(stage: Stage) -> None:
+        await fabric(stage)
+        async with stage.scheduler():
+            claim = await stage.client.get(CLAIMS, "fabric", "default")
+            bare = {**claim["metadata"], "finalizers": []}
+            await stage.client.update(CLAIMS, {**claim, "metadata": bare})
+            await stage.client.delete(CLAIMS, "fabric", namespace="default")
+            await stage.after(5)
+
+            assert await stage.told("user") == 'resourceclaim "fabric" not found'
+
+    on_stage(story)
