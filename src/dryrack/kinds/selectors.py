@@ -19,7 +19,7 @@ from dryrack.kinds.core import (
     Taint,
     Toleration,
 )
-from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.meta import LabelSelector, LabelSelectorRequirement
 from dryrack.kinds.quantity import INT64_MAX, INT64_MIN
 from dryrack.kinds.resource import DeviceTaint, DeviceToleration
 from dryrack.kinds.text.quoting import quoted
@@ -51,17 +51,47 @@ class _Requirement(Protocol):
     def values(self) -> Sequence[str]: ...
 
 
-def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+@dataclass(frozen=True, slots=True)
+class LabelMatcher:
+    """A parsed label selector: requirements, all of which must hold; None selects nothing."""
+
+    requirements: tuple[_Requirement, ...] | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it selects everything, for lack of requirements."""
+        return self.requirements == ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return self.requirements is not None and all(_meets(r, labels) for r in self.requirements)
+
+    def narrowed(self, labels: Mapping[str, str]) -> "LabelMatcher":
+        """What it selects, as far as it has these labels as well."""
+        if self.requirements is None:
+            return self
+        return LabelMatcher((*self.requirements, *_exactly(labels)))
+
+
+def parse_label_selector(selector: LabelSelector | None) -> LabelMatcher:
     """
-    Whether the labels are selected; no selector selects nothing, an empty one everything.
+    The selector, ready to match; no selector selects nothing, an empty one everything.
 
     Raises `SelectorError` for a selector that makes no sense.
     """
     if selector is None:
-        return False
+        return LabelMatcher(None)
     _check(selector)
-    exact = all(labels.get(key) == value for key, value in selector.match_labels.items())
-    return exact and all(_meets(r, labels) for r in selector.match_expressions)
+    return LabelMatcher((*_exactly(selector.match_labels), *selector.match_expressions))
+
+
+def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether the labels are selected; see `parse_label_selector`."""
+    return parse_label_selector(selector).matches(labels)
+
+
+def _exactly(labels: Mapping[str, str]) -> Iterator[LabelSelectorRequirement]:
+    for key, value in labels.items():
+        yield LabelSelectorRequirement(key=key, operator="In", values=(value,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 from dryrack.kinds.core import Node
 from dryrack.placement.node_queue import NodeQueue
 from dryrack.placement.node_state import NodeState
+from dryrack.placement.pod_counts import PodIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
     from dryrack.placement.occupant import Occupant
 
@@ -36,8 +37,10 @@ class Fleet:
         self._places: dict[Hashable, str] = {}
         self._users: dict[str, dict[Hashable, None]] = {}
         self._queues: dict[Hashable, NodeQueue] = {}
-        # Nodes with pods that want something of other pods.
-        self.with_pod_affinity: dict[str, dict[Hashable, Occupant]] = {}
+        # How many of which pods are where, for those who ask about other pods.
+        self.pods = PodIndex(self._states)
+        # Labels of the namespaces, as far as they are known.
+        self.namespaces: dict[str, Mapping[str, str]] = {}
 
     def __len__(self) -> int:
         return len(self._states)
@@ -57,6 +60,7 @@ class Fleet:
         if state is None:
             state = self._states[name] = self._absent.pop(name, NodeState(node))
         state.node = node
+        self.pods.put(state)
         self.reopen((name,))
 
     def drop(self, name: str) -> None:
@@ -64,6 +68,7 @@ class Fleet:
         state = self._states.pop(name, None)
         if state is not None and state.occupants:
             self._absent[name] = state
+        self.pods.drop(name)
         # So that nobody counts it among those that refuse.
         self.reopen((name,))
 
@@ -89,8 +94,8 @@ class Fleet:
         self._state(node).put(pod, occupant)
         for claim in occupant.claims:
             self._users.setdefault(claim, {})[pod] = None
-        if occupant.affinity is not None:
-            self.with_pod_affinity.setdefault(node, {})[pod] = occupant
+        if node in self._states:
+            self.pods.change(self._states[node], occupant, 1)
 
     def leave(self, pod: Hashable) -> bool:
         """The pod is on no node; whether it was on one."""
@@ -103,8 +108,8 @@ class Fleet:
             self._absent.pop(node, None)
         for claim in occupant.claims:
             _discard(self._users, claim, pod)
-        if occupant.affinity is not None:
-            _discard(self.with_pod_affinity, node, pod)
+        if node in self._states:
+            self.pods.change(state, occupant, -1)
         self.reopen((node,))
         return True
 
