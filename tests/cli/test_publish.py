@@ -20,7 +20,8 @@ from dryrack.base.errors import ContentError
 from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format
-from dryrack.cli.publish import Wish, address_of, every_node, options_of, run, selected_nodes
+from dryrack.cli.publish import Wish, every_node, options_of, run, selected_nodes
+from dryrack.cli.service import address_of
 from dryrack.client.client import Client
 from dryrack.client.endpoints import LEASES
 from dryrack.client.https import connected

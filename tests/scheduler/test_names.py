@@ -12,8 +12,7 @@ from dryrack.client.endpoints import EVENTS, NODES, PODS
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
-from dryrack.scheduler import Scheduler
-from dryrack.scheduler.cycle import NAMES
+from dryrack.scheduler import NAMES, Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

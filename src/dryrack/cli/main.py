@@ -17,7 +17,7 @@ import typer.main
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.version import __version__
-from dryrack.cli import hardware
+from dryrack.cli import hardware, schedule
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown
 
@@ -556,6 +556,9 @@ def publish(
         prints_definitions=print_crds,
     )
     raise typer.Exit(0 if command.run(wish) else EXIT_FAILED)
+
+
+app.command(rich_help_panel=_ON_CLUSTERS)(schedule.schedule)
 
 
 @app.command(rich_help_panel=_MORE)

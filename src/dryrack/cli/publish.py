@@ -8,17 +8,15 @@ It runs until it is told to stop; or once (`--once`), for scripts; or it says wh
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.base.errors import DryrackError
 from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import Format, many, say
-from dryrack.cluster.process.serving import Address
+from dryrack.cli.service import address_of, log_format_of, serve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,13 +24,10 @@ if TYPE_CHECKING:
     from dryrack.client.informer import Name
     from dryrack.client.kubeconfig import Connection
     from dryrack.cluster.attached import Attachment
-    from dryrack.cluster.process.logs import LogFormat
     from dryrack.cluster.publish_once import Outcome
     from dryrack.controllers.slices import PublishOptions, World
     from dryrack.hardware import Assignment
     from dryrack.kinds.core import NodeSelector
-
-_logger = logging.getLogger(__name__)
 
 AGENT = "dryrack-publisher"
 
@@ -175,16 +170,6 @@ def selected_nodes(text: str) -> NodeSelector:
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=expressions),))
 
 
-def address_of(option: str, text: str) -> Address | None:
-    """HOST:PORT or :PORT, as controllers take it; None for 0, which is nowhere."""
-    if text in ("", "0"):
-        return None
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{option} {text!r}: HOST:PORT, for example 127.0.0.1:8082; 0 for none")
-    return Address(host.strip("[]") or "0.0.0.0", int(port))
-
-
 def attachment_of(wish: Wish) -> Attachment:
     from dryrack.cluster.attached import Attachment, Candidacy, new_identity
 
@@ -220,32 +205,10 @@ def _check(wish: Wish) -> None:
 
 def _serve(wish: Wish) -> bool:
     """Publishes until it is told to stop."""
-    from dryrack.cluster.process.logs import LogFormat, configure
-    from dryrack.cluster.process.loops import loop_factory
-
     form = log_format_of(wish.log_format)
     options, attachment = options_of(wish), attachment_of(wish)
     connection = _connection(wish)
-    configure(form)
-    try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_served(connection, options, attachment))
-    except DryrackError as error:
-        # Whoever collects lines of JSON would stumble over a last one that is none.
-        if form is not LogFormat.JSON:
-            raise
-        _logger.error("%s", error)  # noqa: TRY400 - the reason is known, and where is of no use
-        return False
-    return True
-
-
-def log_format_of(text: str) -> LogFormat:
-    from dryrack.cluster.process.logs import LogFormat
-
-    try:
-        return LogFormat(text)
-    except ValueError:
-        raise UsageError(f"--log-format {text!r}: text or json") from None
+    return serve(form, lambda: _served(connection, options, attachment))
 
 
 def config_hint(options: PublishOptions) -> str:

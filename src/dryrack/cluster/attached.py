@@ -129,16 +129,22 @@ def new_identity() -> str:
     return f"{socket.gethostname()}_{SystemChance().uuid()}"
 
 
-async def check(client: Client, needs: Sequence[Need]) -> None:
-    """Raises with a remedy if the cluster is not there, or will not show what is needed."""
+async def check(client: Client, needs: Sequence[Need], command: str = "dryrack publish") -> None:
+    """
+    Raises with a remedy if the cluster is not there, or will not show what is needed.
+
+    The command tells which rights it needs.
+    """
     for need in needs:
         try:
             await client.peek(need.endpoint, need.selection)
         except (ApiError, TransportError) as error:
-            raise AttachError(f"{error}; {remedy(error, need.endpoint)}") from None
+            raise AttachError(f"{error}; {remedy(error, need.endpoint, command)}") from None
 
 
-def remedy(error: ApiError | TransportError, endpoint: Endpoint) -> str:
+def remedy(
+    error: ApiError | TransportError, endpoint: Endpoint, command: str = "dryrack publish"
+) -> str:
     """What to do about a request that came to nothing."""
     match error:
         case TransportError():
@@ -146,7 +152,7 @@ def remedy(error: ApiError | TransportError, endpoint: Endpoint) -> str:
         case UnauthorizedError():
             return "the credentials are not known there, or no longer; get new ones"
         case ForbiddenError():
-            return "give the account its rights: dryrack publish --print-rbac | kubectl apply -f -"
+            return f"give the account its rights: {command} --print-rbac | kubectl apply -f -"
         case NotFoundError():
             return f"{endpoint.api_version} is served from Kubernetes 1.34 on"
         case _:

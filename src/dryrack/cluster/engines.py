@@ -98,12 +98,13 @@ class _Controllers:
 
 @dataclass(frozen=True, slots=True)
 class _Scheduling:
-    """The scheduler, with the allocator that was decided on."""
+    """The scheduler, with the allocator and the names that were decided on."""
 
-    allocator: MakeAllocator | None
+    allocator: MakeAllocator | None = None
+    names: Sequence[str] | None = None
 
     async def run(self, _: Collection[str], around: Wiring) -> None:
-        from dryrack.scheduler import Scheduler
+        from dryrack.scheduler import NAMES, Scheduler
 
         scheduler = Scheduler(
             around.client,
@@ -111,8 +112,14 @@ class _Scheduling:
             chance=around.chance,
             informers=around.informers,
             allocator=None if self.allocator is None else self.allocator(chance=around.chance),
+            names=NAMES if self.names is None else self.names,
         )
         await scheduler.run()
+
+
+def scheduling(names: Sequence[str]) -> Family:
+    """A scheduler for the pods that name it so."""
+    return Family("scheduler", ("scheduler",), _Scheduling(names=names).run)
 
 
 def families(

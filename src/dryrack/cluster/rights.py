@@ -1,8 +1,9 @@
 """
-What a cluster needs to be published on: manifests that can be applied as they are.
+What a cluster needs to be worked on: manifests that can be applied as they are.
 
-The rights of an account, under the usual names; `publisher` puts others in their places. And the
-definitions of the kinds that are read beside the ConfigMap, for clusters that want them.
+The rights of an account, under the usual names; `publisher` and `scheduler` put others in their
+places. And the definitions of the kinds that the publisher reads beside the ConfigMap, for clusters
+that want them.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from dryrack.client.informer import Name
 
 MANIFESTS = Path(__file__).parent / "manifests"
 PUBLISHER = MANIFESTS / "publisher.yaml"
+SCHEDULER = MANIFESTS / "scheduler.yaml"
+# Those that every cluster has.
+_OLD_NAMESPACES = ("default", "kube-system")
 _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"
 DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
 
@@ -37,13 +43,32 @@ def publisher(where: Publisher) -> str:
         "resourceNames: [dra-kwok-configmap]\n": f"resourceNames: [{where.config_map.name}]\n",
         "resourceNames: [dryrack-publisher]\n": f"resourceNames: [{where.lease.name}]\n",
     }
-    text = PUBLISHER.read_text()
+    names = {where.config_map.namespace, where.lease.namespace}
+    return _namespaces(names) + _filled_in(PUBLISHER, lines)
+
+
+def scheduler(account: str, lease: Name) -> str:
+    """The manifests for a scheduler, in YAML; the account is where the lease is."""
+    lines = {
+        "namespace: kube-system\n": f"namespace: {lease.namespace}\n",
+        "resourceNames: [dryrack-scheduler]\n": f"resourceNames: [{lease.name}]\n",
+        "name: dryrack-scheduler\n": f"name: {account}\n",
+    }
+    return _namespaces({lease.namespace}) + _filled_in(SCHEDULER, lines)
+
+
+def _filled_in(manifest: Path, lines: Mapping[str, str]) -> str:
+    text = manifest.read_text()
     for usual, actual in lines.items():
-        assert usual in text, f"{PUBLISHER.name} has lost the line {usual!r}"
+        assert usual in text, f"{manifest.name} has lost the line {usual!r}"
         text = text.replace(usual, actual)
-    # They come first: a cluster that is new has none of them.
-    names = sorted({where.config_map.namespace, where.lease.namespace})
-    return "".join(_NAMESPACE.format(name) for name in names) + text
+    return text
+
+
+def _namespaces(names: Iterable[str]) -> str:
+    """They come first: a cluster that is new has none of them."""
+    lacking = sorted(set(names) - set(_OLD_NAMESPACES))
+    return "".join(_NAMESPACE.format(name) for name in lacking)
 
 
 def definitions() -> str:

@@ -1,5 +1,6 @@
 """The cycle: take a pod from the queue, place it, reserve its claims, bind it; or say why not."""
 
-from dryrack.scheduler.cycle import Scheduler
+from dryrack.scheduler.cycle import NAMES, Scheduler
+from dryrack.scheduler.reporting import DEFAULT_NAME
 
-__all__ = ["Scheduler"]
+__all__ = ["DEFAULT_NAME", "NAMES", "Scheduler"]

@@ -104,6 +104,10 @@ class Scheduler:
             group.create_task(self._searches.run(), name="scheduler searches")
             await self._serve(group)
 
+    def lacking(self) -> tuple[str, ...]:
+        """What it reads is in the shared caches, all of it."""
+        return ()
+
     async def _serves_taint_rules(self) -> bool:
         """Where they are no part of the API, no device has a taint by one."""
         try:

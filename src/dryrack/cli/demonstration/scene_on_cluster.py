@@ -1,9 +1,10 @@
 """
 Scenes on a cluster that is somebody's and stays.
 
-The publisher, and a kubelet for the scene's nodes, are attached for as long as it is played; the
-cluster's own scheduler and controllers do the rest. What is there is not touched: a scene that
-would change it is not begun, and what it has brought is taken away when it ends.
+The publisher, a kubelet for the scene's nodes, and a scheduler for pods that ask for another than
+the cluster's own are attached for as long as it is played; the cluster does the rest. What is there
+is not touched: a scene that would change it is not begun, and what it has brought is taken away
+when it ends.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from dryrack.client.errors import NotFoundError
 from dryrack.client.https import connected
 from dryrack.client.informer import name_of
 from dryrack.cluster.attached import Need, check
-from dryrack.cluster.engines import Family, Wiring, families, running, with_catalogue
+from dryrack.cluster.engines import Family, Wiring, families, running, scheduling, with_catalogue
 from dryrack.cluster.ports import SystemChance, SystemClock
+from dryrack.scheduler import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,17 +54,26 @@ async def _visited(connection: Connection, scene: Scene, engines: Sequence[str])
         visit = Visit(client, scene)
         await visit.look_around()
         around = Wiring(client, SystemClock(), SystemChance())
-        async with running(_family(scene, engines), lambda _: around):
+        async with running(_families(scene, engines), lambda _: around):
             try:
                 return await visit.stage.play(scene)
             finally:
                 await visit.clear()
 
 
-def _family(scene: Scene, engines: Sequence[str]) -> tuple[Family, ...]:
+def _families(scene: Scene, engines: Sequence[str]) -> tuple[Family, ...]:
     """Those engines, with the catalogue if the scene would have it on its own plane."""
     controllers = families(with_catalogue if "--catalogue" in scene.up else None)[0]
-    return (Family(controllers.name, tuple(engines), controllers.run),) if engines else ()
+    chosen = [Family(controllers.name, tuple(engines), controllers.run)] if engines else []
+    names = _scheduler_names(scene)
+    return (*chosen, scheduling(names)) if names else tuple(chosen)
+
+
+def _scheduler_names(scene: Scene) -> tuple[str, ...]:
+    """The schedulers that pods of the scene ask for, without the one that every cluster has."""
+    pods = [each for name in files_of(scene) for each in objects_of(name) if each["kind"] == "Pod"]
+    names = {each["spec"].get("schedulerName", DEFAULT_NAME) for each in pods}
+    return tuple(sorted(names - {DEFAULT_NAME}))
 
 
 class Visit:

@@ -1,0 +1,60 @@
+"""
+What commands have in common that work on a cluster until they are told to stop.
+
+Where their pages are, how their log lines look, and the last of those if they cannot go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+from dryrack.cli.files import UsageError
+from dryrack.cluster.process.serving import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from dryrack.cluster.process.logs import LogFormat
+
+_logger = logging.getLogger(__name__)
+
+
+def address_of(option: str, text: str) -> Address | None:
+    """HOST:PORT or :PORT, as controllers take it; None for 0, which is nowhere."""
+    if text in ("", "0"):
+        return None
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"{option} {text!r}: HOST:PORT, for example 127.0.0.1:8082; 0 for none")
+    return Address(host.strip("[]") or "0.0.0.0", int(port))
+
+
+def log_format_of(text: str) -> LogFormat:
+    from dryrack.cluster.process.logs import LogFormat
+
+    try:
+        return LogFormat(text)
+    except ValueError:
+        raise UsageError(f"--log-format {text!r}: text or json") from None
+
+
+def serve(form: LogFormat, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+    """Works with log lines of a form; whether all went well."""
+    from dryrack.cluster.process.logs import LogFormat, configure
+    from dryrack.cluster.process.loops import loop_factory
+
+    configure(form)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(work())
+    except DryrackError as error:
+        # Whoever collects lines of JSON would stumble over a last one that is none.
+        if form is not LogFormat.JSON:
+            raise
+        _logger.error("%s", error)  # noqa: TRY400 - the reason is known, and where is of no use
+        return False
+    return True
