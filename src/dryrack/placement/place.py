@@ -161,12 +161,12 @@ def decide(
     allocated: Sequence[ResourceClaim],
     cluster: Cluster,
     *,
+    by_devices: Sequence[str] = (),
     searches_left: int = SEARCHES_MAX,
 ) -> Placed | Unplaced | Unfinished:
     """The same as far as it is known soon."""
-    return _Attempt(
-        PodConstraints.of(pod), wanted, _reaches(allocated), cluster, searches_left
-    ).run()
+    wishes = PodConstraints.of(pod, by_devices)
+    return _Attempt(wishes, wanted, _reaches(allocated), cluster, searches_left).run()
 
 
 @dataclass(frozen=True, slots=True)
