@@ -102,7 +102,7 @@ async def connect(kubeconfig: str | Path = "", *, context: str = "") -> AsyncIte
     """
     from dryrack.client.client import Client
     from dryrack.client.https import connected
-    from dryrack.cluster.attached import connection_of
+    from dryrack.cluster import connection_of
 
     connection = connection_of(os.environ, kubeconfig=str(kubeconfig), context=context)
     async with connected(connection) as transport:
@@ -128,7 +128,7 @@ def _world(objects: Iterable[Raw]) -> World:
 
 def _settings(node: str, release: str) -> Settings:
     from dryrack.allocation import Release
-    from dryrack.cluster.seeded_chance import SeededChance
+    from dryrack.cluster import SeededChance
     from dryrack.placement import Settings
 
     known = {each.value: each for each in Release}

@@ -14,7 +14,7 @@ from dryrack.apiserver.runtime_config import RuntimeConfig, RuntimeConfigError, 
 from dryrack.client.client import Client
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.control_plane import PlaneOptions, build
-from dryrack.cluster.engines import Wiring, families, running
+from dryrack.cluster.engines import Wiring, families, running_engines
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
@@ -141,7 +141,7 @@ def test_engines_do_not_ask_again_for_what_is_not_served(caplog: pytest.LogCaptu
         def around(engine: str) -> Wiring:
             return Wiring(Client(noting, agent=engine), clock, plane.options.chance)
 
-        async with running(families(), around):
+        async with running_engines(families(), around):
             await clock.advance(5)
             first = list(noting.asked)
             await clock.advance(3600)

@@ -25,10 +25,10 @@ from dryrack.cluster.attached import (
     Attachment,
     Candidacy,
     Need,
-    check,
+    check_needs,
     connection_of,
 )
-from dryrack.cluster.process.logs import LogFormat, configure
+from dryrack.cluster.process.logs import LogFormat, configure_logs
 from dryrack.cluster.process.probes import Site as Pages
 from dryrack.cluster.process.probes import health_pages, merged, metrics_page, serving
 from dryrack.cluster.process.serving import Address, AddressError
@@ -215,7 +215,7 @@ def test_what_stops_it_comes_with_a_remedy(
         here = site()
         here.road.refuse = refuse
         with pytest.raises(AttachError, match=words) as told:
-            await check(here.client, (Need(SLICES),))
+            await check_needs(here.client, (Need(SLICES),))
         assert "\n" not in str(told.value)
 
     asyncio.run(play())
@@ -229,7 +229,7 @@ def test_a_cluster_that_is_not_there_comes_with_a_remedy() -> None:
             raise TransportError("GET https://127.0.0.1:1/api: connection refused")
 
     with pytest.raises(AttachError, match="refused; is the cluster up, and the right one"):
-        asyncio.run(check(Client(Nowhere()), (Need(NODES),)))
+        asyncio.run(check_needs(Client(Nowhere()), (Need(NODES),)))
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def logs() -> Iterator[None]:
 def test_log_lines_are_objects_for_programs_and_words_for_people() -> None:
     """Time, level, message and fields; an error of a program stays on one line as JSON."""
     lines = io.StringIO()
-    configure(LogFormat.JSON, lines)
+    configure_logs(LogFormat.JSON, lines)
     logger = logging.getLogger("dryrack.test")
     logger.info("config kept", extra={"file": "config.yaml", "line": 7})
     try:
@@ -266,7 +266,7 @@ def test_log_lines_are_objects_for_programs_and_words_for_people() -> None:
     assert "a\nb" in second["stack"]
 
     words = io.StringIO()
-    configure(LogFormat.TEXT, words)
+    configure_logs(LogFormat.TEXT, words)
     logger.warning("config kept", extra={"problem": "no such field"})
     assert words.getvalue().endswith('warn  config kept problem="no such field"\n')
     logger.warning("not in force: a:1: wrong\na:2: wrong")

@@ -13,7 +13,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import Family, UnknownEngineError, Wiring, running
+from dryrack.cluster.engines import Family, UnknownEngineError, Wiring, running_engines
 
 if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
@@ -160,7 +160,7 @@ def test_an_engine_that_ends_by_itself_is_missed() -> None:
         return
 
     async def scenario() -> None:
-        async with running((Family("brief ones", ("a",), brief),), _nobody):
+        async with running_engines((Family("brief ones", ("a",), brief),), _nobody):
             await asyncio.Event().wait()
 
     with pytest.raises(DryrackError, match="brief ones ended by themselves"):

@@ -20,11 +20,11 @@ from dryrack.client.https import connected
 from dryrack.client.kubeconfig import load
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.client.transport import Request, Response, User
-from dryrack.cluster.attached import Attached, Attachment, Candidacy, check
+from dryrack.cluster.attached import Attached, Attachment, Candidacy, check_needs
 from dryrack.cluster.control_plane import PlaneOptions, build
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.process.modes import AuthorizationMode
-from dryrack.cluster.publish_snapshot import needs, read_world
+from dryrack.cluster.publish_snapshot import publisher_needs, read_world
 from dryrack.controllers import slices
 from dryrack.controllers.slices import PublishOptions
 
@@ -75,7 +75,7 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
         groups = ("system:serviceaccounts", "system:authenticated")
         user = User(f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}", groups)
         witness = Witness(As(plane.transport, user))
-        await check(Client(witness), needs(PublishOptions()))
+        await check_needs(Client(witness), publisher_needs(PublishOptions()))
 
         async def until(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
             for _ in range(200):
@@ -129,7 +129,7 @@ def test_the_rights_suffice_on_a_real_cluster(start_cluster: StartCluster) -> No
             )
             async with connected(load([limited], clock)) as narrow:
                 witness = Witness(narrow)
-                await check(Client(witness), needs(PublishOptions()))
+                await check_needs(Client(witness), publisher_needs(PublishOptions()))
                 stopping = asyncio.Event()
                 attachment = Attachment(candidacy=Candidacy(LEASE, "one"))
                 async with asyncio.TaskGroup() as group:

@@ -23,7 +23,7 @@ from dryrack.cli.output import (
     say,
     shown,
 )
-from dryrack.cluster.seeded_chance import SeededChance
+from dryrack.cluster import SeededChance
 from dryrack.placement.explain import stories
 from dryrack.placement.whatif import Settings as Reckoning
 from dryrack.placement.whatif import nodes_of, what_if

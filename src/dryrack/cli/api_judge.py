@@ -16,7 +16,7 @@ from dryrack.apiserver.metadata import tidied
 from dryrack.apiserver.strategies.catalog import strategy_of
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import User
-from dryrack.cluster.seeded_chance import SeededChance
+from dryrack.cluster import SeededChance
 from dryrack.kinds import schemas
 from dryrack.kinds.convert import GROUP
 from dryrack.kinds.schemas import strict_decode

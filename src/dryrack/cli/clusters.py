@@ -9,11 +9,11 @@ from dryrack.base.errors import DryrackError
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, print_table, say
 from dryrack.cluster import kubeconfig as kubeconfigs
-from dryrack.cluster.certificates import write_private
-from dryrack.cluster.process.state import ClusterState, ClusterStateError, all_states, state_of
+from dryrack.cluster import write_private
+from dryrack.cluster.process import ClusterState, ClusterStateError, all_states, state_of
 
 if TYPE_CHECKING:
-    from dryrack.cluster.process.state import Running
+    from dryrack.cluster.process import Running
     from dryrack.kinds.raw import Raw
 
 

@@ -136,7 +136,7 @@ def _expression(class_: DeviceClass) -> str:
 
 
 def load(own: Sequence[str] | None) -> Catalogue:
-    from dryrack.cluster.catalogue import load_catalogue
+    from dryrack.cluster import load_catalogue
 
     sources = read_sources(own) if own else ()
     return load_catalogue({source.name: source.content for source in sources})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dryrack.client.informer import Name
     from dryrack.client.kubeconfig import Connection
-    from dryrack.cluster.attached import Attachment
+    from dryrack.cluster import Attachment
     from dryrack.cluster.publish_once import Outcome
     from dryrack.controllers.slices import PublishOptions, World
     from dryrack.hardware import Assignment
@@ -122,7 +122,7 @@ def options_of(wish: Wish) -> PublishOptions:
 def _catalogue(wish: Wish) -> Mapping[str, Assignment] | None:
     if not wish.catalogue and not wish.catalogue_files:
         return None
-    from dryrack.cluster.catalogue import load_catalogue
+    from dryrack.cluster import load_catalogue
 
     own = read_sources(wish.catalogue_files) if wish.catalogue_files else ()
     return load_catalogue({source.name: source.content for source in own}).assignments()
@@ -171,7 +171,7 @@ def selected_nodes(text: str) -> NodeSelector:
 
 
 def attachment_of(wish: Wish) -> Attachment:
-    from dryrack.cluster.attached import Attachment, Candidacy, new_identity
+    from dryrack.cluster import Attachment, Candidacy, new_identity
 
     return Attachment(
         agent=AGENT,
@@ -223,7 +223,7 @@ def config_hint(options: PublishOptions) -> str:
 
 
 def _connection(wish: Wish) -> Connection:
-    from dryrack.cluster.attached import connection_of
+    from dryrack.cluster import connection_of
 
     return connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
 
@@ -231,12 +231,11 @@ def _connection(wish: Wish) -> Connection:
 async def _served(connection: Connection, options: PublishOptions, attachment: Attachment) -> None:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
-    from dryrack.cluster.attached import Attached, check, stopping_by_signal
-    from dryrack.cluster.publish_snapshot import needs
+    from dryrack.cluster import Attached, check_needs, publisher_needs, stopping_by_signal
     from dryrack.controllers import slices
 
     async with connected(connection) as transport:
-        await check(Client(transport, agent=AGENT), needs(options))
+        await check_needs(Client(transport, agent=AGENT), publisher_needs(options))
         attached = Attached(transport, lambda around: slices.engine(around, options), attachment)
         await attached.run(stopping_by_signal())
 
@@ -254,7 +253,7 @@ def _dry_run(wish: Wish) -> bool:
 async def _world(connection: Connection, options: PublishOptions) -> World:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
-    from dryrack.cluster.publish_snapshot import read_world
+    from dryrack.cluster import read_world
 
     async with connected(connection) as transport:
         return await read_world(Client(transport, agent=AGENT), options)
@@ -262,11 +261,11 @@ async def _world(connection: Connection, options: PublishOptions) -> World:
 
 def _once(wish: Wish) -> bool:
     """Publishes, says what is not as desired, and whether all is."""
-    from dryrack.cluster.process.logs import configure
+    from dryrack.cluster.process import configure_logs
 
     options, form = options_of(wish), log_format_of(wish.log_format)
     connection = _connection(wish)
-    configure(form)
+    configure_logs(form)
     outcome = asyncio.run(_published(connection, options))
     for document in outcome.unread:
         say(f"not in force: {document}")
@@ -281,12 +280,10 @@ def _once(wish: Wish) -> bool:
 async def _published(connection: Connection, options: PublishOptions) -> Outcome:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
-    from dryrack.cluster.attached import check
-    from dryrack.cluster.ports import SystemChance, SystemClock
+    from dryrack.cluster import SystemChance, SystemClock, check_needs, publisher_needs
     from dryrack.cluster.publish_once import publish_once
-    from dryrack.cluster.publish_snapshot import needs
 
     async with connected(connection) as transport:
         client = Client(transport, agent=AGENT)
-        await check(client, needs(options))
+        await check_needs(client, publisher_needs(options))
         return await publish_once(client, options, clock=SystemClock(), chance=SystemChance())

@@ -18,7 +18,7 @@ from dryrack.cli.files import UsageError
 if TYPE_CHECKING:
     from dryrack.client.informer import Name
     from dryrack.client.kubeconfig import Connection
-    from dryrack.cluster.attached import Attachment
+    from dryrack.cluster import Attachment
     from dryrack.cluster.scheduling import ScheduleOptions
 
 AGENT = "dryrack-scheduler"
@@ -85,7 +85,7 @@ def lease_of(wish: Wish, options: ScheduleOptions) -> Name:
 
 def attachment_of(wish: Wish, options: ScheduleOptions) -> Attachment:
     from dryrack.cli.service import address_of
-    from dryrack.cluster.attached import Attachment, Candidacy, new_identity
+    from dryrack.cluster import Attachment, Candidacy, new_identity
 
     lease = lease_of(wish, options)
     return Attachment(
@@ -104,7 +104,7 @@ def print_rights(wish: Wish, options: ScheduleOptions) -> None:
 
 
 def _connection(wish: Wish) -> Connection:
-    from dryrack.cluster.attached import connection_of
+    from dryrack.cluster import connection_of
 
     return connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
 
@@ -112,11 +112,11 @@ def _connection(wish: Wish) -> Connection:
 async def _served(connection: Connection, options: ScheduleOptions, attachment: Attachment) -> None:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
-    from dryrack.cluster.attached import Attached, check, stopping_by_signal
+    from dryrack.cluster import Attached, check_needs, stopping_by_signal
     from dryrack.cluster.scheduling import COMMAND, NEEDS, engine
 
     async with connected(connection) as transport:
-        await check(Client(transport, agent=AGENT), NEEDS, COMMAND)
+        await check_needs(Client(transport, agent=AGENT), NEEDS, COMMAND)
         attached = Attached(transport, lambda around: engine(around, options), attachment)
         await attached.run(stopping_by_signal())
 

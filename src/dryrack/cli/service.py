@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.cli.files import UsageError
-from dryrack.cluster.process.serving import Address
+from dryrack.cluster.process import Address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from dryrack.cluster.process.logs import LogFormat
+    from dryrack.cluster.process import LogFormat
 
 _logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def address_of(option: str, text: str) -> Address | None:
 
 
 def log_format_of(text: str) -> LogFormat:
-    from dryrack.cluster.process.logs import LogFormat
+    from dryrack.cluster.process import LogFormat
 
     try:
         return LogFormat(text)
@@ -44,10 +44,9 @@ def log_format_of(text: str) -> LogFormat:
 
 def serve(form: LogFormat, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
     """Works with log lines of a form; whether all went well."""
-    from dryrack.cluster.process.logs import LogFormat, configure
-    from dryrack.cluster.process.loops import loop_factory
+    from dryrack.cluster.process import LogFormat, configure_logs, loop_factory
 
-    configure(form)
+    configure_logs(form)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(work())

@@ -14,19 +14,21 @@ from dryrack.apiserver import runtime_config
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import say
-from dryrack.cluster import kubeconfig
-from dryrack.cluster.engines import UnknownEngineError, families, wanted
-from dryrack.cluster.process import launching
-from dryrack.cluster.process.launching import Launch
-from dryrack.cluster.process.modes import AuthorizationMode
-from dryrack.cluster.process.serving import Address
-from dryrack.cluster.process.state import ClusterStateError, state_of
+from dryrack.cluster import UnknownEngineError, families, kubeconfig, wanted_engines
+from dryrack.cluster.process import (
+    Address,
+    AuthorizationMode,
+    ClusterStateError,
+    Launch,
+    launching,
+    state_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.apiserver.runtime_config import RuntimeConfig
-    from dryrack.cluster.engines import MakeAllocator
+    from dryrack.cluster import MakeAllocator
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
 
@@ -97,7 +99,7 @@ def _launch(wish: Wish) -> Launch:
         state = state_of(wish.name)
         without = _names(wish.without)
         if without:
-            wanted(without, families())
+            wanted_engines(without, families())
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
     catalogue = _catalogue(wish)

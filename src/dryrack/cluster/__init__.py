@@ -4,3 +4,84 @@ The one place that wires.
 Clocks, chance, keys, files and sockets come together here with the engines that need them; no
 other room knows where any of it comes from. Two clusters in one process share nothing.
 """
+
+from typing import TYPE_CHECKING
+
+from dryrack.base.lazy import exports
+
+if TYPE_CHECKING:
+    from dryrack.cluster.attached import (
+        Attached,
+        Attachment,
+        Candidacy,
+        Need,
+        check_needs,
+        connection_of,
+        new_identity,
+        stopping_by_signal,
+    )
+    from dryrack.cluster.catalogue import load_catalogue
+    from dryrack.cluster.certificates import write_private
+    from dryrack.cluster.control_plane import PlaneOptions
+    from dryrack.cluster.engines import (
+        Family,
+        MakeAllocator,
+        UnknownEngineError,
+        Wiring,
+        families,
+        running_engines,
+        scheduling_family,
+        wanted_engines,
+        with_catalogue,
+    )
+    from dryrack.cluster.ports import SystemChance, SystemClock
+    from dryrack.cluster.publish_snapshot import publisher_needs, read_world
+    from dryrack.cluster.seeded_chance import SeededChance
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "attached": (
+                "Attached Attachment Candidacy Need check_needs connection_of new_identity "
+                "stopping_by_signal"
+            ),
+            "catalogue": "load_catalogue",
+            "certificates": "write_private",
+            "control_plane": "PlaneOptions",
+            "engines": (
+                "Family MakeAllocator UnknownEngineError Wiring families running_engines "
+                "scheduling_family wanted_engines with_catalogue"
+            ),
+            "ports": "SystemChance SystemClock",
+            "publish_snapshot": "publisher_needs read_world",
+            "seeded_chance": "SeededChance",
+        },
+    )
+
+__all__ = [
+    "Attached",
+    "Attachment",
+    "Candidacy",
+    "Family",
+    "MakeAllocator",
+    "Need",
+    "PlaneOptions",
+    "SeededChance",
+    "SystemChance",
+    "SystemClock",
+    "UnknownEngineError",
+    "Wiring",
+    "check_needs",
+    "connection_of",
+    "families",
+    "load_catalogue",
+    "new_identity",
+    "publisher_needs",
+    "read_world",
+    "running_engines",
+    "scheduling_family",
+    "stopping_by_signal",
+    "wanted_engines",
+    "with_catalogue",
+    "write_private",
+]

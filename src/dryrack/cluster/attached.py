@@ -129,7 +129,9 @@ def new_identity() -> str:
     return f"{socket.gethostname()}_{SystemChance().uuid()}"
 
 
-async def check(client: Client, needs: Sequence[Need], command: str = "dryrack publish") -> None:
+async def check_needs(
+    client: Client, needs: Sequence[Need], command: str = "dryrack publish"
+) -> None:
     """
     Raises with a remedy if the cluster is not there, or will not show what is needed.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.cluster.control_plane import Plane, PlaneOptions, build
-from dryrack.cluster.engines import families, running, wanted
+from dryrack.cluster.engines import families, running_engines, wanted_engines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
@@ -49,10 +49,10 @@ async def embedded(
 
     `without` leaves engines out by name; `engines` are all there are, if not the usual ones.
     """
-    chosen = wanted(without, families() if engines is None else engines)
+    chosen = wanted_engines(without, families() if engines is None else engines)
     plane = build(options or PlaneOptions())
     try:
-        async with running(chosen, plane.around):
+        async with running_engines(chosen, plane.around):
             yield EmbeddedCluster(plane, plane.client())
     finally:
         plane.expiry.stop()

@@ -117,7 +117,7 @@ class _Scheduling:
         await scheduler.run()
 
 
-def scheduling(names: Sequence[str]) -> Family:
+def scheduling_family(names: Sequence[str]) -> Family:
     """A scheduler for the pods that name it so."""
     return Family("scheduler", ("scheduler",), _Scheduling(names=names).run)
 
@@ -141,7 +141,7 @@ def families(
     )
 
 
-def wanted(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:
+def wanted_engines(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:
     """The families with what is left of them; each name must be an engine."""
     names = [name for family in available for name in family.engines]
     for name in without:
@@ -156,7 +156,7 @@ def wanted(without: Collection[str], available: Sequence[Family]) -> tuple[Famil
 
 
 @asynccontextmanager
-async def running(
+async def running_engines(
     chosen: Sequence[Family], surroundings: Callable[[str], Wiring]
 ) -> AsyncIterator[None]:
     """Runs the engines for the length of a block; the first that fails ends the block."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 
-def needs(options: PublishOptions) -> tuple[Need, ...]:
+def publisher_needs(options: PublishOptions) -> tuple[Need, ...]:
     """What a publisher cannot do without."""
     name = f"metadata.name={options.config_map}"
     config_map = Selection(namespace=options.namespace, fields=name)
@@ -26,7 +26,7 @@ def needs(options: PublishOptions) -> tuple[Need, ...]:
 
 async def read_world(client: Client, options: PublishOptions) -> World:
     """Everything as it is now; raises with a remedy if that cannot be seen."""
-    nodes, slices, config_map = needs(options)
+    nodes, slices, config_map = publisher_needs(options)
     ours = Need(slices.endpoint, Selection(labels=f"{MANAGED_BY}={MANAGER}"))
     return World(
         nodes=await _listed(client, nodes),

@@ -122,7 +122,7 @@ def _play_scene(scene: Scene, wish: Wish) -> list[str]:
 def _play_there(scene: Scene, wish: Wish) -> list[str]:
     """On the cluster that is named."""
     from dryrack.cli.demonstration import scene_on_cluster
-    from dryrack.cluster.attached import connection_of
+    from dryrack.cluster import connection_of
 
     without = [name.strip() for name in wish.without.split(",") if name.strip()]
     unknown = [name for name in without if name not in scene_on_cluster.ENGINES]

@@ -22,9 +22,18 @@ from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import NotFoundError
 from dryrack.client.https import connected
 from dryrack.client.informer import name_of
-from dryrack.cluster.attached import Need, check
-from dryrack.cluster.engines import Family, Wiring, families, running, scheduling, with_catalogue
-from dryrack.cluster.ports import SystemChance, SystemClock
+from dryrack.cluster import (
+    Family,
+    Need,
+    SystemChance,
+    SystemClock,
+    Wiring,
+    check_needs,
+    families,
+    running_engines,
+    scheduling_family,
+    with_catalogue,
+)
 from dryrack.scheduler import DEFAULT_NAME
 
 if TYPE_CHECKING:
@@ -50,11 +59,11 @@ def play_on(connection: Connection, scene: Scene, engines: Sequence[str]) -> lis
 async def _visited(connection: Connection, scene: Scene, engines: Sequence[str]) -> list[str]:
     async with connected(connection) as transport:
         client = Client(transport, agent=_AGENT)
-        await check(client, (Need(NODES), Need(SLICES)))
+        await check_needs(client, (Need(NODES), Need(SLICES)))
         visit = Visit(client, scene)
         await visit.look_around()
         around = Wiring(client, SystemClock(), SystemChance())
-        async with running(_families(scene, engines), lambda _: around):
+        async with running_engines(_families(scene, engines), lambda _: around):
             try:
                 return await visit.stage.play(scene)
             finally:
@@ -66,7 +75,7 @@ def _families(scene: Scene, engines: Sequence[str]) -> tuple[Family, ...]:
     controllers = families(with_catalogue if "--catalogue" in scene.up else None)[0]
     chosen = [Family(controllers.name, tuple(engines), controllers.run)] if engines else []
     names = _scheduler_names(scene)
-    return (*chosen, scheduling(names)) if names else tuple(chosen)
+    return (*chosen, scheduling_family(names)) if names else tuple(chosen)
 
 
 def _scheduler_names(scene: Scene) -> tuple[str, ...]:

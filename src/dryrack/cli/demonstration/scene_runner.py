@@ -30,8 +30,8 @@ from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.https import connected
 from dryrack.client.informer import Name, name_of
 from dryrack.client.kubeconfig import load
-from dryrack.cluster.ports import SystemClock
-from dryrack.cluster.process.state import state_of
+from dryrack.cluster import SystemClock
+from dryrack.cluster.process import state_of
 from dryrack.cluster.rights import MANIFESTS
 from dryrack.kinds.documents import read
 

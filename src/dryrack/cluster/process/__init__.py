@@ -1,1 +1,45 @@
 """A control plane as a process: start, state, logs, probes and end."""
+
+from typing import TYPE_CHECKING
+
+from dryrack.base.lazy import exports
+
+if TYPE_CHECKING:
+    from dryrack.cluster.process.launching import Launch
+    from dryrack.cluster.process.logs import LogFormat, configure_logs
+    from dryrack.cluster.process.loops import loop_factory
+    from dryrack.cluster.process.modes import AuthorizationMode
+    from dryrack.cluster.process.serving import Address
+    from dryrack.cluster.process.state import (
+        ClusterState,
+        ClusterStateError,
+        Running,
+        all_states,
+        state_of,
+    )
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "launching": "Launch",
+            "logs": "LogFormat configure_logs",
+            "loops": "loop_factory",
+            "modes": "AuthorizationMode",
+            "serving": "Address",
+            "state": "ClusterState ClusterStateError Running all_states state_of",
+        },
+    )
+
+__all__ = [
+    "Address",
+    "AuthorizationMode",
+    "ClusterState",
+    "ClusterStateError",
+    "Launch",
+    "LogFormat",
+    "Running",
+    "all_states",
+    "configure_logs",
+    "loop_factory",
+    "state_of",
+]

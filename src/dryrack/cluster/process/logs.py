@@ -29,7 +29,7 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-def configure(form: LogFormat, stream: TextIO | None = None) -> None:
+def configure_logs(form: LogFormat, stream: TextIO | None = None) -> None:
     """All that dryrack says from INFO on, and of others what they warn of."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonLines() if form is LogFormat.JSON else _TextLines())

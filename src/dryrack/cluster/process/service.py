@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
 from dryrack.cluster.control_plane import PlaneOptions, build
-from dryrack.cluster.engines import families, running, wanted, with_catalogue
+from dryrack.cluster.engines import families, running_engines, wanted_engines, with_catalogue
 from dryrack.cluster.initial_objects import (
     add_device_classes,
     add_nodes,
@@ -83,8 +83,8 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             tell("")
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
-        chosen = wanted(launch.without, families(_publishing(launch), launch.allocator))
-        await stack.enter_async_context(running(chosen, plane.around))
+        chosen = wanted_engines(launch.without, families(_publishing(launch), launch.allocator))
+        await stack.enter_async_context(running_engines(chosen, plane.around))
         if launch.nodes:
             await _nodes_are_up(launch, plane, stopping)
             tell("")
