@@ -326,7 +326,9 @@ EXTENDED = """
 apiVersion: v1
 kind: Pod
 metadata: {name: plain}
-spec: {containers: [{name: c, resources: {limits: {example.com/gpu: 3}}}]}
+spec:
+  containers:
+  - {name: c, resources: {requests: {example.com/gpu: 3}, limits: {example.com/gpu: 3}}}
 ---
 """
 
@@ -341,15 +343,38 @@ def test_extended_resources_are_counted_as_devices_of_their_class() -> None:
     assert [each.claim for each in outcome.refused] == ["default/b-extended-resources"]
 
 
-def test_a_node_with_a_resource_of_its_own_is_not_taken_for_one_with_devices() -> None:
-    """A device plugin's are not counted here, which the refusal says."""
-    node = "apiVersion: v1\nkind: Node\nmetadata: {name: two}\n"
-    node += "status: {allocatable: {example.com/gpu: 8}}\n---\n"
-    outcome = what_if(world(OFFERED + node + EXTENDED), settings())
+def owning(name: str, **own: str) -> str:
+    """A node of the usual size that a device plugin gave these resources."""
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10"} | {
+        f"example.com/{k}": v for k, v in own.items()
+    }
+    size = ", ".join(f"{key}: '{value}'" for key, value in amounts.items())
+    metadata = f"apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n"
+    return f"{metadata}status: {{allocatable: {{{size}}}}}\n---\n"
 
-    [refused] = outcome.refused
-    [told] = [each for refusal in refused.nodes for each in refusal.reasons]
-    assert told.fact == "the node has 8 example.com/gpu of its own, which are not counted here"
+
+def test_a_node_gives_what_it_has_of_its_own_and_no_devices() -> None:
+    """A device plugin's are counted as any amount: the second pod finds too few of them."""
+    pods = EXTENDED + EXTENDED.replace("plain", "b")
+    outcome = what_if(world(OFFERED + owning("two", gpu="4") + pods), settings())
+
+    assert outcome.nodes == {"default/plain": "two"}
+    assert outcome.given == ()
+    assert outcome.waiting["default/b"].startswith(
+        "0/1 nodes are available: 1 Insufficient example.com/gpu."
+    )
+
+
+def test_a_node_gives_devices_for_what_it_has_none_of() -> None:
+    """Of two resources one comes from the node, and the claim is for the other alone."""
+    nic = CLASS.replace("gpu", "nic")
+    both = EXTENDED.replace("example.com/gpu: 3", "example.com/gpu: 3, example.com/nic: 2")
+    outcome = what_if(world(OFFERED + nic + owning("two", nic="2") + both), settings())
+
+    [given] = outcome.given
+    requests = {each.request for each in given.allocation.devices.results}
+    assert requests == {"container-0-request-0"}
+    assert outcome.nodes == {"default/plain": "two"}
 
 
 def sized_node(name: str, spec: str = "{}", **allocatable: str) -> str:

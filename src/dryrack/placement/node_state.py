@@ -81,7 +81,7 @@ class PodConstraints:
     affinity: NodeMatcher | None
     tolerations: Sequence[Toleration]
     bears_cordons: bool
-    # Extended resources that a claim stands for, so that devices are given for them.
+    # Extended resources that devices are given for, on nodes that have none of their own.
     by_devices: Sequence[str]
     kind: Hashable
     """The same for all pods that want the same."""
@@ -93,8 +93,6 @@ class PodConstraints:
             affinity.required_during_scheduling_ignored_during_execution if affinity else None
         )
         amounts, tolerations, labels = demand(pod), pod.spec.tolerations, pod.spec.node_selector
-        for name in by_devices:
-            amounts.pop(name, None)
         kind = (
             frozenset(amounts.items()),
             tuple(sorted(labels.items())),
@@ -139,8 +137,7 @@ def obstacle(wishes: PodConstraints, state: NodeState) -> NodeRefusal | None:
         _closed(wishes, state.node)
         or _unselected(wishes, state.node)
         or _port_taken(wishes.amounts, state)
-        or _full(wishes.amounts, state)
-        or _of_its_own(wishes.by_devices, state.node)
+        or _full(wishes, state)
     )
 
 
@@ -182,13 +179,14 @@ def _port_taken(amounts: Amounts, state: NodeState) -> NodeRefusal | None:
     return None
 
 
-def _full(amounts: Amounts, state: NodeState) -> NodeRefusal | None:
-    allocatable = state.node.status.allocatable
+def _full(wishes: PodConstraints, state: NodeState) -> NodeRefusal | None:
+    allocatable, amounts = state.node.status.allocatable, wishes.amounts
     missing = [
         name
         for name, amount in amounts.items()
         if amount
         and not isinstance(name, HostPort)
+        and not (name in wishes.by_devices and not allocatable.get(name, ZERO).nanos)
         and state.used.get(name, 0) + amount
         > (allocatable[name].nanos if name in allocatable else 0)
     ]
@@ -203,14 +201,3 @@ def _full(amounts: Amounts, state: NodeState) -> NodeRefusal | None:
     wanted = Quantity.of(amounts[name], total.format)
     fact = f"the pod requests {wanted} of {name}, and {left} of {total} is left on the node"
     return NodeRefusal(f"Insufficient {name}", fact, f"request less {name}, or free some")
-
-
-def _of_its_own(resources: Sequence[str], node: Node) -> NodeRefusal | None:
-    """A node that has some of a resource gives that, and no devices of the class."""
-    for name in resources:
-        amount = node.status.allocatable.get(name)
-        if amount is not None and amount.nanos:
-            fact = f"the node has {amount} {name} of its own, which are not counted here"
-            remedy = "leave them out of the node to try the devices of the class"
-            return NodeRefusal(f"node(s) had {name} of their own", fact, remedy)
-    return None

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.kinds.selectors import NodeMatcher
     from dryrack.placement.demand import Amounts
+    from dryrack.placement.extended_resources import ExtendedResources
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.node_queue import NodeQueue
     from dryrack.placement.node_state import NodeState
@@ -86,6 +87,13 @@ class Placed:
     node: str
     amounts: Amounts
     allocations: tuple[AllocationResult, ...]
+    # Those that get them; the last may be one for extended resources, which has yet to be made.
+    claims: tuple[ResourceClaim, ...] = ()
+
+    @property
+    def given(self) -> dict[str, AllocationResult]:
+        """What each claim gets."""
+        return dict(zip(map(claim_name, self.claims), self.allocations, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +146,18 @@ def place(
     allocated: Sequence[ResourceClaim],
     cluster: Cluster,
     *,
-    by_devices: Sequence[str] = (),
+    extended: ExtendedResources | None = None,
 ) -> Placed | Unplaced:
     """
     Where the pod goes with the claims that it wants and those that it has already.
 
-    `by_devices` are the extended resources that one of the claims stands for.
+    `extended` is what it wants beside them by extended resources.
     """
-    wishes, searches_left = PodConstraints.of(pod, by_devices), SEARCHES_MAX
+    searches_left = SEARCHES_MAX
     while True:
-        outcome = _Attempt(wishes, wanted, _reaches(allocated), cluster, searches_left).run()
+        outcome = decide(
+            pod, wanted, allocated, cluster, extended=extended, searches_left=searches_left
+        )
         if not isinstance(outcome, Unfinished):
             return outcome
         if outcome.search is not None:
@@ -161,12 +171,15 @@ def decide(
     allocated: Sequence[ResourceClaim],
     cluster: Cluster,
     *,
-    by_devices: Sequence[str] = (),
+    extended: ExtendedResources | None = None,
     searches_left: int = SEARCHES_MAX,
 ) -> Placed | Unplaced | Unfinished:
     """The same as far as it is known soon."""
+    by_devices = () if extended is None else tuple(extended.classes)
     wishes = PodConstraints.of(pod, by_devices)
-    return _Attempt(wishes, wanted, _reaches(allocated), cluster, searches_left).run()
+    if extended is not None and extended.made is None:
+        wanted = (*wanted, extended.claim)
+    return _Attempt(wishes, wanted, _reaches(allocated), extended, cluster, searches_left).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +203,10 @@ class _Reach:
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     wishes: PodConstraints
+    # One for extended resources comes last.
     wanted: Sequence[ResourceClaim]
     reaches: Sequence[_Reach]
+    extended: ExtendedResources | None
     cluster: Cluster
     searches_left: int
 
@@ -242,20 +257,30 @@ class _Attempt:
         refusal = self._kept_off(state)
         if refusal is not None:
             return _Refused(refusal.words)
-        if not self.wanted:
+        wanted = self._wanted_on(state.node)
+        if not wanted:
             return Placed(state.name, self.wishes.amounts, ())
         try:
-            outcome = self.cluster.allocator.begin(state.node, self.wanted)
+            outcome = self.cluster.allocator.begin(state.node, wanted)
         except AllocationError as error:
             refused = self._for_all(state, Code.ERROR, str(error), _CORRECT)
             return Unplaced(str(error), lambda: iter((refused,)))
         if isinstance(outcome, Allocated):
-            return Placed(state.name, self.wishes.amounts, outcome.results)
+            return Placed(state.name, self.wishes.amounts, outcome.results, tuple(wanted))
         if isinstance(outcome, Search) and self.searches_left > 0:
             return Unfinished(outcome)
         if isinstance(outcome, Search | Undecided):
             return _Refused(NOT_DECIDED)
         return _Refused(NO_DEVICES, outcome)
+
+    def _wanted_on(self, node: Node) -> Sequence[ResourceClaim]:
+        """The claims as the node is asked for them: what it has of its own needs no device."""
+        if self.extended is None or self.extended.made is not None:
+            return self.wanted
+        claim = self.extended.on(node)
+        if claim is self.extended.claim:
+            return self.wanted
+        return (*self.wanted[:-1], *(() if claim is None else (claim,)))
 
     def _kept_off(self, state: NodeState) -> NodeRefusal | None:
         """Why the pod cannot be in the state, whatever devices are there."""
@@ -263,6 +288,10 @@ class _Attempt:
         if refusal is None and self.reaches:
             found = (reach.refusal(state.node) for reach in self.reaches)
             refusal = next((each for each in found if each is not None), None)
+        made = self.extended and self.extended.made
+        if refusal is None and made and self.extended and not self.extended.is_as_made(state.node):
+            fact = f"claim {claim_name(made)} was made for what another node lacks"
+            return NodeRefusal(ELSEWHERE, fact, "delete the claim")
         return refusal
 
     def _refusals(self) -> Iterator[Refusal]:
@@ -311,7 +340,7 @@ class _Attempt:
     def _asked(self, state: NodeState) -> Unsatisfiable | Undecided:
         """What a node has against these claims that refused them, or others like them."""
         try:
-            outcome = self.cluster.allocator.begin(state.node, self.wanted)
+            outcome = self.cluster.allocator.begin(state.node, self._wanted_on(state.node))
         except AllocationError as error:
             reasons = self._for_all(state, Code.ERROR, str(error), _CORRECT).reasons
             return Unsatisfiable(state.name, "", lambda: reasons)

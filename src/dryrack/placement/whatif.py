@@ -223,7 +223,7 @@ class _Round:
         else:
             return
         if isinstance(outcome, Placed):
-            self._settle(party, wanted, outcome)
+            self._settle(party, outcome)
         else:
             self._refuse(party, wanted, outcome)
 
@@ -231,7 +231,9 @@ class _Round:
         """Where the scheduler's code puts the pod."""
         had = (claim for claim in party.claims if claim_name(claim) in self._there)
         allocated = [self._allocated(claim) for claim in had]
-        return place(pod, wanted, allocated, self._cluster, by_devices=party.extended)
+        extended = party.extended
+        asked = [claim for claim in wanted if extended is None or claim is not extended.claim]
+        return place(pod, asked, allocated, self._cluster, extended=extended)
 
     def _stand(self, pod: Pod, node: str, amounts: Amounts, claims: Sequence[str] = ()) -> None:
         """The pod is on the node from now on."""
@@ -269,7 +271,7 @@ class _Round:
         self._there[claim] = allocation
         self._fleet.reopen(self._allocator.hold(claim, allocation))
 
-    def _settle(self, party: Party, wanted: Sequence[ResourceClaim], placed: Placed) -> None:
+    def _settle(self, party: Party, placed: Placed) -> None:
         """The party has its node and its devices from now on."""
         self._known.clear()
         names = [claim_name(claim) for claim in party.claims]
@@ -280,8 +282,7 @@ class _Round:
             self._nodes[_full_name(party.pod)] = placed.node
             if not party.pod.spec.node_name:
                 self._stand(party.pod, placed.node, placed.amounts, names)
-        for claim, allocation in zip(wanted, placed.allocations, strict=True):
-            name = claim_name(claim)
+        for name, allocation in placed.given.items():
             self._given.append(Given(name, placed.node, allocation))
             self._hold(name, allocation)
 

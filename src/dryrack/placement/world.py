@@ -29,9 +29,10 @@ from dryrack.kinds.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dryrack.placement.extended_resources import ExtendedResources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.kinds.core import PodResourceClaim
 
@@ -57,8 +58,8 @@ class Party:
     claims: tuple[ResourceClaim, ...]
     # What the pod needs and nobody has.
     missing: tuple[Missing, ...] = ()
-    # The resources that one of the claims is for, where a node may have some of its own.
-    extended: tuple[str, ...] = ()
+    # What one of the claims is for, where a node may have some of its own.
+    extended: ExtendedResources | None = None
 
     @property
     def asks_for_devices(self) -> bool:
@@ -151,13 +152,16 @@ class _Named:
     def party(self, pod: Pod) -> Party:
         entries = [each for each in pod.spec.resource_claims if named_claim(pod, each) != ""]
         found = [self._claim(pod, each) for each in entries]
-        resources = extended_resources.asked_for(pod)
-        found += self._extended(pod, resources)
+        extended = self._extended(pod)
+        if isinstance(extended, ExtendedResources):
+            found.append(extended.made or extended.claim)
+        elif extended is not None:
+            found.append(extended)
         return Party(
             pod,
             tuple(each for each in found if isinstance(each, ResourceClaim)),
             tuple(each for each in found if isinstance(each, Missing)),
-            tuple(name for name in resources if name in self.classes),
+            extended if isinstance(extended, ExtendedResources) else None,
         )
 
     def _claim(self, pod: Pod, wanted: PodResourceClaim) -> ResourceClaim | Missing:
@@ -173,18 +177,17 @@ class _Named:
             what = f"ResourceClaimTemplate {template_name!r}"
         return Missing(name, f"pod {_full_name(pod)} refers to {what}, which is not there")
 
-    def _extended(self, pod: Pod, resources: Sequence[str]) -> Iterator[ResourceClaim | Missing]:
-        """The claim for what classes give, unless there is something that nobody gives."""
-        name = f"{pod.metadata.namespace}/{extended_resources.claim_name_of(pod)}"
+    def _extended(self, pod: Pod) -> ExtendedResources | Missing | None:
+        """What classes give, unless there is something that nobody gives."""
+        resources = extended_resources.asked_for(pod)
+        name = extended_resources.claim_name_of(pod)
+        full = f"{pod.metadata.namespace}/{name}"
         lacking = [e for e in resources if e not in self.classes and e not in self.of_nodes]
         if lacking:
             asks = f"pod {_full_name(pod)} asks for {' and '.join(lacking)}"
             fact = f"{asks}, which no DeviceClass gives and no node has"
-            yield Missing(name, fact, " and ".join(map(_class_for, lacking)))
-            return
-        claim = extended_resources.claim_of(pod, self.classes) if resources else None
-        if claim is not None:
-            yield self.claims.get(name, claim)
+            return Missing(full, fact, " and ".join(map(_class_for, lacking)))
+        return ExtendedResources.of(pod, self.classes, name=name, made=self.claims.get(full))
 
 
 def _class_for(resource: str) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.placement.demand import Amounts
+    from dryrack.placement.extended_resources import ExtendedResources
     from dryrack.placement.gangs.dialects import Gang
     from dryrack.placement.place import Cluster, Refusal
 
@@ -38,8 +39,8 @@ class Member:
     pod: Pod
     wanted: tuple[ResourceClaim, ...] = ()
     allocated: tuple[ResourceClaim, ...] = ()
-    # The extended resources that one of the claims stands for.
-    by_devices: tuple[str, ...] = ()
+    # What it wants beside them by extended resources.
+    extended: ExtendedResources | None = None
 
     @property
     def name(self) -> str:
@@ -187,7 +188,7 @@ class _Round:
                 self._open(member),
                 (*member.allocated, *had),
                 self._cluster,
-                by_devices=member.by_devices,
+                extended=member.extended,
                 searches_left=searches_left,
             )
             # Not all nodes are asked yet; on a trial there is no pause.
@@ -195,11 +196,9 @@ class _Round:
                 return outcome
 
     def add(self, member: Member, placed: Placed) -> MemberPlaced:
-        names = map(claim_name, self._open(member))
-        given = dict(zip(names, placed.allocations, strict=True))
-        made = MemberPlaced(member, placed.node, placed.amounts, given)
+        made = MemberPlaced(member, placed.node, placed.amounts, placed.given)
         self.placed.append(made)
-        self.given |= given
+        self.given |= placed.given
         return made
 
     def _open(self, member: Member) -> tuple[ResourceClaim, ...]:
