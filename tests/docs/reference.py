@@ -26,7 +26,7 @@ from dryrack.client.client import Client
 from dryrack.client.informer import Informers
 from dryrack.client.metering import MeteredTransport
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster import attached
+from dryrack.cluster import attached, scheduling
 from dryrack.cluster.ports import SystemChance
 from dryrack.controllers import slices
 from dryrack.controllers.slices.dra_config_status import CONDITIONS
@@ -34,7 +34,7 @@ from dryrack.controllers.slices.events import EVENTS
 from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dryrack.apiserver.builtin import Builtin
     from dryrack.client.transport import Request, Response
@@ -180,19 +180,40 @@ def publisher() -> str:
             "",
             "## Metrics",
             "",
-            "| metric | type | labels | what it means |",
-            "|---|---|---|---|",
-            *(
-                f"| `{each.name}` | {each.kind} | {', '.join(each.labels)} | {each.text} |"
-                for each in _published().families
-            ),
+            *_metrics(lambda around: slices.engine(around, slices.PublishOptions())),
             "",
         ]
     )
 
 
-def _published() -> Registry:
-    """All that somebody can ask a publisher for."""
+def scheduler() -> str:
+    return "\n".join(
+        [
+            "# The scheduler's words",
+            "",
+            "What `dryrack schedule` tells of itself at `/metrics`, and `dryrack up` of its own",
+            "scheduler.",
+            "What kube-scheduler counts too has kube-scheduler's name, labels and bounds.",
+            "",
+            *_metrics(lambda around: scheduling.engine(around, scheduling.ScheduleOptions())),
+            "",
+        ]
+    )
+
+
+def _metrics(build: Callable[[EngineContext], object]) -> list[str]:
+    """All that somebody can ask an engine on a cluster for."""
+    return [
+        "| metric | type | labels | what it means |",
+        "|---|---|---|---|",
+        *(
+            f"| `{each.name}` | {each.kind} | {', '.join(each.labels)} | {each.text} |"
+            for each in _registry(build).families
+        ),
+    ]
+
+
+def _registry(build: Callable[[EngineContext], object]) -> Registry:
 
     class Nowhere:
         async def send(self, request: Request) -> Response:
@@ -204,7 +225,7 @@ def _published() -> Registry:
     clock, chance = VirtualClock(), SystemChance()
     informers = Informers(client, clock=clock, chance=chance)
     around = EngineContext(client, informers, clock, chance, metrics=registry)
-    slices.engine(around, slices.PublishOptions())
+    build(around)
     return registry
 
 
@@ -212,6 +233,7 @@ PAGES = {
     "docs/reference/reasons.md": reasons,
     "docs/reference/commands.md": commands,
     "docs/reference/publisher.md": publisher,
+    "docs/reference/scheduler.md": scheduler,
     "COVERAGE.md": coverage,
 }
 

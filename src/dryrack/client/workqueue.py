@@ -117,6 +117,11 @@ class WorkQueue(Generic[Key]):
         return len(self._waiting)
 
     @property
+    def delayed(self) -> int:
+        """How many keys come back later."""
+        return len(self._due)
+
+    @property
     def is_idle(self) -> bool:
         """Whether no key waits for a worker, nor is in a worker's hands."""
         return not self._waiting and not self._taken

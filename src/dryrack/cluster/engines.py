@@ -113,6 +113,7 @@ class _Scheduling:
             informers=around.informers,
             allocator=None if self.allocator is None else self.allocator(chance=around.chance),
             names=NAMES if self.names is None else self.names,
+            metrics=around.metrics,
         )
         await scheduler.run()
 

@@ -44,4 +44,5 @@ def engine(around: EngineContext, options: ScheduleOptions) -> Scheduler:
         chance=around.chance,
         informers=around.informers,
         names=options.names,
+        metrics=around.metrics,
     )

@@ -34,13 +34,15 @@ from dryrack.scheduler.binding_conditions import (
 )
 from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.metering import Result, SchedulingMeter
 from dryrack.scheduler.queue import Rank, SchedulingQueue
-from dryrack.scheduler.reporting import DEFAULT_NAME, Reporter
+from dryrack.scheduler.reporting import DEFAULT_NAME, Reporter, scheduler_of
 from dryrack.scheduler.searches import LongSearches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
@@ -69,20 +71,23 @@ class Scheduler:
         allocator: LiveAllocator | None = None,
         names: Sequence[str] = NAMES,
         binding_timeout_seconds: float = TIMEOUT_SECONDS,
+        metrics: Registry | None = None,
     ) -> None:
         """
         `informers` are somebody else's, who runs them; else it has its own.
 
         `allocator` hands devices out, if not as the reference release does. Pods with one of the
         `names` are scheduled, and told so in that name. Devices with binding conditions may take
-        `binding_timeout_seconds` to be ready.
+        `binding_timeout_seconds` to be ready. What is done is counted in `metrics`.
         """
         self._client = client
         self._clock = clock
-        self._reporter = Reporter(client, clock, chance, names)
+        self._meter = SchedulingMeter(clock, metrics)
+        self._reporter = Reporter(client, clock, chance, names=names, meter=self._meter)
         self._binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
         self._queue: SchedulingQueue[Name] = SchedulingQueue(clock, self._rank_of)
+        self._meter.read_queue(self._pending)
         self._in_hand: set[Name] = set()
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
         self._deciding = asyncio.Lock()
@@ -125,14 +130,17 @@ class Scheduler:
             group.create_task(self._attempt(name), name=f"schedule {'/'.join(name)}")
 
     async def _attempt(self, name: Name) -> None:
+        self._meter.began(name)
         try:
             await self._schedule(name)
         except (ApiError, TransportError, OvertakenError, BindingConditionsError) as error:
             _logger.info("pod %s: %s; decided anew", "/".join(name), error)
+            self._meter.ended(name, Result.ERROR)
             self._queue.retry(name)
         else:
             self._queue.forget(name)
         finally:
+            self._meter.left(name)
             self._queue.done(name)
             self._slots.release()
 
@@ -247,12 +255,19 @@ class Scheduler:
     def _is_ours(self, pod: Raw) -> bool:
         return self._reporter.speaks_for(pod) and _is_schedulable(pod)
 
+    def _pending(self) -> dict[str, int]:
+        """How many wait, by queue; a pod with gates is in none."""
+        pods = filter(self._reporter.speaks_for, self._view.pods.all())
+        return {**self._queue.counts(), "gated": sum("schedulingGates" in p["spec"] for p in pods)}
+
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
         if new is None or not self._is_ours(new):
             self._queue.drop(name)
             self._searches.forget(name)
+            self._meter.gone(name)
         elif old is None or _asks(old) != _asks(new):
+            self._meter.queued(name, scheduler_of(new))
             self._queue.add(name)
 
     def _rank_of(self, name: Name) -> Rank:

@@ -100,6 +100,14 @@ class SchedulingQueue(WorkQueue[Key]):
         self._wants: dict[Key, str] = {}
         self._refusals: dict[Key, int] = {}
 
+    def counts(self) -> dict[str, int]:
+        """How many wait, in the words of kube-scheduler's queues."""
+        return {
+            "active": len(self),
+            "backoff": self.delayed,
+            "unschedulable": len(self._parked) + len(self._wants),
+        }
+
     def park(self, key: Key) -> None:
         """Until anything changes."""
         self._parked[key] = 0.0

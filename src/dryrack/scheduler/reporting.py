@@ -14,6 +14,7 @@ from dryrack.client.endpoints import PODS
 from dryrack.client.events import EventRecorder
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import timestamp
+from dryrack.scheduler.metering import Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
+    from dryrack.scheduler.metering import SchedulingMeter
 
 DEFAULT_NAME = "default-scheduler"
 # What kube-scheduler writes at most, as the newer form of events allows no more.
@@ -32,10 +34,17 @@ class Reporter:
     """Speaks to each pod in the name by which the pod calls its scheduler."""
 
     def __init__(
-        self, client: Client, clock: Timekeeper, chance: Chance, names: Sequence[str]
+        self,
+        client: Client,
+        clock: Timekeeper,
+        chance: Chance,
+        *,
+        names: Sequence[str],
+        meter: SchedulingMeter,
     ) -> None:
         self._client = client
         self._clock = clock
+        self._meter = meter
         self._recorders = {name: EventRecorder(client, clock, chance, name) for name in names}
 
     def speaks_for(self, pod: Raw) -> bool:
@@ -43,11 +52,13 @@ class Reporter:
         return scheduler_of(pod) in self._recorders
 
     async def scheduled(self, pod: Raw, node: str) -> None:
+        self._meter.ended(name_of(pod), Result.SCHEDULED)
         message = f"Successfully assigned {'/'.join(name_of(pod))} to {node}"
         await self.event(pod, "Scheduled", message, type="Normal")
 
     async def refused(self, pod: Raw, message: str) -> bool:
         """Says why the pod waits; whether that is news."""
+        self._meter.ended(name_of(pod), Result.UNSCHEDULABLE)
         if _told(pod) == message:
             return False
         condition = {

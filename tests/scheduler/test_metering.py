@@ -1,0 +1,121 @@
+"""What a scheduler counts is what has happened, in kube-scheduler's names."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from tests.apiserver.replay import CountingChance
+from tests.scheduler.waiting import is_so_at_last
+
+from dryrack.base.metrics import Registry
+from dryrack.client.endpoints import NODES, PODS
+from dryrack.client.informer import Name
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import embedded
+from dryrack.cluster.ports import SystemClock
+from dryrack.scheduler import Scheduler
+from dryrack.scheduler.metering import Result, SchedulingMeter
+
+if TYPE_CHECKING:
+    from dryrack.client.client import Client
+
+Raw = dict[str, Any]
+
+POD = Name("default", "pod")
+NODE = {"metadata": {"name": "node"}, "status": {"allocatable": {"cpu": "2", "pods": "110"}}}
+
+
+def pod(name: str, cpu: str, **more: Any) -> Raw:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"containers": [container], "schedulerName": "dryrack", **more}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def numbers(registry: Registry) -> dict[str, float]:
+    lines = [line for line in registry.render().splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def test_attempts_are_counted_by_result_and_those_who_wait_by_queue() -> None:
+    """One pod is bound, one does not fit, and one has a gate."""
+
+    async def run() -> dict[str, float]:
+        registry = Registry()
+        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+            client = cluster.client
+            await client.create(NODES, NODE)
+            await client.create(PODS, pod("fits", "1"))
+            await client.create(PODS, pod("large", "64"))
+            await client.create(PODS, pod("gated", "1", schedulingGates=[{"name": "a/b"}]))
+            chance = CountingChance()
+            scheduler = Scheduler(client, clock=SystemClock(), chance=chance, metrics=registry)
+            task = asyncio.create_task(scheduler.run(), name="scheduler")
+            try:
+                assert await is_so_at_last(cluster, lambda: _is_decided(client))
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        return numbers(registry)
+
+    found = asyncio.run(run())
+    attempts = 'scheduler_schedule_attempts_total{result="%s",profile="dryrack"}'
+
+    assert found[attempts % "scheduled"] == 1
+    assert found[attempts % "unschedulable"] >= 1
+    assert found["scheduler_pod_scheduling_attempts_count"] == 1
+    assert found['scheduler_pending_pods{queue="gated"}'] == 1
+    assert found['scheduler_pending_pods{queue="unschedulable"}'] == 1
+    assert found['scheduler_pending_pods{queue="active"}'] == 0
+
+
+async def _is_decided(client: Client) -> bool:
+    fits = await client.get(PODS, "fits", "default")
+    large = await client.get(PODS, "large", "default")
+    return bool(fits["spec"].get("nodeName") and large["status"].get("conditions"))
+
+
+def test_the_time_of_an_attempt_and_of_the_whole_way_differ() -> None:
+    """A pod waits 2 s, is tried for 0.1 s in vain, waits, and is bound by the second attempt."""
+
+    async def run() -> dict[str, float]:
+        clock, registry = VirtualClock(), Registry()
+        meter = SchedulingMeter(clock, registry)
+        meter.queued(POD, "dryrack")
+        await clock.advance(2)
+        meter.began(POD)
+        await clock.advance(0.1)
+        meter.ended(POD, Result.UNSCHEDULABLE)
+        await clock.advance(2)
+        meter.began(POD)
+        await clock.advance(0.1)
+        # The watch tells that it is bound before the answer to the binding is there.
+        meter.gone(POD)
+        meter.ended(POD, Result.SCHEDULED)
+        return numbers(registry)
+
+    found = asyncio.run(run())
+    labels = '{result="%s",profile="dryrack"}'
+    attempt = "scheduler_scheduling_attempt_duration_seconds_sum"
+
+    assert round(found[attempt + labels % "unschedulable"], 3) == 0.1
+    assert round(found[attempt + labels % "scheduled"], 3) == 0.1
+    assert found["scheduler_pod_scheduling_attempts_sum"] == 2
+    whole = found['scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="2"}']
+    assert round(whole, 3) == 4.2
+
+
+def test_an_attempt_of_which_nothing_came_is_none() -> None:
+    """A pod that steps aside for a long search, or is deleted meanwhile, was not decided."""
+    registry = Registry()
+    meter = SchedulingMeter(VirtualClock(), registry)
+    meter.queued(POD, "dryrack")
+    meter.began(POD)
+    meter.left(POD)
+    meter.began(POD)
+    meter.gone(POD)
+    meter.left(POD)
+    meter.ended(POD, Result.SCHEDULED)
+
+    assert "scheduler_schedule_attempts_total{" not in registry.render()
