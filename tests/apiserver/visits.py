@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.builtin import resources
+from dryrack.apiserver.builtin import builtin_resources
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.client.transport import Request, Response
@@ -30,7 +30,7 @@ class _Plain:
 
 def plain_registry() -> Registry:
     """All built-in kinds, none of which can do anything."""
-    return Registry(resources(_Plain()))
+    return Registry(builtin_resources(_Plain()))
 
 
 def visited(page: Page, target: str, **headers: str) -> Response:

@@ -1,1 +1,154 @@
 """The store behind the Kubernetes API: paths, verbs, watches and errors of the real server."""
+
+from typing import TYPE_CHECKING
+
+from dryrack.base.lazy import exports
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.authentication import Authentication
+    from dryrack.apiserver.authentication.reviews import token_review_handlers
+    from dryrack.apiserver.authentication.tokens import SigningKey, Tokens
+    from dryrack.apiserver.authorization import (
+        RBAC_GROUP,
+        AlwaysAllow,
+        Authorization,
+        Rbac,
+        authorizer,
+    )
+    from dryrack.apiserver.authorization.claim_status import claim_status_problems
+    from dryrack.apiserver.authorization.escalation import confirm_no_escalation
+    from dryrack.apiserver.authorization.paths import PathGuard
+    from dryrack.apiserver.authorization.reviews import access_review_handlers
+    from dryrack.apiserver.authorization.roles import default_roles
+    from dryrack.apiserver.builtin import BUILTINS, Builtin, Depth, builtin_resources
+    from dryrack.apiserver.custom.kinds import CustomKinds
+    from dryrack.apiserver.decode.shapes import GoShapes
+    from dryrack.apiserver.extension_points import Admission, Approval, FieldRights, Seams
+    from dryrack.apiserver.field_adapters import AllPatches, Management, SchemaSource
+    from dryrack.apiserver.http.concurrency_limit import Flow
+    from dryrack.apiserver.http.https_server import HttpServer
+    from dryrack.apiserver.metadata import tidied
+    from dryrack.apiserver.pages.discovery import DiscoveryPages
+    from dryrack.apiserver.pages.openapi import OpenApiPages
+    from dryrack.apiserver.pages.plain_pages import (
+        HealthPages,
+        IndexPage,
+        MetricsPage,
+        NoSuchPage,
+        version_page,
+    )
+    from dryrack.apiserver.policies.match_rules import Attempt
+    from dryrack.apiserver.policies.policy_admission import PolicyAdmission
+    from dryrack.apiserver.registry import Handler, Registry, Resource
+    from dryrack.apiserver.resource_metrics.served import metrics_resources
+    from dryrack.apiserver.server import ApiServer
+    from dryrack.apiserver.strategies import strategy_of
+    from dryrack.apiserver.strategies.pods.logs import Logs
+    from dryrack.apiserver.strategies.pods.parts import pod_handlers
+    from dryrack.apiserver.strategies.quotas.admission import QuotaAdmission
+    from dryrack.apiserver.strategies.security.admission import check_pod_security
+    from dryrack.apiserver.strategies.workloads.parts import workload_handlers
+    from dryrack.apiserver.strategy import Strategy, Write
+    from dryrack.apiserver.tables import PrintedTables
+    from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS, EventExpiry
+    from dryrack.apiserver.verbs.writing import Writer
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "authentication": "Authentication",
+            "authentication.reviews": "token_review_handlers",
+            "authentication.tokens": "SigningKey Tokens",
+            "authorization": "RBAC_GROUP AlwaysAllow Authorization Rbac authorizer",
+            "authorization.claim_status": "claim_status_problems",
+            "authorization.escalation": "confirm_no_escalation",
+            "authorization.paths": "PathGuard",
+            "authorization.reviews": "access_review_handlers",
+            "authorization.roles": "default_roles",
+            "builtin": "BUILTINS Builtin Depth builtin_resources",
+            "custom.kinds": "CustomKinds",
+            "decode.shapes": "GoShapes",
+            "extension_points": "Admission Approval FieldRights Seams",
+            "field_adapters": "AllPatches Management SchemaSource",
+            "http.concurrency_limit": "Flow",
+            "http.https_server": "HttpServer",
+            "metadata": "tidied",
+            "pages.discovery": "DiscoveryPages",
+            "pages.openapi": "OpenApiPages",
+            "pages.plain_pages": "HealthPages IndexPage MetricsPage NoSuchPage version_page",
+            "policies.match_rules": "Attempt",
+            "policies.policy_admission": "PolicyAdmission",
+            "registry": "Handler Registry Resource",
+            "resource_metrics.served": "metrics_resources",
+            "server": "ApiServer",
+            "strategies": "strategy_of",
+            "strategies.pods.logs": "Logs",
+            "strategies.pods.parts": "pod_handlers",
+            "strategies.quotas.admission": "QuotaAdmission",
+            "strategies.security.admission": "check_pod_security",
+            "strategies.workloads.parts": "workload_handlers",
+            "strategy": "Strategy Write",
+            "tables": "PrintedTables",
+            "verbs.event_expiry": "EVENT_SECONDS EventExpiry",
+            "verbs.writing": "Writer",
+        },
+    )
+
+__all__ = [
+    "BUILTINS",
+    "EVENT_SECONDS",
+    "RBAC_GROUP",
+    "Admission",
+    "AllPatches",
+    "AlwaysAllow",
+    "ApiServer",
+    "Approval",
+    "Attempt",
+    "Authentication",
+    "Authorization",
+    "Builtin",
+    "CustomKinds",
+    "Depth",
+    "DiscoveryPages",
+    "EventExpiry",
+    "FieldRights",
+    "Flow",
+    "GoShapes",
+    "Handler",
+    "HealthPages",
+    "HttpServer",
+    "IndexPage",
+    "Logs",
+    "Management",
+    "MetricsPage",
+    "NoSuchPage",
+    "OpenApiPages",
+    "PathGuard",
+    "PolicyAdmission",
+    "PrintedTables",
+    "QuotaAdmission",
+    "Rbac",
+    "Registry",
+    "Resource",
+    "SchemaSource",
+    "Seams",
+    "SigningKey",
+    "Strategy",
+    "Tokens",
+    "Write",
+    "Writer",
+    "access_review_handlers",
+    "authorizer",
+    "builtin_resources",
+    "check_pod_security",
+    "claim_status_problems",
+    "confirm_no_escalation",
+    "default_roles",
+    "metrics_resources",
+    "pod_handlers",
+    "strategy_of",
+    "tidied",
+    "token_review_handlers",
+    "version_page",
+    "workload_handlers",
+]

@@ -233,7 +233,7 @@ class Behaviours(Protocol):
         ...
 
 
-def resources(behaviours: Behaviours) -> tuple[Resource, ...]:
+def builtin_resources(behaviours: Behaviours) -> tuple[Resource, ...]:
     """Every built-in kind, ready to be served."""
     return tuple(_resource(each, behaviours) for each in BUILTINS)
 

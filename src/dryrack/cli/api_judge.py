@@ -11,10 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.builtin import BUILTINS, Builtin, Depth
-from dryrack.apiserver.metadata import tidied
-from dryrack.apiserver.strategies.catalog import strategy_of
-from dryrack.apiserver.strategy import Write
+from dryrack.apiserver import BUILTINS, Builtin, Depth, Write, strategy_of, tidied
 from dryrack.client.transport import User
 from dryrack.cluster import SeededChance
 from dryrack.kinds import schemas
@@ -26,7 +23,7 @@ from dryrack.kinds.validation.problems import OMITTED, FieldProblem, Reason, req
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.apiserver.strategy import Strategy
+    from dryrack.apiserver import Strategy
     from dryrack.kinds.documents import Document
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.schemas.strict_decode import Conformed

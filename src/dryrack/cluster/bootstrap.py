@@ -47,7 +47,7 @@ class Bootstrap:
 
     def roles(self) -> None:
         """Those that a server which decides by roles cannot do without."""
-        from dryrack.apiserver.authorization.roles import default_roles
+        from dryrack.apiserver import default_roles
 
         for role in default_roles():
             self.ensure(f"{role['kind'].lower()}s.rbac.authorization.k8s.io", role)

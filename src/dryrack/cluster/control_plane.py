@@ -10,31 +10,37 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver import builtin
-from dryrack.apiserver.authentication import reviews as user_reviews
-from dryrack.apiserver.authentication.tokens import Tokens
-from dryrack.apiserver.authorization import (
+from dryrack.apiserver import (
+    BUILTINS,
+    EVENT_SECONDS,
     RBAC_GROUP,
     AlwaysAllow,
+    ApiServer,
     Authorization,
+    CustomKinds,
+    DiscoveryPages,
+    EventExpiry,
+    HealthPages,
+    IndexPage,
+    MetricsPage,
+    NoSuchPage,
+    PathGuard,
+    PrintedTables,
     Rbac,
+    Registry,
+    Seams,
+    Tokens,
+    access_review_handlers,
     authorizer,
+    builtin_resources,
+    metrics_resources,
+    pod_handlers,
+    strategy_of,
+    token_review_handlers,
+    version_page,
+    workload_handlers,
 )
-from dryrack.apiserver.authorization import reviews as access_reviews
-from dryrack.apiserver.authorization.paths import PathGuard
-from dryrack.apiserver.custom.kinds import CustomKinds
-from dryrack.apiserver.extension_points import Seams
-from dryrack.apiserver.pages import plain_pages
-from dryrack.apiserver.pages.discovery import DiscoveryPages
-from dryrack.apiserver.registry import Registry
-from dryrack.apiserver.resource_metrics import served as resource_metrics
 from dryrack.apiserver.runtime_config import RuntimeConfig
-from dryrack.apiserver.server import ApiServer
-from dryrack.apiserver.strategies import strategy_of
-from dryrack.apiserver.strategies.pods import parts as pod_parts
-from dryrack.apiserver.strategies.workloads import parts as workload_parts
-from dryrack.apiserver.tables import PrintedTables
-from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS, EventExpiry
 from dryrack.base.lazy import late
 from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
 from dryrack.base.metrics import Registry as Metrics
@@ -49,17 +55,25 @@ from dryrack.store import Key, Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dryrack.apiserver.authentication.tokens import SigningKey
-    from dryrack.apiserver.builtin import Builtin
-    from dryrack.apiserver.decode.shapes import GoShapes
-    from dryrack.apiserver.extension_points import Admission, Approval, FieldRights
-    from dryrack.apiserver.field_adapters import AllPatches, Management, SchemaSource
-    from dryrack.apiserver.pages.openapi import OpenApiPages
-    from dryrack.apiserver.policies.policy_admission import PolicyAdmission
-    from dryrack.apiserver.registry import Handler, Resource
-    from dryrack.apiserver.strategies.pods.logs import Logs
-    from dryrack.apiserver.strategy import Strategy, Write
-    from dryrack.apiserver.verbs.writing import Writer
+    from dryrack.apiserver import (
+        Admission,
+        AllPatches,
+        Approval,
+        Builtin,
+        FieldRights,
+        GoShapes,
+        Handler,
+        Logs,
+        Management,
+        OpenApiPages,
+        PolicyAdmission,
+        Resource,
+        SchemaSource,
+        SigningKey,
+        Strategy,
+        Write,
+        Writer,
+    )
     from dryrack.base.ports import Chance
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Request, Response, Transport
@@ -134,10 +148,10 @@ def build(options: PlaneOptions) -> Plane:
         Rbac(store) if options.authorization is AuthorizationMode.RBAC else AlwaysAllow()
     )
     handlers = {
-        **user_reviews.handlers(tokens),
-        **access_reviews.handlers(authorization),
-        **pod_parts.handlers(_logs(store)),
-        **workload_parts.handlers(),
+        **token_review_handlers(tokens),
+        **access_review_handlers(authorization),
+        **pod_handlers(_logs(store)),
+        **workload_handlers(),
     }
     registry = _registry(options.runtime_config, _Behaviours(handlers))
     custom = CustomKinds()
@@ -161,10 +175,10 @@ def build(options: PlaneOptions) -> Plane:
 
 
 def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
-    kinds = tuple(zip(builtin.BUILTINS, builtin.resources(behaviours), strict=True))
+    kinds = tuple(zip(BUILTINS, builtin_resources(behaviours), strict=True))
     served = [resource for kind, resource in kinds if config.serves(kind)]
     unserved = [resource for kind, resource in kinds if not config.serves(kind)]
-    return Registry((*served, *resource_metrics.resources()), unserved=unserved)
+    return Registry((*served, *metrics_resources()), unserved=unserved)
 
 
 def _store(options: PlaneOptions) -> Store:
@@ -182,7 +196,7 @@ def _seams(
     custom: CustomKinds,
     engines: Metrics,
 ) -> Seams:
-    metrics = plain_pages.MetricsPage(
+    metrics = MetricsPage(
         lambda: {resource: store.count(resource) for resource in store.resources()}, engines
     )
     plugs = _Plugs(registry)
@@ -193,14 +207,14 @@ def _seams(
         patching=late(plugs.patching),
         tables=PrintedTables(custom.shape),
         pages=(
-            plain_pages.HealthPages(),
+            HealthPages(),
             PathGuard(authorization),
             DiscoveryPages(registry),
             _OpenApi(registry),
-            plain_pages.version_page,
+            version_page,
             metrics,
-            plain_pages.IndexPage(registry),
-            plain_pages.NoSuchPage(registry),
+            IndexPage(registry),
+            NoSuchPage(registry),
         ),
         authorizer=authorizer(authorization),
         admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
@@ -215,9 +229,9 @@ def _guard(authorization: Rbac) -> Admission:
 
     def confirm(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None:
         if resource.group == RBAC_GROUP:
-            from dryrack.apiserver.authorization import escalation
+            from dryrack.apiserver import confirm_no_escalation
 
-            escalation.confirm(authorization, resource, new, old=old, write=write)
+            confirm_no_escalation(authorization, resource, new, old=old, write=write)
 
     return confirm
 
@@ -230,9 +244,9 @@ def _field_rights(authorization: Rbac) -> FieldRights:
     ) -> Sequence[FieldProblem]:
         if resource.storage != "resourceclaims.resource.k8s.io" or write.subresource != "status":
             return ()
-        from dryrack.apiserver.authorization import claim_status
+        from dryrack.apiserver import claim_status_problems
 
-        return claim_status.problems(authorization, resource, new, old=old, write=write, verb=verb)
+        return claim_status_problems(authorization, resource, new, old=old, write=write, verb=verb)
 
     return denied
 
@@ -260,7 +274,7 @@ class _Policies:
 
     @cached_property
     def _admission(self) -> PolicyAdmission:
-        from dryrack.apiserver.policies.policy_admission import PolicyAdmission
+        from dryrack.apiserver import PolicyAdmission
 
         return PolicyAdmission(self.registry, self.authorization)
 
@@ -269,7 +283,7 @@ class _Policies:
         # Of a part with a kind of its own the object is not what its policies are about.
         if not self.store.count(_POLICY_BINDINGS) or (part is not None and part.kind):
             return
-        from dryrack.apiserver.policies.match_rules import Attempt
+        from dryrack.apiserver import Attempt
 
         self._admission.check(Attempt(resource, new, old, write))
 
@@ -288,13 +302,13 @@ def _approval(registry: Registry, policies: _Policies) -> Approval:
         resource: Resource, new: Raw, *, old: Raw | None, write: Write
     ) -> Callable[[Writer], None] | None:
         if resource.storage in _SECURED:
-            from dryrack.apiserver.strategies.security import admission
+            from dryrack.apiserver import check_pod_security
 
-            admission.check(resource, new, old=old, write=write)
+            check_pod_security(resource, new, old=old, write=write)
         policies.check(resource, new, old=old, write=write)
         if not write.lookup.list("resourcequotas", write.namespace):
             return None
-        from dryrack.apiserver.strategies.quotas.admission import QuotaAdmission
+        from dryrack.apiserver import QuotaAdmission
 
         return QuotaAdmission(registry)(resource, new, old=old, write=write)
 
@@ -302,7 +316,7 @@ def _approval(registry: Registry, policies: _Policies) -> Approval:
 
 
 def _shapes() -> GoShapes:
-    from dryrack.apiserver.decode.shapes import GoShapes
+    from dryrack.apiserver import GoShapes
 
     return GoShapes()
 
@@ -315,17 +329,17 @@ class _Plugs:
 
     @cached_property
     def _source(self) -> SchemaSource:
-        from dryrack.apiserver.field_adapters import SchemaSource
+        from dryrack.apiserver import SchemaSource
 
         return SchemaSource(self.registry)
 
     def management(self) -> Management:
-        from dryrack.apiserver.field_adapters import Management
+        from dryrack.apiserver import Management
 
         return Management(self._source)
 
     def patching(self) -> AllPatches:
-        from dryrack.apiserver.field_adapters import AllPatches
+        from dryrack.apiserver import AllPatches
 
         return AllPatches(self._source)
 
@@ -338,7 +352,7 @@ class _OpenApi:
 
     @cached_property
     def _pages(self) -> OpenApiPages:
-        from dryrack.apiserver.pages.openapi import OpenApiPages
+        from dryrack.apiserver import OpenApiPages
 
         return OpenApiPages(self.registry)
 

@@ -17,7 +17,7 @@ from dryrack.kinds.expansion.virtual_nodes import CAPACITY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dryrack.apiserver.registry import Registry, Resource
+    from dryrack.apiserver import Registry, Resource
     from dryrack.client.client import Client
     from dryrack.cluster.control_plane import Plane
     from dryrack.hardware.catalogue import InstanceType

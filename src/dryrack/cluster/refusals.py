@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.decode.shapes import GoShapes
+from dryrack.apiserver import GoShapes
 from dryrack.base.text import hint
 from dryrack.kinds import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.apiserver.registry import Registry, Resource
+    from dryrack.apiserver import Registry, Resource
     from dryrack.client.errors import ApiError
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.shape import Path

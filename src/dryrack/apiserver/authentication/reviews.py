@@ -30,7 +30,7 @@ _SECONDS_MIN = 600
 _SECONDS_MAX = 2**32
 
 
-def handlers(tokens: Tokens) -> dict[tuple[str, str], Handlers]:
+def token_review_handlers(tokens: Tokens) -> dict[tuple[str, str], Handlers]:
     """By the name of what is stored, and the subresource ("" for none)."""
     questions = TokenQuestions(tokens)
     return {

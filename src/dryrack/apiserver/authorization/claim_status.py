@@ -27,7 +27,7 @@ _BINDING = ("allocation", "reservedFor")
 _DEVICE = ("driver", "pool", "device", "shareID")
 
 
-def problems(
+def claim_status_problems(
     authorization: Authorization,
     resource: Resource,
     new: Raw,

@@ -27,7 +27,7 @@ _ROLES = ("roles", "clusterroles")
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation")
 
 
-def confirm(
+def confirm_no_escalation(
     authorization: Rbac, resource: Resource, new: Raw, *, old: Raw | None, write: Write
 ) -> None:
     """Raises a `StatusError` if a role or a binding grants more than its writer has."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _GROUP = "authorization.k8s.io"
 
 
-def handlers(
+def access_review_handlers(
     authorization: Authorization,
 ) -> dict[tuple[str, str], Mapping[str, Callable[[Call], Awaitable[Answer]]]]:
     """By the name of what is asked, and the subresource, which is none."""

@@ -34,7 +34,7 @@ _CONTAINER = {
 }
 
 
-def resources() -> tuple[Resource, ...]:
+def metrics_resources() -> tuple[Resource, ...]:
     """Both kinds, ready to be served."""
     containers = {"type": "array", "items": _CONTAINER}
     return (

@@ -71,9 +71,7 @@ async def served(
 
     `door` is what they come through, if it is not the plane's own.
     """
-    from dryrack.apiserver.authentication import Authentication
-    from dryrack.apiserver.http.concurrency_limit import Flow
-    from dryrack.apiserver.http.https_server import HttpServer
+    from dryrack.apiserver import Authentication, Flow, HttpServer
 
     authentication = Authentication(plane.tokens, plane.authorization.allows)
     http = HttpServer(door or plane.transport, authentication, Flow())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategies.pods.logs import Logs
 
 
-def handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
+def pod_handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
     """By resource and part, and then by verb."""
 
     async def read(call: Call) -> Answer:

@@ -26,7 +26,7 @@ _JUDGED_PARTS = ("", "ephemeralcontainers", "resize")
 _PODS_MAX = 3000
 
 
-def check(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None:
+def check_pod_security(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None:
     """Refuses, or warns of, what is written."""
     if resource.storage == "namespaces":
         if not write.subresource:

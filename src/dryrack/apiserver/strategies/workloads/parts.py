@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
 
-def handlers() -> Mapping[tuple[str, str], Mapping[str, Handler]]:
+def workload_handlers() -> Mapping[tuple[str, str], Mapping[str, Handler]]:
     """By resource and part, and then by verb."""
     found = {verb: _handler(verb) for verb in ("get", "update", "patch")}
     return {(resource, "scale"): found for resource in _SCALED}
