@@ -358,7 +358,6 @@ class PodStatus(Model, frozen=True, kw_only=True):
             "hostIPs",
             "podIP",
             "podIPs",
-            "startTime",
             "initContainerStatuses",
             "containerStatuses",
             "qosClass",
@@ -375,6 +374,7 @@ class PodStatus(Model, frozen=True, kw_only=True):
     message: str = ""
     reason: str = ""
     nominated_node_name: str = ""
+    start_time: str | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 

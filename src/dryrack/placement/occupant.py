@@ -30,7 +30,8 @@ class Occupant:
     priority: int = 0
     # What it wants of other pods; one that wants nothing of them has none.
     affinity: Affinity | None = None
-    created: str = ""
+    # When the kubelet took it up; before that, when it was made.
+    started: str = ""
     # Namespace and name of each, as "ns/name".
     claims: tuple[str, ...] = ()
     is_terminating: bool = False
@@ -49,7 +50,7 @@ class Occupant:
             metadata.labels,
             pod.spec.priority or 0,
             affinity,
-            metadata.creation_timestamp or "",
+            pod.status.start_time or metadata.creation_timestamp or "",
             _claims_of(pod) if claims is None else tuple(claims),
             metadata.deletion_timestamp is not None,
         )

@@ -175,11 +175,44 @@ def decide(
     searches_left: int = SEARCHES_MAX,
 ) -> Placed | Unplaced | Unfinished:
     """The same as far as it is known soon."""
+    return _attempt(pod, wanted, allocated, cluster, extended, searches_left).run()
+
+
+def place_on(
+    name: str,
+    pod: Pod,
+    wanted: Sequence[ResourceClaim],
+    allocated: Sequence[ResourceClaim],
+    cluster: Cluster,
+    *,
+    extended: ExtendedResources | None = None,
+) -> Placed | None:
+    """The pod on this very node with all its claims, as the books are now; None if it cannot be."""
+    state = cluster.fleet.get(name)
+    if state is None:
+        return None
+    for searches_left in range(SEARCHES_MAX, -1, -1):
+        attempt = _attempt(pod, wanted, allocated, cluster, extended, searches_left)
+        tried = attempt.on(state)
+        if not isinstance(tried, Unfinished) or tried.search is None:
+            return tried if isinstance(tried, Placed) else None
+        tried.search.finish()
+    return None
+
+
+def _attempt(
+    pod: Pod,
+    wanted: Sequence[ResourceClaim],
+    allocated: Sequence[ResourceClaim],
+    cluster: Cluster,
+    extended: ExtendedResources | None,
+    searches_left: int,
+) -> _Attempt:
     by_devices = () if extended is None else tuple(extended.classes)
     wishes = PodConstraints.of(pod, by_devices)
     if extended is not None and extended.made is None:
         wanted = (*wanted, extended.claim)
-    return _Attempt(wishes, wanted, _reaches(allocated), extended, cluster, searches_left).run()
+    return _Attempt(wishes, wanted, _reaches(allocated), extended, cluster, searches_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +245,7 @@ class _Attempt:
 
     def run(self) -> Placed | Unplaced | Unfinished:
         only = self._only_node_state()
-        tried = self._tried(only) if only is not None else None
+        tried = self.on(only) if only is not None else None
         if isinstance(tried, Placed | Unplaced | Unfinished):
             return tried
         return self._anywhere({only.name: tried} if only is not None and tried is not None else {})
@@ -236,7 +269,7 @@ class _Attempt:
         for state in queue.open():
             if asked == _NODES_A_TURN:
                 return Unfinished()
-            tried = refused.get(state.name) or self._tried(state)
+            tried = refused.get(state.name) or self.on(state)
             if isinstance(tried, Placed | Unplaced | Unfinished):
                 return tried
             queue.close(state.name, tried.words)
@@ -252,7 +285,7 @@ class _Attempt:
         selectors = tuple(reach.selector for reach in self.reaches)
         return self.wishes.kind, _encode(devices), selectors
 
-    def _tried(self, state: NodeState) -> Placed | Unplaced | _Refused | Unfinished:
+    def on(self, state: NodeState) -> Placed | Unplaced | _Refused | Unfinished:
         """The pod in the state, or why not; Unplaced, if no other can do."""
         refusal = self._kept_off(state)
         if refusal is not None:

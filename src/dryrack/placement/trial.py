@@ -14,6 +14,7 @@ Trials nest; an inner one ends first. Nothing else may change the books meanwhil
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
@@ -33,6 +34,16 @@ class HoldsDevices(Protocol):
     def held(self, claim: str) -> AllocationResult | None: ...
 
     def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod was, with the devices of its claims."""
+
+    key: Hashable
+    occupant: Occupant
+    node: str
+    devices: Mapping[str, AllocationResult]
 
 
 class Trial:
@@ -71,15 +82,27 @@ class Trial:
         for claim, allocation in (allocations or {}).items():
             self.hold(claim, allocation)
 
-    def remove(self, key: Hashable) -> None:
-        """The pod is gone; a claim that no other pod on a node has is free."""
+    def remove(self, key: Hashable) -> Place | None:
+        """
+        The pod is gone; a claim that no other pod on a node has is free.
+
+        Answers with where it was, None if it was nowhere.
+        """
         occupant = self._fleet.occupant(key)
         if occupant is None:
-            return
+            return None
+        held = ((claim, self._allocator.held(claim)) for claim in occupant.claims)
+        devices = {claim: allocation for claim, allocation in held if allocation is not None}
+        place = Place(key, occupant, self._fleet.node_of(key), devices)
         self._move(key, None, "")
         for claim in occupant.claims:
             if not self._fleet.users(claim):
                 self.hold(claim, None)
+        return place
+
+    def put_back(self, place: Place) -> None:
+        """The pod is again where it was, with what it had."""
+        self.stand(place.key, place.occupant, place.node, place.devices)
 
     def hold(self, claim: str, allocation: AllocationResult | None) -> None:
         """The claim has these devices, or none."""

@@ -1,0 +1,211 @@
+"""Who has to go so that others can come: as few and as little as possible, devices counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.allocation.builders import Counting, device_class, devices, pool
+from tests.placement.test_place import container, pod, state
+from tests.placement.test_refusals import wish
+
+from dryrack.allocation import LiveAllocator
+from dryrack.kinds.meta import LabelSelector
+from dryrack.placement import Cluster, Fleet, Occupant, Placed, place
+from dryrack.placement.place import place_on
+from dryrack.placement.preemption import (
+    DisruptionBudget,
+    Preemption,
+    Preemptor,
+    preempt_anywhere,
+    preempt_on_node,
+)
+from dryrack.placement.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+APP = {"app": "web"}
+
+
+class World:
+    """Nodes with four CPUs and some devices each, and pods that are there, by name."""
+
+    def __init__(self, nodes: str = "ab", *, device_count: int = 2) -> None:
+        allocator = LiveAllocator(chance=Counting())
+        self.allocator = allocator
+        self.cluster = Cluster(Fleet(), allocator)
+        allocator.put_class(device_class())
+        for name in nodes:
+            self.cluster.fleet.put(state(name).node)
+            for each in pool(devices(device_count), name=name, node=name):
+                allocator.put_slice(each)
+
+    def run(
+        self, name: str, node: str, *, cpu: int = 0, gpus: int = 0, priority: int = 0, age: int = 0
+    ) -> None:
+        """A pod is on a node, with devices of its own."""
+        made = pod(containers=[container(cpu=str(cpu))])
+        wanted = (wish(gpus, name),) if gpus else ()
+        placed = place_on(node, made, wanted, (), self.cluster)
+        assert placed is not None, "the world is as it was meant"
+        claims = [f"n/{name}"] if gpus else []
+        there = Occupant(
+            ("n", name), placed.amounts, APP, priority, None, f"{9 - age}", tuple(claims)
+        )
+        self.cluster.fleet.stand(name, node, there)
+        for claim, allocation in zip(claims, placed.allocations, strict=True):
+            self.cluster.fleet.reopen(self.allocator.hold(claim, allocation))
+
+    def fits_on(self, *, cpu: int = 0, gpus: int = 0) -> Callable[[str], bool]:
+        made, wanted = pod(containers=[container(cpu=str(cpu))]), (wish(gpus, "new"),)
+        return lambda name: (
+            place_on(name, made, wanted if gpus else (), (), self.cluster) is not None
+        )
+
+    def all_fit(self, *gpus: int) -> Callable[[], bool]:
+        """Whether pods with so many devices each can be placed one after the other."""
+
+        def fits() -> bool:
+            with Trial(self.cluster) as trial:
+                for number, count in enumerate(gpus):
+                    claim = f"n/new-{number}"
+                    placed = place(pod(), (wish(count, f"new-{number}"),), (), self.cluster)
+                    if not isinstance(placed, Placed):
+                        return False
+                    occupant = Occupant(("n", f"new-{number}"), placed.amounts, claims=(claim,))
+                    trial.stand(claim, occupant, placed.node, {claim: placed.allocations[0]})
+            return True
+
+        return fits
+
+
+def names(found: Preemption | None) -> list[str]:
+    return [each.occupant.name[1] for each in found.victims] if found else []
+
+
+def test_the_least_important_pod_goes_and_the_others_stay() -> None:
+    """One of two has to go: the one of lower priority."""
+    world = World("a")
+    world.run("old", "a", cpu=2, priority=5)
+    world.run("young", "a", cpu=2, priority=1)
+    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2))
+    assert found is not None
+    assert names(found) == ["young"]
+    assert found.node == "a"
+
+
+def test_pods_of_the_same_priority_stay() -> None:
+    """Preemption is for lower priorities alone."""
+    world = World("a")
+    world.run("equal", "a", cpu=4, priority=10)
+    assert preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2)) is None
+
+
+def test_devices_of_victims_are_free() -> None:
+    """The pod that has no device is spared, although it is the least important."""
+    world = World("a")
+    world.run("idle", "a", priority=0)
+    world.run("busy", "a", gpus=2, priority=1)
+    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(gpus=1))
+    assert names(found) == ["busy"]
+
+
+def test_a_node_without_a_protected_victim_is_taken_before_others() -> None:
+    """A budget that allows no disruption weighs more than a priority."""
+    world = World("ab")
+    world.run("protected", "a", cpu=4, priority=0)
+    world.run("more-important", "b", cpu=4, priority=5)
+    of_both = DisruptionBudget("n", LabelSelector(match_labels=APP), 0, frozenset())
+    spared = DisruptionBudget(
+        "n", LabelSelector(match_labels=APP), 0, frozenset({"more-important"})
+    )
+    wanted = world.fits_on(cpu=2)
+    found = preempt_on_node(world.cluster, Preemptor(10), wanted, [of_both])
+    assert names(found) == ["protected"]
+    found = preempt_on_node(world.cluster, Preemptor(10), wanted, [spared])
+    assert found is not None
+    assert (names(found), found.violations) == (["more-important"], 0)
+
+
+def test_of_two_nodes_the_one_with_the_younger_victim_is_taken() -> None:
+    """All else being equal, less work is lost."""
+    world = World("ab")
+    world.run("older", "a", cpu=4, age=5)
+    world.run("younger", "b", cpu=4, age=1)
+    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2))
+    assert names(found) == ["younger"]
+
+
+def test_a_gang_takes_from_many_nodes_what_it_needs_and_no_more() -> None:
+    """Two nodes are full; three devices are needed, and one pod can stay."""
+    world = World("ab")
+    for number, node in enumerate("aabb"):
+        world.run(f"p{number}", node, gpus=1, priority=number)
+    found = preempt_anywhere(world.cluster, Preemptor(10), world.all_fit(1, 1, 1))
+    assert names(found) == ["p2", "p1", "p0"]
+
+
+def test_what_belongs_together_goes_together() -> None:
+    """A pod of a group takes the others along, or stays if one of them has to."""
+    world = World("ab")
+    world.run("x0", "a", gpus=2)
+    world.run("x1", "b", gpus=2)
+    together: dict[Hashable, tuple[str, str]] = {"x0": ("x0", "x1"), "x1": ("x0", "x1")}
+    found = preempt_anywhere(world.cluster, Preemptor(10, together=together), world.all_fit(1))
+    assert names(found) == ["x0", "x1"]
+    whole = Preemptor(10, own=frozenset({"x1"}), together=together)
+    assert preempt_anywhere(world.cluster, whole, world.all_fit(1)) is None
+
+
+def test_nothing_goes_where_it_does_not_help() -> None:
+    """Three devices are not there, whoever goes."""
+    world = World("a")
+    world.run("small", "a", cpu=1)
+    assert preempt_on_node(world.cluster, Preemptor(10), world.fits_on(gpus=3)) is None
+
+
+_PODS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(0, 3)), max_size=7)
+
+
+def _filled(pods: Iterable[tuple[str, int, int]]) -> World:
+    world = World("ab", device_count=4)
+    left = dict.fromkeys("ab", 4)
+    for number, (node, gpus, priority) in enumerate(pods):
+        if left[node] >= gpus:
+            left[node] -= gpus
+            world.run(f"p{number}", node, gpus=gpus, priority=priority)
+    return world
+
+
+@settings(max_examples=60)
+@given(_PODS, st.lists(st.integers(1, 3), min_size=1, max_size=3))
+def test_no_victim_could_be_spared(pods: list[tuple[str, int, int]], wants: list[int]) -> None:
+    """Without the victims it fits; with any one of them it does not."""
+    world = _filled(pods)
+    fits = world.all_fit(*wants)
+    if fits():
+        return
+    found = preempt_anywhere(world.cluster, Preemptor(3), fits)
+    removable = [
+        key
+        for each in world.cluster.fleet.states()
+        for key, there in each.occupants.items()
+        if there.priority < 3
+    ]
+    with Trial(world.cluster) as trial:
+        for key in removable:
+            trial.remove(key)
+        assert fits() == (found is not None)
+    if found is None:
+        return
+    with Trial(world.cluster) as trial:
+        places = [trial.remove(each.key) for each in found.victims]
+        assert fits()
+        for each in places:
+            assert each is not None
+            mark = trial.mark()
+            trial.put_back(each)
+            assert not fits()
+            trial.rewind(mark)
