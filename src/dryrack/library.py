@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path as FieldPath
     from dryrack.linter import Finding
-    from dryrack.placement import Explanation, Settings, WhatIf
-    from dryrack.placement.world import World
+    from dryrack.placement import Explanation, Settings, WhatIf, World
 
 
 def load(*paths: str | Path) -> list[Raw]:
@@ -117,8 +116,8 @@ class _Nowhere:
 
 
 def _world(objects: Iterable[Raw]) -> World:
+    from dryrack.placement import World
     from dryrack.placement.manifests import manifests
-    from dryrack.placement.world import World
 
     found = manifests(Document("objects", each, _Nowhere()) for each in objects)
     if found.problems:

@@ -3,7 +3,8 @@ What each room shows the others: read from the contracts of `lint-imports` and f
 
 A contract of the type `protected` names a room, and by `ignore_imports` the modules behind its
 door that are public too. A room that protects only what is nested deeper (`dryrack.kinds.*.*`)
-is a vocabulary: its modules are its public names, and what is in them is not listed.
+is a vocabulary: its modules are its public names. What is in a module without `__all__` is not
+listed.
 """
 
 from __future__ import annotations
@@ -50,23 +51,14 @@ def public_modules(room: Room, root: Path) -> list[str]:
 
 
 def public_names(module: str, root: Path) -> list[str]:
-    """What `__all__` says, or else what a module defines without an underscore."""
+    """What `__all__` says; nothing of a module that is public as a whole."""
     path = root.joinpath("src", *module.split("."))
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    body = ast.parse(source.read_text()).body
-    defined = dict(pair for statement in body for pair in _defined(statement))
-    if "__all__" in defined:
-        assert isinstance(defined["__all__"], ast.Assign)
-        return sorted(ast.literal_eval(defined["__all__"].value))
-    return sorted(name for name in defined if not name.startswith("_"))
-
-
-def _defined(statement: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
-    match statement:
-        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            yield name, statement
-        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-            yield name, statement
+    for statement in ast.parse(source.read_text()).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=names):
+                return sorted(ast.literal_eval(names))
+    return []
 
 
 def listing(root: Path) -> list[str]:
@@ -74,6 +66,6 @@ def listing(root: Path) -> list[str]:
     lines: list[str] = []
     for room in rooms(root):
         for module in public_modules(room, root):
-            names = [] if room.is_vocabulary else public_names(module, root)
+            names = public_names(module, root)
             lines += [f"{module} {name}" for name in names] or [module]
     return sorted(lines)

@@ -24,18 +24,15 @@ from dryrack.cli.output import (
     shown,
 )
 from dryrack.cluster import SeededChance
-from dryrack.placement.explain import stories
-from dryrack.placement.whatif import Settings as Reckoning
-from dryrack.placement.whatif import nodes_of, what_if
-from dryrack.placement.world import World
+from dryrack.placement import Settings as Reckoning
+from dryrack.placement import World, nodes_of, stories, what_if
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
-    from dryrack.placement.explain import NodeStory
-    from dryrack.placement.whatif import Given, WhatIf
+    from dryrack.placement import Given, NodeStory, WhatIf
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"

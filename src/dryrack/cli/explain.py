@@ -21,15 +21,14 @@ from dryrack.cli.output import (
 )
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import to_builtins
-from dryrack.placement.explain import explain_claim
+from dryrack.placement import explain_claim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.allocation import Obstacle
     from dryrack.cli.allocate import Settings
-    from dryrack.placement.explain import Explanation, NodeStory
-    from dryrack.placement.world import World
+    from dryrack.placement import Explanation, NodeStory, World
 
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
 PODS = ("pod", "pods", "po")

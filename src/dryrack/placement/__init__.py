@@ -1,14 +1,24 @@
 """Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
 
-from dryrack.placement.explain import Explanation, NodeStory, explain_claim
+from dryrack.placement.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.node_state import NodeState
 from dryrack.placement.occupant import Occupant
-from dryrack.placement.place import Cluster, Placed, Refusal, Unfinished, Unplaced, decide, place
-from dryrack.placement.whatif import Given, Refused, Settings, WhatIf, what_if
+from dryrack.placement.place import (
+    SEARCHES_MAX,
+    Cluster,
+    Placed,
+    Refusal,
+    Unfinished,
+    Unplaced,
+    decide,
+    place,
+)
+from dryrack.placement.whatif import Given, Refused, Settings, WhatIf, nodes_of, what_if
 from dryrack.placement.world import World
 
 __all__ = [
+    "SEARCHES_MAX",
     "Cluster",
     "Explanation",
     "Fleet",
@@ -26,6 +36,8 @@ __all__ = [
     "World",
     "decide",
     "explain_claim",
+    "nodes_of",
     "place",
+    "stories",
     "what_if",
 ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from dryrack.placement.place import SEARCHES_MAX
+from dryrack.placement import SEARCHES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
