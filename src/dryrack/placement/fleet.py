@@ -59,7 +59,7 @@ class Fleet:
         state = self._states.get(name)
         if state is None:
             state = self._states[name] = self._absent.pop(name, NodeState(node))
-        state.node = node
+        state.replace(node)
         self.pods.put(state)
         self.reopen((name,))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.expansion.pod_claims import named_claim
-from dryrack.placement.demand import demand
+from dryrack.placement.demand import demand, non_zero_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,6 +35,8 @@ class Occupant:
     # Namespace and name of each, as "ns/name".
     claims: tuple[str, ...] = ()
     is_terminating: bool = False
+    # CPU and memory as scores count them.
+    non_zero: Amounts = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -53,6 +55,7 @@ class Occupant:
             pod.status.start_time or metadata.creation_timestamp or "",
             _claims_of(pod) if claims is None else tuple(claims),
             metadata.deletion_timestamp is not None,
+            non_zero_demand(pod),
         )
 
 

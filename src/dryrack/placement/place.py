@@ -18,8 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-
 from dryrack.allocation import (
     Allocated,
     AllocationError,
@@ -30,29 +28,26 @@ from dryrack.allocation import (
     Unsatisfiable,
     claim_name,
 )
-from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.selectors import NAME_FIELD, SelectorError, parse_node_selector
-from dryrack.placement.node_queue import Unmet
-from dryrack.placement.node_state import NodeRefusal, PodConstraints, obstacle
+from dryrack.placement.node_queue import NodeQueue, Unmet
+from dryrack.placement.plugins import DEFAULT_PROFILE
+from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from dryrack.allocation import Outcome
-    from dryrack.kinds.core import Node, NodeSelector, Pod
+    from dryrack.kinds.core import Node, Pod
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
-    from dryrack.kinds.selectors import NodeMatcher
     from dryrack.placement.demand import Amounts
     from dryrack.placement.extended_resources import ExtendedResources
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.node_queue import NodeQueue
-    from dryrack.placement.node_state import NodeState
+    from dryrack.placement.framework import Check, Plugin, Profile
+    from dryrack.placement.node_state import NodeRefusal, NodeState
 
 # What kube-scheduler says of a node whose devices do not do.
 NO_DEVICES = "cannot allocate all claims"
 # Kubernetes counts seconds, the search here counts steps.
 NOT_DECIDED = "timed out trying to allocate devices"
-ELSEWHERE = "resourceclaim not available on the node"
 _CORRECT = "correct what it names (dryrack lint says where); no node can help"
 
 # Each takes half a second. It is one for all nodes that are alike, and one more for a node that
@@ -147,17 +142,17 @@ def place(
     cluster: Cluster,
     *,
     extended: ExtendedResources | None = None,
+    profile: Profile = DEFAULT_PROFILE,
 ) -> Placed | Unplaced:
     """
     Where the pod goes with the claims that it wants and those that it has already.
 
     `extended` is what it wants beside them by extended resources.
     """
+    constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     searches_left = SEARCHES_MAX
     while True:
-        outcome = decide(
-            pod, wanted, allocated, cluster, extended=extended, searches_left=searches_left
-        )
+        outcome = _Attempt.of(constraints, cluster, profile, searches_left).run()
         if not isinstance(outcome, Unfinished):
             return outcome
         if outcome.search is not None:
@@ -172,10 +167,12 @@ def decide(
     cluster: Cluster,
     *,
     extended: ExtendedResources | None = None,
+    profile: Profile = DEFAULT_PROFILE,
     searches_left: int = SEARCHES_MAX,
 ) -> Placed | Unplaced | Unfinished:
     """The same as far as it is known soon."""
-    return _attempt(pod, wanted, allocated, cluster, extended, searches_left).run()
+    constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
+    return _Attempt.of(constraints, cluster, profile, searches_left).run()
 
 
 def place_on(
@@ -186,62 +183,42 @@ def place_on(
     cluster: Cluster,
     *,
     extended: ExtendedResources | None = None,
+    profile: Profile = DEFAULT_PROFILE,
 ) -> Placed | None:
     """The pod on this very node with all its claims, as the books are now; None if it cannot be."""
     state = cluster.fleet.get(name)
     if state is None:
         return None
+    constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     for searches_left in range(SEARCHES_MAX, -1, -1):
-        attempt = _attempt(pod, wanted, allocated, cluster, extended, searches_left)
-        tried = attempt.on(state)
+        tried = _Attempt.of(constraints, cluster, profile, searches_left).on(state)
         if not isinstance(tried, Unfinished) or tried.search is None:
             return tried if isinstance(tried, Placed) else None
         tried.search.finish()
     return None
 
 
-def _attempt(
-    pod: Pod,
-    wanted: Sequence[ResourceClaim],
-    allocated: Sequence[ResourceClaim],
-    cluster: Cluster,
-    extended: ExtendedResources | None,
-    searches_left: int,
-) -> _Attempt:
-    by_devices = () if extended is None else tuple(extended.classes)
-    wishes = PodConstraints.of(pod, by_devices)
-    if extended is not None and extended.made is None:
-        wanted = (*wanted, extended.claim)
-    return _Attempt(wishes, wanted, _reaches(allocated), extended, cluster, searches_left)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reach:
-    """Where a claim can be used that is allocated already."""
-
-    claim: str
-    selector: NodeSelector
-    matcher: NodeMatcher
-
-    def refusal(self, node: Node) -> NodeRefusal | None:
-        try:
-            if self.matcher.matches(node):
-                return None
-        except SelectorError:
-            pass
-        fact = f"claim {self.claim} is allocated for other nodes"
-        return NodeRefusal(ELSEWHERE, fact, "use a node that it is allocated for")
-
-
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    wishes: PodConstraints
-    # One for extended resources comes last.
-    wanted: Sequence[ResourceClaim]
-    reaches: Sequence[_Reach]
-    extended: ExtendedResources | None
+    pod: PodConstraints
+    # The filters that have something to say about the pod, and their checks of nodes.
+    checks: Sequence[tuple[Plugin, Check]]
     cluster: Cluster
     searches_left: int
+
+    @staticmethod
+    def of(pod: PodConstraints, cluster: Cluster, profile: Profile, searches_left: int) -> _Attempt:
+        checks = []
+        for plugin in profile.filters:
+            assert plugin.filter is not None, "a profile has filters where it says so"
+            check = plugin.filter(pod, cluster.fleet, profile.args_of(plugin))
+            if check is not None:
+                checks.append((plugin, check))
+        return _Attempt(pod, checks, cluster, searches_left)
+
+    @property
+    def wanted(self) -> Sequence[ResourceClaim]:
+        return self.pod.wanted
 
     def run(self) -> Placed | Unplaced | Unfinished:
         only = self._only_node_state()
@@ -256,14 +233,15 @@ class _Attempt:
 
         Pods of daemon sets are: each is a kind of its own, and not worth remembering.
         """
-        ties = [*(reach.matcher for reach in self.reaches), self.wishes.affinity]
-        names = [name for tie in ties if tie is not None and (name := _only_node(tie))]
-        return self.cluster.fleet.get(names[0]) if names else None
+        name = self.pod.only_node
+        return self.cluster.fleet.get(name) if name else None
 
     def _anywhere(self, refused: Mapping[str, _Refused]) -> Placed | Unplaced | Unfinished:
         """The first of the nodes that takes the pod, if none of those that refused."""
         kind = self._kind()
         queue = self.cluster.fleet.queue(kind)
+        if any(plugin.sees_cluster for plugin, _ in self.checks):
+            queue = NodeQueue({each.name: each for each in self.cluster.fleet.states()})
         first: Unsatisfiable | None = None
         asked = 0
         for state in queue.open():
@@ -279,53 +257,33 @@ class _Attempt:
 
     def _kind(self) -> Hashable:
         """All of the pod and its claims that decides which nodes do."""
-        devices = [
-            (claim.spec.devices.requests, claim.spec.devices.constraints) for claim in self.wanted
-        ]
-        selectors = tuple(reach.selector for reach in self.reaches)
-        return self.wishes.kind, _encode(devices), selectors
+        return tuple((plugin.name, plugin.sign(self.pod)) for plugin, _ in self.checks)
 
     def on(self, state: NodeState) -> Placed | Unplaced | _Refused | Unfinished:
         """The pod in the state, or why not; Unplaced, if no other can do."""
         refusal = self._kept_off(state)
         if refusal is not None:
             return _Refused(refusal.words)
-        wanted = self._wanted_on(state.node)
+        wanted = self.pod.wanted_on(state.node)
         if not wanted:
-            return Placed(state.name, self.wishes.amounts, ())
+            return Placed(state.name, self.pod.amounts, ())
         try:
             outcome = self.cluster.allocator.begin(state.node, wanted)
         except AllocationError as error:
             refused = self._for_all(state, Code.ERROR, str(error), _CORRECT)
             return Unplaced(str(error), lambda: iter((refused,)))
         if isinstance(outcome, Allocated):
-            return Placed(state.name, self.wishes.amounts, outcome.results, tuple(wanted))
+            return Placed(state.name, self.pod.amounts, outcome.results, tuple(wanted))
         if isinstance(outcome, Search) and self.searches_left > 0:
             return Unfinished(outcome)
         if isinstance(outcome, Search | Undecided):
             return _Refused(NOT_DECIDED)
         return _Refused(NO_DEVICES, outcome)
 
-    def _wanted_on(self, node: Node) -> Sequence[ResourceClaim]:
-        """The claims as the node is asked for them: what it has of its own needs no device."""
-        if self.extended is None or self.extended.made is not None:
-            return self.wanted
-        claim = self.extended.on(node)
-        if claim is self.extended.claim:
-            return self.wanted
-        return (*self.wanted[:-1], *(() if claim is None else (claim,)))
-
     def _kept_off(self, state: NodeState) -> NodeRefusal | None:
         """Why the pod cannot be in the state, whatever devices are there."""
-        refusal = obstacle(self.wishes, state)
-        if refusal is None and self.reaches:
-            found = (reach.refusal(state.node) for reach in self.reaches)
-            refusal = next((each for each in found if each is not None), None)
-        made = self.extended and self.extended.made
-        if refusal is None and made and self.extended and not self.extended.is_as_made(state.node):
-            fact = f"claim {claim_name(made)} was made for what another node lacks"
-            return NodeRefusal(ELSEWHERE, fact, "delete the claim")
-        return refusal
+        refusals = (check(state) for _, check in self.checks)
+        return next((each for each in refusals if each is not None), None)
 
     def _refusals(self) -> Iterator[Refusal]:
         """Why each of the nodes refuses, once all have done so."""
@@ -373,7 +331,8 @@ class _Attempt:
     def _asked(self, state: NodeState) -> Unsatisfiable | Undecided:
         """What a node has against these claims that refused them, or others like them."""
         try:
-            outcome = self.cluster.allocator.begin(state.node, self._wanted_on(state.node))
+            wanted = self.pod.wanted_on(state.node)
+            outcome = self.cluster.allocator.begin(state.node, wanted)
         except AllocationError as error:
             reasons = self._for_all(state, Code.ERROR, str(error), _CORRECT).reasons
             return Unsatisfiable(state.name, "", lambda: reasons)
@@ -394,31 +353,3 @@ class _Attempt:
 def _shown(node: str, reason: Reason) -> str:
     about = f", {reason.request}" if reason.request else ""
     return f" Node {node}, claim {reason.claim}{about}: {reason.message}"
-
-
-def _quantity(value: object) -> str:
-    assert isinstance(value, Quantity), "nothing else in a request is no JSON"
-    return value.text
-
-
-_encode = msgspec.json.Encoder(enc_hook=_quantity).encode
-
-
-def _reaches(allocated: Iterable[ResourceClaim]) -> list[_Reach]:
-    """Where claims can be used that are allocated already; some can be used anywhere."""
-    found = []
-    for claim in allocated:
-        allocation = claim.status.allocation
-        assert allocation is not None, "a claim that is allocated has its allocation"
-        selector = allocation.node_selector
-        if selector is not None:
-            found.append(_Reach(claim_name(claim), selector, parse_node_selector(selector)))
-    return found
-
-
-def _only_node(reach: NodeMatcher) -> str:
-    if len(reach.terms) == 1:
-        for each in reach.terms[0].fields:
-            if each.key == NAME_FIELD and each.operator == "In" and len(each.values) == 1:
-                return each.values[0]
-    return ""

@@ -1,0 +1,119 @@
+"""
+The scheduling framework: what a plugin is, and which of them a profile asks.
+
+A plugin is one small pure function per extension point. Each looks at the pod once (PreFilter,
+PreScore) and answers with something that is asked of nodes (Filter, Score), or with None if it has
+nothing to say about such a pod, as upstream's Skip:
+
+    def filter(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None
+    def score(pod: PodConstraints, fleet: Fleet, args: Args) -> Scorer | None
+
+What a node answers by itself is remembered until something happens on that node, for all pods with
+the same signature, and costs nothing then. So a filter says if it `sees_cluster`, and a scorer is
+one of three: a `NodeScorer` looks at one node, a `DeviceScorer` at the devices that a node would
+give, a `ClusterScorer` at all nodes that are left. A pod that a plugin `sees_cluster` or a
+`ClusterScorer` has something to say about is held against every node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from dryrack.base.errors import DryrackError
+
+if TYPE_CHECKING:
+    from dryrack.kinds.resource import AllocationResult
+    from dryrack.placement.fleet import Fleet
+    from dryrack.placement.node_state import NodeRefusal, NodeState
+    from dryrack.placement.pod_constraints import PodConstraints
+
+# The range of a score, before its weight.
+SCORE_MAX = 100
+
+Args: TypeAlias = Mapping[str, Any]
+# Why the node does not take the pod, None if nothing is in the way.
+Check: TypeAlias = "Callable[[NodeState], NodeRefusal | None]"
+
+
+class PluginError(DryrackError):
+    """A plugin that does not keep its contract; no node can help."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScorer:
+    """The score of a node, which depends on that node alone."""
+
+    score: Callable[[NodeState], int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceScorer:
+    """The score of a node by the devices that its claims would be given there, in order."""
+
+    score: Callable[[NodeState, Sequence[AllocationResult]], int]
+    # The highest that there can be.
+    most: int = SCORE_MAX
+    # Whether the highest of all nodes counts as 100 (upstream's NormalizeScore).
+    is_relative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterScorer:
+    """The scores of all nodes that are left, normalized: each is held against the others."""
+
+    scores: Callable[[Sequence[NodeState]], Sequence[int]]
+
+
+Scorer: TypeAlias = NodeScorer | DeviceScorer | ClusterScorer
+FilterFunction: TypeAlias = "Callable[[PodConstraints, Fleet, Args], Check | None]"
+ScoreFunction: TypeAlias = "Callable[[PodConstraints, Fleet, Args], Scorer | None]"
+
+
+def whole_pod(pod: PodConstraints) -> Hashable:
+    """A signature that is true of every plugin: all that a pod says but its name."""
+    metadata = pod.pod.metadata
+    said = (metadata.namespace, metadata.labels, metadata.annotations, pod.pod.spec)
+    return msgspec.json.encode(said, enc_hook=str, order="deterministic")
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """The functions of a plugin, by extension point."""
+
+    name: str
+    filter: FilterFunction | None = None
+    score: ScoreFunction | None = None
+    # Whether the filter's answer about a node depends on other nodes, or the pods on them.
+    sees_cluster: bool = False
+    # All of a pod that its answers depend on (upstream's SignPod): nodes treat pods that have it
+    # in common alike.
+    sign: Callable[[PodConstraints], Hashable] = whole_pod
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """What a profile of a KubeSchedulerConfiguration comes to."""
+
+    scheduler_name: str = "default-scheduler"
+    # In the order in which they are asked.
+    filters: tuple[Plugin, ...] = ()
+    # With their weights.
+    scores: tuple[tuple[Plugin, int], ...] = ()
+    # By the name of the plugin.
+    args: Mapping[str, Args] = field(default_factory=dict)
+
+    def args_of(self, plugin: Plugin) -> Args:
+        return self.args.get(plugin.name, {})
+
+
+def default_normalize(scores: Sequence[int], *, reverse: bool = False) -> Sequence[int]:
+    """As upstream's DefaultNormalizeScore: the highest becomes 100, or 0 if it is the worst."""
+    highest = max(scores, default=0)
+    if highest == 0:
+        return [SCORE_MAX] * len(scores) if reverse else scores
+    scaled = [SCORE_MAX * score // highest for score in scores]
+    return [SCORE_MAX - score for score in scaled] if reverse else scaled

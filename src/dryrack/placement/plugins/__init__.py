@@ -1,0 +1,49 @@
+"""
+The plugins that come with dryrack, by name, and the profile that kube-scheduler has by default.
+
+A plugin is one file here and one line in `IN_TREE`. A user's own are added by entry point.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.placement.framework import Profile
+from dryrack.placement.plugins.dynamic_resources import DYNAMIC_RESOURCES
+from dryrack.placement.plugins.node_affinity import NODE_AFFINITY, NODE_NAME
+from dryrack.placement.plugins.node_resources import NODE_PORTS, NODE_RESOURCES_FIT
+from dryrack.placement.plugins.taint_toleration import NODE_UNSCHEDULABLE, TAINT_TOLERATION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.placement.framework import Plugin
+
+IN_TREE: Mapping[str, Plugin] = {
+    plugin.name: plugin
+    for plugin in (
+        NODE_UNSCHEDULABLE,
+        NODE_NAME,
+        TAINT_TOLERATION,
+        NODE_AFFINITY,
+        NODE_PORTS,
+        NODE_RESOURCES_FIT,
+        DYNAMIC_RESOURCES,
+    )
+}
+
+# What is on by default, in the order in which it is asked, with the weight of its score.
+DEFAULT_PLUGINS: Mapping[str, int] = {
+    "NodeUnschedulable": 1,
+    "NodeName": 1,
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodePorts": 1,
+    "NodeResourcesFit": 1,
+    "DynamicResources": 2,
+}
+
+DEFAULT_PROFILE = Profile(
+    filters=tuple(IN_TREE[name] for name in DEFAULT_PLUGINS if IN_TREE[name].filter),
+    scores=tuple((IN_TREE[name], w) for name, w in DEFAULT_PLUGINS.items() if IN_TREE[name].score),
+)

@@ -1,0 +1,90 @@
+"""NodePorts and NodeResourcesFit: what a node has left of all that it can give once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.quantity import ZERO, Quantity
+from dryrack.placement.demand import PODS, HostPort
+from dryrack.placement.framework import Plugin
+from dryrack.placement.node_state import NodeRefusal
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from dryrack.placement.fleet import Fleet
+    from dryrack.placement.framework import Args, Check
+    from dryrack.placement.node_state import NodeState
+    from dryrack.placement.pod_constraints import PodConstraints
+
+
+def _ports_free(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
+    wanted = [each for each in pod.amounts if isinstance(each, HostPort)]
+    if not wanted:
+        return None
+
+    def check(node: NodeState) -> NodeRefusal | None:
+        taken = [each for each in node.used if isinstance(each, HostPort)]
+        for each in wanted:
+            if any(each.conflicts(other) for other in taken):
+                words = "node(s) didn't have free ports for the requested pod ports"
+                fact = f"another pod has port {each.number}/{each.protocol} of the node"
+                return NodeRefusal(words, fact, "use another port")
+        return None
+
+    return check
+
+
+def _fits(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check:
+    ignored = frozenset(args.get("ignoredResources", ()))
+    groups = frozenset(args.get("ignoredResourceGroups", ()))
+    wanted: dict[str, int] = {
+        name: amount
+        for name, amount in pod.amounts.items()
+        if amount and isinstance(name, str) and not _is_ignored(name, ignored, groups)
+    }
+
+    by_devices = pod.by_devices
+
+    def check(node: NodeState) -> NodeRefusal | None:
+        used, there = node.used, node.allocatable
+        missing = [
+            name
+            for name, amount in wanted.items()
+            if used.get(name, 0) + amount > there.get(name, 0)
+            and (name not in by_devices or there.get(name))
+        ]
+        return _short(wanted, node, missing) if missing else None
+
+    return check
+
+
+def _is_ignored(name: str, ignored: frozenset[str], groups: frozenset[str]) -> bool:
+    group, slash, _ = name.partition("/")
+    return bool(slash) and (name in ignored or group in groups)
+
+
+def _short(wanted: dict[str, int], node: NodeState, missing: Sequence[str]) -> NodeRefusal:
+    """All that is missing, places for pods first, as upstream; the fact is about the first."""
+    name, *others = sorted(missing, key=lambda each: (each != PODS, each))
+    further = tuple(f"Insufficient {other}" for other in others)
+    never = any(wanted[each] > node.allocatable.get(each, 0) for each in missing if each != PODS)
+    total = node.node.status.allocatable.get(name, ZERO)
+    if name == PODS:
+        fact = f"the node takes {total} pods, and has as many"
+        remedy = "use a node that takes more"
+        return NodeRefusal("Too many pods", fact, remedy, further, never)
+    left = Quantity.of(max(total.nanos - node.used.get(name, 0), 0), total.format)
+    amount = Quantity.of(wanted[name], total.format)
+    fact = f"the pod requests {amount} of {name}, and {left} of {total} is left on the node"
+    remedy = f"request less {name}, or free some"
+    return NodeRefusal(f"Insufficient {name}", fact, remedy, further, never)
+
+
+def _amounts(pod: PodConstraints) -> Hashable:
+    amounts = frozenset(pod.amounts.items())
+    return amounts, tuple(pod.non_zero.values()), tuple(pod.by_devices)
+
+
+NODE_PORTS = Plugin("NodePorts", filter=_ports_free, sign=_amounts)
+NODE_RESOURCES_FIT = Plugin("NodeResourcesFit", filter=_fits, sign=_amounts)
