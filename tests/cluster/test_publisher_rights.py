@@ -5,14 +5,13 @@ The rights that are shipped are those that the publisher needs: all of them, and
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.client.planes import CountedChance
 from tests.cluster import publisher_play
 from tests.cluster.publisher_play import ACCOUNT, LEASE, NAMESPACE, Witness
-from tests.realcluster import kubeconfig
+from tests.realcluster import kubeconfig, readiness
 from tests.realcluster.controlplane import Options
 
 from dryrack.client.client import Client
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from tests.realcluster.fixtures import StartCluster
 
     from dryrack.client.transport import Transport
-
-_SECONDS_MAX = 30.0
 
 
 class As:
@@ -109,12 +106,6 @@ def test_the_rights_suffice_on_a_real_cluster(start_cluster: StartCluster) -> No
     """A service account with them publishes, and the API server forbids it nothing."""
     plane = start_cluster(Options()).plane
 
-    async def until(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
-        deadline = time.monotonic() + _SECONDS_MAX
-        while not await holds():
-            assert time.monotonic() < deadline, f"not {what}"
-            await asyncio.sleep(0.05)
-
     async def scenario() -> Witness:
         clock = SystemClock()
         async with connected(load([plane.kubeconfig], clock)) as road:
@@ -134,7 +125,7 @@ def test_the_rights_suffice_on_a_real_cluster(start_cluster: StartCluster) -> No
                 attachment = Attachment(candidacy=Candidacy(LEASE, "one"))
                 async with asyncio.TaskGroup() as group:
                     group.create_task(publisher_of(witness, attachment).run(stopping))
-                    await publisher_play.play(admin, until)
+                    await publisher_play.play(admin, readiness.until)
                     await read_world(Client(witness), PublishOptions())
                     stopping.set()
                 return witness

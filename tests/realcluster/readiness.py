@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import socket
 import ssl
@@ -9,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from tests.realcluster.pki import Identity
@@ -34,6 +35,14 @@ def wait(what: str, ready: Callable[[], bool], processes: Processes) -> None:
             problem = f"{what}: not ready after {READY_SECONDS_MAX:.0f} s"
             raise NotReadyError(f"{problem}; {processes.tail(what)}")
         time.sleep(_POLL_SECONDS)
+
+
+async def until(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+    """Returns when something holds on a real cluster, which tells nobody when."""
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while not await holds():
+        assert time.monotonic() < deadline, f"not {what}"
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def answers_http(port: int, path: str) -> bool:

@@ -65,8 +65,6 @@ async def publishing(kubeconfig: Path) -> AsyncIterator[Client]:
         yield client
         for task in tasks:
             task.cancel()
-    # A request that is cut off while its connection is made leaves a socket that TLS has to end.
-    await asyncio.sleep(0.2)
 
 
 async def has_devices(client: Client, *names: str) -> None:
