@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.model.features import Features, Release
-from dryrack.allocation.model.identity import PoolId
+from dryrack.allocation.model.identity import DeviceId, PoolId
 from dryrack.allocation.proof.search_memo import SearchMemo
 from dryrack.allocation.search.allocator import attempt, begin
 from dryrack.allocation.search.candidates import CelCompiler, SelectorTable
@@ -130,6 +130,11 @@ class LiveAllocator:
     def held(self, claim: str) -> AllocationResult | None:
         """What a claim has."""
         return self._held.get(claim)
+
+    def is_in_use(self, result: DeviceRequestAllocationResult) -> bool:
+        """Whether a claim has the device for itself."""
+        device = DeviceId(result.driver, result.pool, result.device)
+        return result.share_id is None and device in self._books.devices
 
     def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
         """What a claim has from now on."""

@@ -1,0 +1,87 @@
+"""Room that is kept: it binds those who come later, and nobody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.placement.test_place import pod
+from tests.placement.test_preemption import World
+from tests.placement.test_refusals import wish
+
+from dryrack.placement import Placed, place
+from dryrack.placement.gangs.search import Member, MemberPlaced
+from dryrack.placement.reservations import Reservation, Reservations
+
+if TYPE_CHECKING:
+    from dryrack.placement import Unplaced
+
+EARLY, LATE = (0, "1"), (0, "2")
+
+
+def ask(world: World, name: str, count: int = 1) -> Placed | Unplaced:
+    return place(pod(name=name), (wish(count, name),), (), world.cluster)
+
+
+def planned(world: World, name: str, count: int) -> MemberPlaced:
+    found = ask(world, name, count)
+    assert isinstance(found, Placed)
+    member = Member(pod(name=name), (wish(count, name),))
+    return MemberPlaced(member, found.node, found.amounts, found.given)
+
+
+def kept(world: World, count: int, *, order: tuple[int, str] = EARLY) -> Reservations:
+    """Room for a pod with so many devices is kept for an hour."""
+    there = Reservations(world.cluster.fleet, world.allocator)
+    there.put(Reservation("gang", order, (planned(world, "member", count),), 3600.0))
+    return there
+
+
+def test_what_is_kept_is_not_given_to_those_who_come_later() -> None:
+    """Until it is dropped."""
+    world = World("a")
+    there = kept(world, 2)
+    assert not there.lift("pod", LATE)
+    assert not isinstance(ask(world, "pod"), Placed)
+    assert there.drop("gang")
+    assert isinstance(ask(world, "pod"), Placed)
+
+
+def test_its_owner_and_those_before_it_are_decided_without_it() -> None:
+    """As are those who may be sent away again."""
+    world = World("a")
+    there = kept(world, 2, order=LATE)
+    for owner, order, backfill in (
+        ("gang", LATE, False),
+        ("before", EARLY, False),
+        ("after", (1, ""), True),
+    ):
+        assert there.lift(owner, order, may_go_again=backfill)
+        assert isinstance(ask(world, "pod"), Placed)
+        there.restore()
+        assert not isinstance(ask(world, "pod"), Placed)
+
+
+def test_what_is_still_in_use_is_kept_as_soon_as_it_is_free() -> None:
+    """The plan was made as if a pod were gone, and it goes."""
+    world = World("a")
+    plan = planned(world, "member", 2)
+    world.run("victim", "a", gpus=1)
+    there = Reservations(world.cluster.fleet, world.allocator)
+    there.put(Reservation("gang", EARLY, (plan,), 3600.0))
+    assert not isinstance(ask(world, "pod"), Placed)
+    world.cluster.fleet.leave("victim")
+    world.cluster.fleet.reopen(world.allocator.hold("n/victim", None))
+    there.restore()
+    assert not isinstance(ask(world, "pod"), Placed)
+    there.lift("gang", EARLY)
+    assert isinstance(ask(world, "pod", 2), Placed)
+
+
+def test_it_runs_out() -> None:
+    """Nothing is kept for ever."""
+    world = World("a")
+    there = kept(world, 2)
+    assert there.expire(3599.0) == []
+    assert there.expire(3600.0) == ["gang"]
+    assert not len(there)
+    assert isinstance(ask(world, "pod", 2), Placed)
