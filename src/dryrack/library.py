@@ -117,7 +117,7 @@ class _Nowhere:
 
 def _world(objects: Iterable[Raw]) -> World:
     from dryrack.placement import World
-    from dryrack.placement.manifests import manifests
+    from dryrack.placement.whatif.manifests import manifests
 
     found = manifests(Document("objects", each, _Nowhere()) for each in objects)
     if found.problems:

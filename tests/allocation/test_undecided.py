@@ -13,7 +13,7 @@ from tests.oracle.verdicts import GAVE_UP, our_verdict
 from dryrack.allocation import Code, Undecided
 from dryrack.cli.allocate import verdict
 from dryrack.placement import Refusal
-from dryrack.placement.explain import stories
+from dryrack.placement.whatif.explain import stories
 
 if TYPE_CHECKING:
     from dryrack.allocation import Outcome

@@ -13,13 +13,13 @@ from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import Document
 from dryrack.kinds.text.source_positions import Tree, spot
 from dryrack.placement import Settings, World, explain_claim, what_if
-from dryrack.placement import answer_memo as module
-from dryrack.placement.answer_memo import Memory, Told
+from dryrack.placement.whatif import answer_memo as module
+from dryrack.placement.whatif.answer_memo import Memory, Told
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from dryrack.placement.answer_memo import Key
+    from dryrack.placement.whatif.answer_memo import Key
 
 V1 = "resource.k8s.io/v1"
 NODES = 6

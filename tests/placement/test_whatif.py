@@ -12,7 +12,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
 from dryrack.placement import Settings, WhatIf, World, explain_claim, what_if
-from dryrack.placement.whatif import SIZE_ASSUMED
+from dryrack.placement.whatif.what_if import SIZE_ASSUMED
 
 SLICES = """
 apiVersion: resource.k8s.io/v1

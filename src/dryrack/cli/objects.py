@@ -12,7 +12,7 @@ from dryrack.base.errors import ContentError
 from dryrack.cli.files import read_sources
 from dryrack.cli.output import say, shown
 from dryrack.kinds.documents import read
-from dryrack.placement.manifests import manifests
+from dryrack.placement.whatif.manifests import manifests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

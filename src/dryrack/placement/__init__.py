@@ -1,6 +1,5 @@
 """Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
 
-from dryrack.placement.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.node_state import NodeState
 from dryrack.placement.occupant import Occupant
@@ -14,8 +13,9 @@ from dryrack.placement.place import (
     decide,
     place,
 )
-from dryrack.placement.whatif import Given, Refused, Settings, WhatIf, nodes_of, what_if
-from dryrack.placement.world import World
+from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
+from dryrack.placement.whatif.what_if import Given, Refused, Settings, WhatIf, nodes_of, what_if
+from dryrack.placement.whatif.world import World
 
 __all__ = [
     "SEARCHES_MAX",

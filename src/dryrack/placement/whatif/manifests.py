@@ -19,8 +19,8 @@ from dryrack.kinds.documents import latest
 from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, named
 from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.kinds.other_kinds import Standing, standing
-from dryrack.placement.whatif import nodes_of
-from dryrack.placement.world import World
+from dryrack.placement.whatif.what_if import nodes_of
+from dryrack.placement.whatif.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         ResourceClaim,
         ResourceSlice,
     )
-    from dryrack.placement.world import World
+    from dryrack.placement.whatif.world import World
 
 
 # A device that is kept off for one of these would do if there were another like it.

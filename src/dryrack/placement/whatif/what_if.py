@@ -36,11 +36,11 @@ from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.virtual_nodes import CAPACITY, sized
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quantity import Quantity
-from dryrack.placement.answer_memo import Memory, RememberingAllocator
 from dryrack.placement.demand import PODS, demand
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
+from dryrack.placement.whatif.answer_memo import Memory, RememberingAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
     from dryrack.placement.demand import Amounts
-    from dryrack.placement.world import Missing, Party, World
+    from dryrack.placement.whatif.world import Missing, Party, World
 
 _ANYTHING = (Toleration(operator="Exists"),)
 # A node of which nothing is known takes as many pods as there are.

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from dryrack.allocation import Code, claim_name, fold
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint, listed
-from dryrack.placement.answer_memo import Memory
-from dryrack.placement.remedies import possible_changes
-from dryrack.placement.whatif import for_lack_of, what_if
+from dryrack.placement.whatif.answer_memo import Memory
+from dryrack.placement.whatif.remedies import possible_changes
+from dryrack.placement.whatif.what_if import for_lack_of, what_if
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from dryrack.allocation import Obstacle
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.place import Refusal
-    from dryrack.placement.remedies import Change
-    from dryrack.placement.whatif import Given, Settings, WhatIf
-    from dryrack.placement.world import World
+    from dryrack.placement.whatif.remedies import Change
+    from dryrack.placement.whatif.what_if import Given, Settings, WhatIf
+    from dryrack.placement.whatif.world import World
 
 # Each is a what-if of its own.
 _CHANGES_TRIED_MAX = 60
