@@ -182,6 +182,29 @@ def test_a_group_stays_while_it_has_pods() -> None:
     play(scene, RuntimeConfig({"scheduling.k8s.io/v1alpha2": True}))
 
 
+def test_a_claim_of_a_group_comes_and_goes_with_the_group() -> None:
+    """It is made for the group, told to its pod, and gone when both are."""
+
+    async def scene(client: Client) -> None:
+        await client.create(TEMPLATES, scenes.template_in("play"))
+        claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+        metadata = {"name": "gang", "namespace": "play"}
+        policy: dict[str, Any] = {"schedulingPolicy": {"basic": {}}, "resourceClaims": claims}
+        name = Name("play", "p")
+        pod = scenes.pod_with_claim(name)
+        pod["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
+        await client.create(PODS, pod)
+        await client.create(POD_GROUPS, {"metadata": metadata, "spec": policy})
+        await scenes.settled_one(client, PODS, name, lambda it: scenes.is_true(it, "Ready"))
+        [claim] = (await client.list(CLAIMS)).items
+        assert claim["metadata"]["generateName"] == "gang-gpu-"
+        await client.delete(POD_GROUPS, "gang", namespace="play")
+        await client.delete(PODS, "p", namespace="play")
+        await scenes.settled(client, CLAIMS, lambda every: not every)
+
+    play(scene, RuntimeConfig({"scheduling.k8s.io/v1alpha2": True}))
+
+
 def test_a_silent_node_runs_nothing() -> None:
     """Of two pods bound by hand, the one on the node without a kubelet does not start."""
 

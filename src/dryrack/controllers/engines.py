@@ -18,6 +18,7 @@ from dryrack.client.timekeeping import Timekeeper
 from dryrack.controllers.budgets.disruption import DisruptionBudgets
 from dryrack.controllers.claims.creation import ClaimCreation
 from dryrack.controllers.claims.eviction import DeviceTaintEviction
+from dryrack.controllers.claims.group_creation import GroupClaimCreation
 from dryrack.controllers.claims.release import ClaimRelease
 from dryrack.controllers.daemonsets.coverage import Coverage
 from dryrack.controllers.dependents.collection import Collection
@@ -62,7 +63,7 @@ def publisher(options: "PublishOptions | None" = None) -> Engine:
 
 ENGINES = (
     Engine("kubelet", (Heartbeat, VirtualKubelet)),
-    Engine("claims", (ClaimCreation, ClaimRelease)),
+    Engine("claims", (ClaimCreation, GroupClaimCreation, ClaimRelease)),
     Engine("garbage", (Collection, PodCollection, GroupProtection)),
     Engine("namespaces", (Deletion,)),
     Engine("accounts", (Defaults,)),

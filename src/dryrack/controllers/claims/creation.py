@@ -3,17 +3,19 @@ Claims for pods that name a template.
 
 The claim is made first and told to the pod afterwards. Whoever dies in between finds the claim
 again by its owner and its annotation, so a pod never gets two. A pod that was bound by hand has
-no scheduler that reserves its claims for it; that is done here as well.
+no scheduler that reserves its claims for it; that is done here as well. What a pod has from its
+PodGroup is made for the group (see `group_creation`) and told to the pod here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dryrack.client.endpoints import CLAIMS, PODS, TEMPLATES
-from dryrack.client.informer import Name, name_of
+from dryrack.client.endpoints import CLAIMS, POD_GROUPS, PODS, TEMPLATES, Endpoint
+from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.claims.references import (
     Reference,
     claims_of_pod,
+    group_owner,
     is_done,
     is_made_for,
     is_reserved_for,
@@ -22,6 +24,7 @@ from dryrack.controllers.claims.references import (
 )
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import controller_uids, is_deleted, spec_of, status_of, uid_of
+from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import (
     NOTHING,
     Apply,
@@ -32,30 +35,50 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
-from dryrack.kinds.expansion.pod_claims import claim_from_template
+from dryrack.kinds.expansion.pod_claims import (
+    claim_from_template,
+    consumer_of_group,
+    entries_of_group,
+    group_of,
+)
 from dryrack.kinds.raw import Raw
 
 MANAGER = "ResourceClaimController"
 CONSUMERS_MAX = 256
 
 
-def plan(pod: Raw, claims: Mapping[Name, Raw], templates: Mapping[Name, Raw]) -> Plan:
-    """What the claims of a pod need now."""
+def plan(
+    pod: Raw,
+    claims: Mapping[Name, Raw],
+    templates: Mapping[Name, Raw],
+    group: Raw | None = None,
+) -> Plan:
+    """What the claims of a pod need now; what they need for its group is the group's to make."""
     if is_deleted(pod) or is_done(pod):
         return NOTHING
     entries = [each for each in claims_of_pod(pod) if each.template and each.claim != ""]
+    shared = entries_of_group(pod, group) if group is not None else frozenset()
     # A claim of this pod under any name counts: its status may not tell of it yet.
-    mine = {made_for_entry(each): each for each in claims.values() if is_made_for(each, pod)}
-    missing = [each for each in entries if each.name not in mine]
+    found = {made_for_entry(each): each for each in claims.values() if is_made_for(each, pod)}
+    if group is not None:
+        of_group = [each for each in claims.values() if is_made_for(each, group)]
+        found |= {made_for_entry(it): it for it in of_group if made_for_entry(it) in shared}
+    missing = [each for each in entries if each.name not in found and each.name not in shared]
     if missing:
-        return Plan(tuple(_make(pod, each, templates) for each in missing))
-    return Plan(tuple(_tell(pod, entries, mine) or _reserve(pod, claims)))
+        return Plan(tuple(make(pod, each, templates, PODS) for each in missing))
+    told = tell(pod, [each for each in entries if each.name in found], found, PODS)
+    return Plan(tuple(told or _reserve(pod, claims, group)))
 
 
-def _make(pod: Raw, entry: Reference, templates: Mapping[Name, Raw]) -> Write:
-    metadata = pod["metadata"]
+def make(owner: Raw, entry: Reference, templates: Mapping[Name, Raw], endpoint: Endpoint) -> Write:
+    """The claim for an entry of a pod or a group, or word that there is no template for it."""
+    metadata = owner["metadata"]
+    owner = {**owner, "kind": endpoint.kind, "apiVersion": endpoint.api_version}
     failure = Report(
-        pod, "Warning", "FailedResourceClaimCreation", f"PodResourceClaim {entry.name}: "
+        owner,
+        "Warning",
+        "FailedResourceClaimCreation",
+        f"{endpoint.kind}ResourceClaim {entry.name}: ",
     )
     template = templates.get(Name(metadata["namespace"], entry.template))
     if template is None:
@@ -65,28 +88,39 @@ def _make(pod: Raw, entry: Reference, templates: Mapping[Name, Raw]) -> Write:
         )
         return replace(failure, message=failure.message + reason)
     refused = replace(failure, message=f"{failure.message}create ResourceClaim : {{}}")
-    return Create(CLAIMS, claim_from_template(pod, entry.name, template), refused)
+    kind = (endpoint.api_version, endpoint.kind)
+    return Create(CLAIMS, claim_from_template(owner, entry.name, template, kind), refused)
 
 
-def _tell(pod: Raw, entries: Iterable[Reference], mine: Mapping[str, Raw]) -> list[Write]:
-    told = [(each.name, mine[each.name]["metadata"]["name"]) for each in entries]
-    if all(each.claim == mine[each.name]["metadata"]["name"] for each in entries):
+def tell(
+    owner: Raw, entries: Sequence[Reference], found: Mapping[str, Raw], endpoint: Endpoint
+) -> list[Write]:
+    """Writes the names of its claims into the status of a pod or a group."""
+    told = [(each.name, found[each.name]["metadata"]["name"]) for each in entries]
+    if [(each.name, each.claim) for each in entries] == told:
         return []
     statuses = [{"name": name, "resourceClaimName": claim} for name, claim in told]
-    name = name_of(pod)
+    name = name_of(owner)
     applied = {
         "metadata": {"name": name.name, "namespace": name.namespace},
         "status": {"resourceClaimStatuses": statuses},
     }
-    return [Apply(PODS, applied, MANAGER, "status")]
+    return [Apply(endpoint, applied, MANAGER, "status")]
 
 
-def _reserve(pod: Raw, claims: Mapping[Name, Raw]) -> list[Write]:
+def _reserve(pod: Raw, claims: Mapping[Name, Raw], group: Raw | None) -> list[Write]:
     if not spec_of(pod).get("nodeName"):
         return []
     namespace = pod["metadata"]["namespace"]
-    named = [claims.get(Name(namespace, each.claim or "")) for each in claims_of_pod(pod)]
-    return [_reserved(claim, pod) for claim in named if claim and _lacks(claim, pod)]
+    shared = entries_of_group(pod, group) if group is not None else frozenset()
+    itself = {"resource": "pods", "name": pod["metadata"]["name"], "uid": uid_of(pod)}
+    of_group = consumer_of_group(group) if group is not None else itself
+    writes = []
+    for entry in claims_of_pod(pod):
+        claim = claims.get(Name(namespace, entry.claim or ""))
+        if claim is not None and _lacks(claim, pod):
+            writes.append(_reserved(claim, of_group if entry.name in shared else itself))
+    return writes
 
 
 def _lacks(claim: Raw, pod: Raw) -> bool:
@@ -95,9 +129,8 @@ def _lacks(claim: Raw, pod: Raw) -> bool:
     return bool(status.get("allocation")) and has_room and not is_reserved_for(claim, pod)
 
 
-def _reserved(claim: Raw, pod: Raw) -> Write:
+def _reserved(claim: Raw, consumer: Raw) -> Write:
     status = status_of(claim)
-    consumer = {"resource": "pods", "name": pod["metadata"]["name"], "uid": uid_of(pod)}
     consumers = [*(status.get("reservedFor") or ()), consumer]
     return Update(CLAIMS, claim | {"status": status | {"reservedFor": consumers}}, "status")
 
@@ -113,6 +146,9 @@ class ClaimCreation:
         self._by_owner = self._claims.index("controller", controller_uids)
         self._by_template = self._pods.index("claim template", _template_keys)
         self._by_claim = self._pods.index("claim", claim_keys)
+        self._by_group = self._pods.index("claims of group", _group_keys)
+        self._around = around
+        self._groups: Informer | None = None
         self._loop: Loop[Name] = Loop(
             around,
             "resource-claim-controller",
@@ -124,7 +160,12 @@ class ClaimCreation:
         self._templates.listen(self._on_template)
 
     async def run(self) -> None:
+        self._groups = await followed(self._around, POD_GROUPS, self._on_group)
         await self._loop.run()
+
+    def _on_group(self, old: Raw | None, new: Raw | None) -> None:
+        for pod in self._by_group.get("/".join(name_of(new))) if new is not None else ():
+            self._loop.queue.add(name_of(pod))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and spec_of(new).get("resourceClaims"):
@@ -139,6 +180,9 @@ class ClaimCreation:
         owner = pod_owner(claim)
         if owner is not None:
             self._loop.queue.add(Name(name_of(claim).namespace, owner["name"]))
+        group = group_owner(claim)
+        for pod in self._by_group.get(f"{name_of(claim).namespace}/{group}") if group else ():
+            self._loop.queue.add(name_of(pod))
 
     def _on_template(self, old: Raw | None, new: Raw | None) -> None:
         for pod in self._by_template.get("/".join(name_of(new))) if new is not None else ():
@@ -148,11 +192,20 @@ class ClaimCreation:
         pod = self._pods.objects.get(name)
         if pod is None:
             return NOTHING
-        return plan(pod, self._claims_of(pod), self._templates.objects)
+        group = None
+        if self._groups is not None and group_of(pod):
+            group = self._groups.get(name.namespace, group_of(pod))
+            if group is None:
+                # Only the group can tell which claims are the pod's own.
+                return NOTHING
+        return plan(pod, self._claims_of(pod, group), self._templates.objects, group)
 
-    def _claims_of(self, pod: Raw) -> Mapping[Name, Raw]:
-        """Those that it owns and those that it names."""
-        found = {name_of(each): each for each in self._by_owner.get(uid_of(pod))}
+    def _claims_of(self, pod: Raw, group: Raw | None) -> Mapping[Name, Raw]:
+        """Those that it or its group owns, and those that it names."""
+        owners = (pod,) if group is None else (pod, group)
+        found = {
+            name_of(each): each for owner in owners for each in self._by_owner.get(uid_of(owner))
+        }
         for entry in claims_of_pod(pod):
             name = Name(pod["metadata"]["namespace"], entry.claim or "")
             if name in self._claims.objects:
@@ -164,6 +217,12 @@ def claim_keys(pod: Raw) -> Sequence[str]:
     """The claims that a pod names, for an index."""
     namespace = pod["metadata"]["namespace"]
     return [f"{namespace}/{each.claim}" for each in claims_of_pod(pod) if each.claim]
+
+
+def _group_keys(pod: Raw) -> Sequence[str]:
+    """The group of a pod that has claims."""
+    has_claims = group_of(pod) and spec_of(pod).get("resourceClaims")
+    return (f"{pod['metadata']['namespace']}/{group_of(pod)}",) if has_claims else ()
 
 
 def _template_keys(pod: Raw) -> Sequence[str]:

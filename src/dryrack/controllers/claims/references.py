@@ -13,7 +13,7 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
-from dryrack.kinds.expansion.pod_claims import POD_CLAIM_NAME
+from dryrack.kinds.expansion.pod_claims import GROUPS, POD_CLAIM_NAME, group_of, is_group
 from dryrack.kinds.raw import Raw
 
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
@@ -22,9 +22,9 @@ DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 @dataclass(frozen=True, slots=True)
 class Reference:
     """
-    One entry of a pod's resourceClaims.
+    One entry of the resourceClaims of a pod, or of a group of pods.
 
-    `claim` is the name of the claim object: None if it is still to be made, "" if the pod was
+    `claim` is the name of the claim object: None if it is still to be made, "" if the owner was
     told that it needs none.
     """
 
@@ -35,8 +35,16 @@ class Reference:
 
 def claims_of_pod(pod: Raw) -> Iterator[Reference]:
     """What a pod claims, and what became of it."""
-    made = {each["name"]: each for each in status_of(pod).get("resourceClaimStatuses") or ()}
-    for entry in spec_of(pod).get("resourceClaims") or ():
+    yield from claims_of(pod)
+    extended = status_of(pod).get("extendedResourceClaimStatus")
+    if extended:
+        yield Reference("", extended["resourceClaimName"])
+
+
+def claims_of(owner: Raw) -> Iterator[Reference]:
+    """The entries of a pod, or of a group of pods, and what became of them."""
+    made = {each["name"]: each for each in status_of(owner).get("resourceClaimStatuses") or ()}
+    for entry in spec_of(owner).get("resourceClaims") or ():
         name = entry["name"]
         if entry.get("resourceClaimName"):
             yield Reference(name, entry["resourceClaimName"])
@@ -44,9 +52,6 @@ def claims_of_pod(pod: Raw) -> Iterator[Reference]:
             told = made.get(name)
             claim = (told.get("resourceClaimName") or "") if told is not None else None
             yield Reference(name, claim, entry["resourceClaimTemplateName"])
-    extended = status_of(pod).get("extendedResourceClaimStatus")
-    if extended:
-        yield Reference("", extended["resourceClaimName"])
 
 
 def is_done(pod: Raw) -> bool:
@@ -55,18 +60,20 @@ def is_done(pod: Raw) -> bool:
 
 
 def is_reserved_for(claim: Raw, pod: Raw) -> bool:
+    """Whether it is reserved for the pod, or for all pods of its group."""
     return any(
-        consumer.get("uid") == uid_of(pod) for consumer in status_of(claim).get("reservedFor") or ()
+        each.get("uid") == uid_of(pod) or (is_group(each) and each["name"] == group_of(pod))
+        for each in status_of(claim).get("reservedFor") or ()
     )
 
 
-def is_made_for(claim: Raw, pod: Raw) -> bool:
-    """Whether a claim was made from a template for that very pod."""
-    return is_controlled_by(claim, pod)
+def is_made_for(claim: Raw, owner: Raw) -> bool:
+    """Whether a claim was made from a template for that very pod, or group of pods."""
+    return is_controlled_by(claim, owner)
 
 
 def made_for_entry(claim: Raw) -> str:
-    """The entry of its pod for which a claim was made, or ""."""
+    """The entry of its owner for which a claim was made, or ""."""
     return annotations_of(claim).get(POD_CLAIM_NAME, "")
 
 
@@ -76,3 +83,11 @@ def pod_owner(claim: Raw) -> Raw | None:
     if owner is None or owner.get("kind") != "Pod" or owner.get("apiVersion") != "v1":
         return None
     return owner
+
+
+def group_owner(claim: Raw) -> str:
+    """The name of the group of pods for which a claim was made, or ""."""
+    owner = controller_of(claim)
+    if owner is None or owner.get("kind") != "PodGroup":
+        return ""
+    return str(owner["name"]) if owner.get("apiVersion", "").startswith(f"{GROUPS[0]}/") else ""

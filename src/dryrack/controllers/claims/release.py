@@ -1,18 +1,19 @@
 """
 Claims that nobody uses any more: reservations, allocations and finalizers go.
 
-A reservation ends when its pod is gone, replaced, or will not run any more. With the last one the
-allocation ends, in the same write, and then the finalizer that protected it. A pod that the cache
-does not know is asked for at the server before it counts as gone: it may be too new to be known.
+A reservation ends when its pod is gone, replaced, or will not run any more, or when its PodGroup
+is gone. With the last one the allocation ends, in the same write, and then the finalizer that
+protected it. A pod or group that the cache does not know is asked for at the server before it
+counts as gone: it may be too new to be known.
 """
 
 from collections.abc import Callable
 
-from dryrack.client.endpoints import CLAIMS, PODS
+from dryrack.client.endpoints import CLAIMS, POD_GROUPS, PODS
 from dryrack.client.errors import NotFoundError
-from dryrack.client.informer import Name, name_of
+from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.claims.creation import claim_keys
-from dryrack.controllers.claims.references import DELETE_PROTECTION, is_done, pod_owner
+from dryrack.controllers.claims.references import DELETE_PROTECTION, claims_of, is_done, pod_owner
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     finalizers_of,
@@ -21,27 +22,42 @@ from dryrack.controllers.objects import (
     uid_of,
     with_metadata,
 )
+from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
+from dryrack.kinds.expansion.pod_claims import is_group
 from dryrack.kinds.raw import Raw
 
 
-def plan(claim: Raw, pod_named: Callable[[str], Raw | None]) -> Plan:
+def plan(
+    claim: Raw,
+    pod_named: Callable[[str], Raw | None],
+    group_named: Callable[[str], Raw | None] | None = None,
+) -> Plan:
     """
     What is to be freed.
 
-    `pod_named` finds a pod of the claim's namespace; None means that there certainly is none.
+    `pod_named` finds a pod of the claim's namespace; None means that there certainly is none. So
+    does `group_named` for groups, where they are served.
     """
     status = status_of(claim)
     consumers = status.get("reservedFor") or ()
-    remaining = [each for each in consumers if _stays(each, pod_named)]
+    remaining = [each for each in consumers if _stays(each, pod_named, group_named)]
     writes = _released(claim, remaining)
     if not remaining:
         writes += _discarded(claim, pod_named)
     return Plan(tuple(writes))
 
 
-def _stays(consumer: Raw, pod_named: Callable[[str], Raw | None]) -> bool:
+def _stays(
+    consumer: Raw,
+    pod_named: Callable[[str], Raw | None],
+    group_named: Callable[[str], Raw | None] | None,
+) -> bool:
     """Consumers of other kinds are somebody else's to judge."""
+    if is_group(consumer) and group_named is not None:
+        # It stays itself as long as it has pods.
+        group = group_named(consumer["name"])
+        return group is not None and uid_of(group) == consumer["uid"]
     if consumer.get("apiGroup") or consumer.get("resource") != "pods":
         return True
     pod = pod_named(consumer["name"])
@@ -86,7 +102,9 @@ class ClaimRelease:
     """Watches claims, and pods that end."""
 
     def __init__(self, around: EngineContext) -> None:
+        self._around = around
         self._client = around.client
+        self._groups: Informer | None = None
         self._pods = around.informers.of(PODS)
         self._claims = around.informers.of(CLAIMS)
         self._loop: Loop[Name] = Loop(
@@ -96,7 +114,14 @@ class ClaimRelease:
         self._claims.listen(self._on_claim)
 
     async def run(self) -> None:
+        self._groups = await followed(self._around, POD_GROUPS, self._on_group)
         await self._loop.run()
+
+    def _on_group(self, old: Raw | None, new: Raw | None) -> None:
+        if old is not None and new is None:
+            for each in claims_of(old):
+                if each.claim:
+                    self._loop.queue.add(Name(name_of(old).namespace, each.claim))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
@@ -113,18 +138,24 @@ class ClaimRelease:
         claim = self._claims.objects.get(name)
         if claim is None:
             return NOTHING
-        named = [each["name"] for each in status_of(claim).get("reservedFor") or ()]
+        consumers = status_of(claim).get("reservedFor") or ()
+        pods = [each["name"] for each in consumers if not each.get("apiGroup")]
+        known = {each: await self._now(self._pods, name.namespace, each) for each in pods}
         owner = pod_owner(claim)
-        known = {each: await self._pod(name.namespace, each) for each in named}
         if owner is not None and owner["name"] not in known:
             known[owner["name"]] = self._pods.get(name.namespace, owner["name"])
-        return plan(claim, known.get)
+        if self._groups is None:
+            return plan(claim, known.get)
+        groups = [each["name"] for each in consumers if is_group(each)]
+        found = {each: await self._now(self._groups, name.namespace, each) for each in groups}
+        return plan(claim, known.get, found.get)
 
-    async def _pod(self, namespace: str, name: str) -> Raw | None:
-        known = self._pods.get(namespace, name)
+    async def _now(self, informer: Informer, namespace: str, name: str) -> Raw | None:
+        """The object of that name; one that is not known may be too new to be known."""
+        known = informer.get(namespace, name)
         if known is not None:
             return known
         try:
-            return await self._client.get(PODS, name, namespace)
+            return await self._client.get(informer.endpoint, name, namespace)
         except NotFoundError:
             return None

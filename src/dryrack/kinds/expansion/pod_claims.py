@@ -1,7 +1,9 @@
 """
-Which ResourceClaims a pod means: by name, or made for it from a template.
+Which ResourceClaims a pod means: by name, or made for it, or for its PodGroup, from a template.
 
-A claim that is made from a template is named after the pod and its entry, with a random ending.
+A claim that is made from a template is named after its owner and the entry, with a random ending.
+An entry of a pod that the pod's group has as well, under the same name and from the same source, is
+the group's: one claim for all its pods.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+# The API group and the resource by which a claim names a PodGroup that it is reserved for.
+GROUPS = ("scheduling.k8s.io", "podgroups")
 # Leaves room for a hyphen and five random characters in a name of 63.
 _BASE_LENGTH_MAX = 57
 
@@ -35,17 +39,52 @@ def generate_name(pod: str, entry: str) -> str:
     return "-".join(part[: len(part) * _BASE_LENGTH_MAX // len(whole)] for part in (pod, entry))
 
 
-def claim_from_template(pod: Raw, entry: str, template: Raw) -> Raw:
-    """The claim for an entry of a pod, as the template has it; of the pod its metadata is read."""
+def claim_from_template(
+    owner: Raw, entry: str, template: Raw, kind: tuple[str, str] = ("v1", "Pod")
+) -> Raw:
+    """The claim for an entry, as the template has it; of the owner its metadata is read."""
     spec = template.get("spec") or {}
     given = spec.get("metadata") or {}
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"]}
+    reference = {"apiVersion": kind[0], "kind": kind[1], "name": owner["metadata"]["name"]}
+    reference |= {"uid": owner["metadata"].get("uid") or "", "controller": True}
     metadata = {
-        "generateName": generate_name(pod["metadata"]["name"], entry),
-        "namespace": pod["metadata"]["namespace"],
+        "generateName": generate_name(owner["metadata"]["name"], entry),
+        "namespace": owner["metadata"]["namespace"],
         "annotations": (given.get("annotations") or {}) | {POD_CLAIM_NAME: entry},
-        "ownerReferences": [owner | {"uid": pod["metadata"].get("uid") or "", "controller": True}],
+        "ownerReferences": [reference],
     }
     if given.get("labels"):
         metadata["labels"] = given["labels"]
     return {"metadata": metadata, "spec": spec.get("spec") or {}}
+
+
+def group_of(pod: Raw) -> str:
+    """The name of the pod's group, or ""."""
+    group = (pod.get("spec") or {}).get("schedulingGroup") or {}
+    return str(group.get("podGroupName") or "")
+
+
+def entries_of_group(pod: Raw, group: Raw) -> frozenset[str]:
+    """The names of the pod's entries that are its group's."""
+    entries = (group.get("spec") or {}).get("resourceClaims") or ()
+    sources = {each["name"]: _source(each) for each in entries}
+    asked = (pod.get("spec") or {}).get("resourceClaims") or ()
+    return frozenset(
+        each["name"] for each in asked if sources.get(each["name"], ()) == _source(each)
+    )
+
+
+def _source(entry: Raw) -> tuple[str | None, str | None]:
+    return entry.get("resourceClaimName"), entry.get("resourceClaimTemplateName")
+
+
+def consumer_of_group(group: Raw) -> Raw:
+    """How a claim says that it is reserved for a whole group."""
+    metadata = group["metadata"]
+    named = {"name": metadata["name"], "uid": metadata["uid"]}
+    return {"apiGroup": GROUPS[0], "resource": GROUPS[1], **named}
+
+
+def is_group(consumer: Raw) -> bool:
+    """Whether a claim is reserved for a whole group by this."""
+    return (consumer.get("apiGroup"), consumer.get("resource")) == GROUPS
