@@ -10,7 +10,7 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import Cluster, Fleet
 from dryrack.placement.gangs.dialects import Dialect, Gang, GangKey
-from dryrack.placement.gangs.search import Member
+from dryrack.placement.gangs.members import Member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

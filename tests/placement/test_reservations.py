@@ -9,7 +9,7 @@ from tests.placement.test_preemption import World
 from tests.placement.test_refusals import wish
 
 from dryrack.placement import Placed, place
-from dryrack.placement.gangs.search import Member, MemberPlaced
+from dryrack.placement.gangs.members import Member, MemberPlaced
 from dryrack.placement.reservations import Reservation, Reservations
 
 if TYPE_CHECKING:

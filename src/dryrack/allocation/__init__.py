@@ -15,6 +15,7 @@ from dryrack.allocation.search.allocator import (
 )
 from dryrack.allocation.search.incremental import NO_NODES, AffectedNodes, LiveAllocator
 from dryrack.allocation.search.long_search import Search
+from dryrack.allocation.search.problem import Site
 from dryrack.allocation.supply.taints import apply_taint_rules, blocking_taints, evicts_from
 from dryrack.allocation.supply.usage import AllocatedState
 
@@ -37,6 +38,7 @@ __all__ = [
     "Search",
     "SearchMemo",
     "SharedDeviceId",
+    "Site",
     "Undecided",
     "Unsatisfiable",
     "apply_taint_rules",

@@ -1,6 +1,19 @@
 """Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
 
 from dryrack.placement.fleet import Fleet
+from dryrack.placement.gangs.dialects import (
+    Definition,
+    Dialect,
+    Flaw,
+    Gang,
+    GangKey,
+    Membership,
+    definitions,
+    gang_of,
+    membership,
+)
+from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused
+from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
 from dryrack.placement.node_state import NodeState
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import (
@@ -20,9 +33,20 @@ from dryrack.placement.whatif.world import World
 __all__ = [
     "SEARCHES_MAX",
     "Cluster",
+    "Definition",
+    "Dialect",
     "Explanation",
+    "Flaw",
     "Fleet",
+    "Gang",
+    "GangKey",
+    "GangPlaced",
+    "GangRefused",
     "Given",
+    "Member",
+    "MemberPlaced",
+    "MemberRefused",
+    "Membership",
     "NodeState",
     "NodeStory",
     "Occupant",
@@ -35,9 +59,14 @@ __all__ = [
     "WhatIf",
     "World",
     "decide",
+    "definitions",
     "explain_claim",
+    "gang_of",
+    "membership",
     "nodes_of",
     "place",
+    "place_gang",
+    "place_gang_now",
     "stories",
     "what_if",
 ]

@@ -30,6 +30,7 @@ from dryrack.allocation.supply.usage import AllocatedState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from dryrack.allocation.search.problem import Site
     from dryrack.allocation.supply.pools import Pool
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Node
@@ -167,9 +168,14 @@ def begin(
     node: Node,
     claims: Sequence[ResourceClaim],
     chance: Chance,
+    sites: Sequence[Site] = (),
 ) -> Outcome | Search:
-    """The same if that is known soon, or the search that has to end before it is."""
-    problem = Problem(surroundings, node, pools, claims)
+    """
+    The same if that is known soon, or the search that has to end before it is.
+
+    Claims with sites are used there, and the pools are those that any of the sites sees.
+    """
+    problem = Problem(surroundings, node, pools, claims, sites)
     walk = Walk(problem)
     ending = walk.run(_DEAD_ENDS_MAX)
     if ending is Ending.FOUND:

@@ -9,23 +9,27 @@ with the nodes that it may help: on all others, what did not fit before does not
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import DeviceId, PoolId
-from dryrack.allocation.proof.search_memo import SearchMemo
+from dryrack.allocation.proof.problem_facts import Survey
+from dryrack.allocation.proof.search_memo import SearchMemo, facts_of
 from dryrack.allocation.search.allocator import attempt, begin
 from dryrack.allocation.search.candidates import CelCompiler, SelectorTable
-from dryrack.allocation.search.problem import AllocatorContext
+from dryrack.allocation.search.problem import AllocatorContext, Problem
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.allocation.supply.usage import UsageTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from dryrack.allocation.search.allocator import Outcome
     from dryrack.allocation.search.long_search import Search
+    from dryrack.allocation.search.problem import Site
     from dryrack.allocation.supply.pools import Entry
     from dryrack.base.ports import Chance
     from dryrack.kinds.core import Node
@@ -83,6 +87,38 @@ class LiveAllocator:
         """As `Allocator.begin`."""
         pools = self._inventory.pools(node)
         return begin(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
+
+    def begin_apart(
+        self, claims: Sequence[ResourceClaim], sites: Sequence[Site]
+    ) -> Outcome | Search:
+        """
+        The same for claims of which each has its own site.
+
+        A claim whose site is open gets devices of any of its nodes, which says no more than that
+        there are so many: the result of such a claim is of no use.
+        """
+        nodes = {node.metadata.name: node for site in sites for node in site.nodes}
+        every = tuple(nodes.values())
+        exact = [replace(site, pools=self._pools_seen(site)) for site in sites]
+        pools = self._inventory.pools_of(every)
+        around, chance = self._surroundings, self._chance
+        return begin(around, pools, node=every[0], claims=claims, chance=chance, sites=exact)
+
+    def _pools_seen(self, site: Site) -> frozenset[PoolId]:
+        return frozenset(p.id for node in site.nodes for p in self._inventory.pools(node))
+
+    def is_local(self, node: Node) -> bool:
+        """Whether what is given on the node takes nothing from others, nor the other way round."""
+        return self._inventory.is_local(node)
+
+    def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable:
+        """Equal for nodes on which any of these claims fare alike, in any number and order."""
+        try:
+            problem = Problem(self._surroundings, node, self._inventory.pools(node), claims)
+            Survey(problem)
+        except AllocationError as error:
+            return str(error)
+        return facts_of(problem)
 
     def put_slice(self, each: ResourceSlice) -> AffectedNodes:
         """The slice is there, and is so from now on, whatever it was before."""

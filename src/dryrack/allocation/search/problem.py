@@ -28,15 +28,15 @@ from dryrack.allocation.model.reasons import Code
 from dryrack.allocation.search.candidates import SelectorFailure, SelectorTable, Verdict, shape_of
 from dryrack.allocation.supply.capacity import CapacityMisfit, CapacityRules, Misfit
 from dryrack.allocation.supply.counters import CounterLedger
-from dryrack.allocation.supply.pools import Pool, PooledDevice, node_matches
 from dryrack.allocation.supply.taints import blocking_taints
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from dryrack import cel
-    from dryrack.allocation.model.identity import DeviceId
+    from dryrack.allocation.model.identity import DeviceId, PoolId
     from dryrack.allocation.proof.search_memo import SearchMemo
+    from dryrack.allocation.supply.pools import Pool, PooledDevice
     from dryrack.allocation.supply.usage import Taken
     from dryrack.kinds.core import Node
     from dryrack.kinds.quantity import Quantity
@@ -78,6 +78,25 @@ class AllocatorContext:
             return True
         # Up to 1.36 only a share that consumes capacity is seen to have drawn already.
         return self.release is not Release.V1_36 and self.allocated.is_shared(device)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """
+    Where a claim is to be used: on all of these nodes, or, if that is open, on any of them.
+
+    `pools` are those of which one of the nodes sees something; None, if that is all there are.
+    """
+
+    nodes: tuple[Node, ...]
+    is_open: bool = False
+    pools: frozenset[PoolId] | None = None
+
+    def sees(self, pooled: PooledDevice) -> bool:
+        """Whether a claim that is used there can have the device."""
+        if self.is_open:
+            return any(map(pooled.is_for, self.nodes))
+        return all(map(pooled.is_for, self.nodes)) and (len(self.nodes) == 1 or not pooled.is_tied)
 
 
 class RequestRow:
@@ -148,11 +167,15 @@ class Problem:
         node: Node,
         pools: Sequence[Pool],
         claims: Sequence[ResourceClaim],
+        sites: Sequence[Site] = (),
     ) -> None:
+        """`sites` are those of the claims, if they are not all to be used on the node."""
         self.surroundings = surroundings
         self.node = node
         self.pools = pools
         self.claims = claims
+        self._are_apart = bool(sites)
+        self.sites = sites or (Site((node,)),) * len(claims)
         self.devices: list[PooledDevice] = []
         self.pool_of: list[Pool] = []
         self._spans: list[tuple[Pool, int, int]] = []
@@ -269,7 +292,10 @@ class Problem:
 
     def _all_devices(self, slate: RequestRow) -> Iterator[int]:
         where = f"claim {slate.ask.claim_name}, request {slate.ask.name}: asks for all devices"
+        seen = self.sites[slate.claim].pools
         for pool, start, end in self._spans:
+            if seen is not None and pool.id not in seen:
+                continue
             if pool.incomplete:
                 raise AllocationError(
                     f"{where}, but resource pool {pool.id} is currently being updated"
@@ -315,13 +341,17 @@ class Problem:
     def _unselectable(self, slate: RequestRow, device: int) -> int:
         pooled = self.devices[device]
         features = self.surroundings.features
+        if self._are_apart:
+            code = self._off_site(slate, device)
+            if code:
+                return code
         if pooled.device.binding_conditions and not features.device_binding_and_status:
             return Code.GATE_OFF
         code = self._by_selectors(slate, device)
         if code:
             return code
-        if pooled.slice.spec.per_device_node_selection:
-            return self._off_node(slate, device)
+        if pooled.slice.spec.per_device_node_selection and not self._are_apart:
+            return self._off_site(slate, device)
         return 0
 
     def _by_selectors(self, slate: RequestRow, device: int) -> int:
@@ -354,15 +384,9 @@ class Problem:
         slate.failures[device] = f"{owner}: {place}: CEL {verdict.stage} error: {message}"
         return FAILED
 
-    def _off_node(self, slate: RequestRow, device: int) -> int:
-        offered = self.devices[device].device
+    def _off_site(self, slate: RequestRow, device: int) -> int:
         try:
-            here = node_matches(
-                self.node,
-                node_name=offered.node_name,
-                all_nodes=offered.all_nodes,
-                selector=offered.node_selector,
-            )
+            here = self.sites[slate.claim].sees(self.devices[device])
         except AllocationError as error:
             slate.failures[device] = str(error)
             return FAILED

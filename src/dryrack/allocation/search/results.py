@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.allocation.search.problem import Problem, RequestRow
-    from dryrack.allocation.supply.pools import PooledDevice
     from dryrack.base.ports import Chance
     from dryrack.kinds.resource import DeviceClass, DeviceToleration, ResourceClaim
 
@@ -151,11 +150,11 @@ def _for_all(
 def _node_selector(problem: Problem, claim: ResourceClaim, picks: Picks) -> NodeSelector | None:
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
-    for _, device in picks:
+    for slate, device in picks:
         pooled = problem.devices[device]
-        node_name, selector = _reach(pooled)
-        if node_name is not None or pooled.device.binds_to_node:
-            return _only_on(problem.node.metadata.name)
+        selector = pooled.where.node_selector
+        if pooled.is_tied:
+            return _only_on(problem.sites[slate.claim].nodes[0].metadata.name)
         terms = selector.node_selector_terms if selector is not None else ()
         if len(terms) > 1:
             raise AllocationError(
@@ -169,13 +168,6 @@ def _node_selector(problem: Problem, claim: ResourceClaim, picks: Picks) -> Node
         return None
     term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(expressions))
     return NodeSelector(node_selector_terms=(term,))
-
-
-def _reach(pooled: PooledDevice) -> tuple[str | None, NodeSelector | None]:
-    spec = pooled.slice.spec
-    if spec.per_device_node_selection:
-        return pooled.device.node_name, pooled.device.node_selector
-    return spec.node_name, spec.node_selector
 
 
 def _only_on(node: str) -> NodeSelector:

@@ -58,6 +58,27 @@ class PooledDevice:
             self._id = DeviceId(spec.driver, spec.pool.name, self.device.name)
         return self._id
 
+    @property
+    def where(self) -> Device | ResourceSliceSpec:
+        """What says which nodes it is for: itself, if its slice leaves that to its devices."""
+        spec = self.slice.spec
+        return self.device if spec.per_device_node_selection else spec
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether a claim that has it can be used on one node only."""
+        return self.where.node_name is not None or bool(self.device.binds_to_node)
+
+    def is_for(self, node: Node) -> bool:
+        """Whether it is offered to the node."""
+        where = self.where
+        return node_matches(
+            node,
+            node_name=where.node_name,
+            all_nodes=where.all_nodes,
+            selector=where.node_selector,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -207,22 +228,36 @@ class Inventory:
         name, labels = node.metadata.name, node.metadata.labels
         known = self._views.get(name)
         if known is None or known.labels != labels:
-            known = self._views[name] = self._node_view(node)
+            of_pool = self._offered((node,))
+            views = (self._view(pool, numbers) for pool, numbers in of_pool.items())
+            pools = _in_order(pool for pool in views if pool is not None)
+            known = self._views[name] = _View(labels, pools, frozenset(of_pool))
         self._find_senseless()
         others = [pool for pool in self._senseless.values() if pool.id not in known.ids]
         return _in_order((*known.pools, *others)) if others else known.pools
 
-    def _node_view(self, node: Node) -> _View:
-        own, slices = self._where.get(node.metadata.name, []), self._slices
-        shared = [each for each in self._where.get(None, ()) if self._relevant(each[1], node)]
-        ids = frozenset(_pool_id(slices[number]) for _, number in (*own, *shared))
+    def pools_of(self, nodes: Sequence[Node]) -> tuple[Pool, ...]:
+        """The pools that matter to any of the nodes, with what any of them is offered."""
+        offered = self._offered(nodes).items()
+        views = (self._build(pool, self._newest(numbers).slices) for pool, numbers in offered)
+        return _in_order(pool for pool in views if pool is not None)
+
+    def is_local(self, node: Node) -> bool:
+        """Whether no other node may have devices of the pools that the node sees."""
+        pools = self._offered((node,))
+        return self.nodes_offered(pools) in ((), (node.metadata.name,))
+
+    def _offered(self, nodes: Sequence[Node]) -> dict[PoolId, list[int]]:
+        """The slices that are for some of the nodes, by pool."""
+        slices, shared = self._slices, self._where.get(None, ())
+        own = [each for node in nodes for each in self._where.get(node.metadata.name, ())]
+        shared = [each for each in shared if any(self._relevant(each[1], node) for node in nodes)]
+        ids = dict.fromkeys(_pool_id(slices[number]) for _, number in (*own, *shared))
         counters = chain.from_iterable(self._where.get(pool, ()) for pool in ids)
         of_pool: dict[PoolId, list[int]] = {}
         for _, number in (*own, *sorted((*shared, *counters))):
             of_pool.setdefault(_pool_id(slices[number]), []).append(number)
-        views = (self._view(pool, numbers) for pool, numbers in of_pool.items())
-        pools = _in_order(pool for pool in views if pool is not None)
-        return _View(node.metadata.labels, pools, ids)
+        return of_pool
 
     def _find_senseless(self) -> None:
         for pool in self._changed:

@@ -14,68 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace as changed
-
-from dryrack.allocation import claim_name
-from dryrack.placement.occupant import Occupant
-from dryrack.placement.place import SEARCHES_MAX, Placed, Unfinished, Unplaced, decide
+from dryrack.placement.gangs.members import MemberRefused, Round
+from dryrack.placement.place import SEARCHES_MAX, Unfinished, Unplaced
+from dryrack.placement.plugins import DEFAULT_PROFILE
 from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from dryrack.kinds.core import Pod
-    from dryrack.kinds.resource import AllocationResult, ResourceClaim
-    from dryrack.placement.demand import Amounts
-    from dryrack.placement.extended_resources import ExtendedResources
+    from dryrack.placement.framework import Profile
     from dryrack.placement.gangs.dialects import Gang
+    from dryrack.placement.gangs.members import Member, MemberPlaced
     from dryrack.placement.place import Cluster, Refusal
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A pod of a gang that is on no node, with its claims as they are; it may share some."""
-
-    pod: Pod
-    wanted: tuple[ResourceClaim, ...] = ()
-    allocated: tuple[ResourceClaim, ...] = ()
-    # What it wants beside them by extended resources.
-    extended: ExtendedResources | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
-
-    @property
-    def claims(self) -> tuple[str, ...]:
-        """All its claims, by name."""
-        return tuple(map(claim_name, (*self.wanted, *self.allocated)))
-
-
-@dataclass(frozen=True, slots=True)
-class MemberPlaced:
-    """Where a member goes. A claim that members share is given with one of them, once."""
-
-    member: Member
-    node: str
-    amounts: Amounts
-    given: Mapping[str, AllocationResult]
-
-    @property
-    def occupant(self) -> Occupant:
-        return Occupant.of(self.member.pod, claims=self.member.claims, amounts=self.amounts)
-
-    def stand(self, trial: Trial) -> None:
-        """The member is there, for as long as the trial lasts."""
-        trial.stand(("gang member", self.member.name), self.occupant, self.node, self.given)
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRefused:
-    """Why a member is not placed when those that fit are."""
-
-    member: Member
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +45,7 @@ class GangRefused:
     fitting: tuple[MemberPlaced, ...] = ()
     lacking: tuple[MemberRefused, ...] = ()
     undecided: bool = False
-    _cluster: Cluster | None = field(repr=False, compare=False, default=None)
+    _round: Round | None = field(repr=False, compare=False, default=None)
 
     def refusals(self, member: Member) -> tuple[Refusal, ...]:
         """
@@ -103,12 +53,12 @@ class GangRefused:
 
         To be read before the cluster changes.
         """
-        if self._cluster is None:
+        if self._round is None:
             return ()
-        with Trial(self._cluster) as trial:
+        with Trial(self._round.cluster) as trial:
             for each in self.fitting:
                 each.stand(trial)
-            outcome = _Round(self._cluster, self.fitting).decided(member, searches_left=0)
+            outcome = self._round.decided(member, searches_left=0)
             return outcome.refusals if isinstance(outcome, Unplaced) else ()
 
 
@@ -117,6 +67,7 @@ def place_gang(
     members: Sequence[Member],
     cluster: Cluster,
     *,
+    profile: Profile = DEFAULT_PROFILE,
     bound: int | None = None,
     searches_left: int = SEARCHES_MAX,
 ) -> GangPlaced | GangRefused | Unfinished:
@@ -130,22 +81,23 @@ def place_gang(
         bound = sum(bool(pod.spec.node_name) for pod in gang.members)
     if gang.too_few and bound + len(members) < gang.min_count:
         return GangRefused(gang.too_few)
-    outcome = _greedy(members, cluster, searches_left)
-    if isinstance(outcome, Unfinished):
-        return outcome
-    placed, lacking = outcome
+    done = Round(cluster, profile)
+    lacking = _greedy(members, done, searches_left)
+    if isinstance(lacking, Unfinished):
+        return lacking
+    placed = tuple(done.placed)
     if bound + len(placed) >= gang.min_count:
         return GangPlaced(placed, lacking)
-    return GangRefused(_proof(gang, bound, placed, lacking), placed, lacking, _cluster=cluster)
+    return GangRefused(_proof(gang, bound, placed, lacking), placed, lacking, _round=done)
 
 
 def place_gang_now(
-    gang: Gang, members: Sequence[Member], cluster: Cluster
+    gang: Gang, members: Sequence[Member], cluster: Cluster, *, profile: Profile = DEFAULT_PROFILE
 ) -> GangPlaced | GangRefused:
     """The same, however long it takes."""
     searches_left = SEARCHES_MAX
     while True:
-        outcome = place_gang(gang, members, cluster, searches_left=searches_left)
+        outcome = place_gang(gang, members, cluster, profile=profile, searches_left=searches_left)
         if not isinstance(outcome, Unfinished):
             return outcome
         if outcome.search is not None:
@@ -154,59 +106,20 @@ def place_gang_now(
 
 
 def _greedy(
-    members: Sequence[Member], cluster: Cluster, searches_left: int
-) -> tuple[tuple[MemberPlaced, ...], tuple[MemberRefused, ...]] | Unfinished:
-    """One after the other, each as if it were alone with those before it."""
+    members: Sequence[Member], done: Round, searches_left: int
+) -> tuple[MemberRefused, ...] | Unfinished:
+    """One after the other, each as if it were alone with those before it; who does not fit."""
     lacking: list[MemberRefused] = []
-    with Trial(cluster) as trial:
-        so_far = _Round(cluster)
+    with Trial(done.cluster) as trial:
         for member in members:
-            outcome = so_far.decided(member, searches_left)
+            outcome = done.decided(member, searches_left)
             if isinstance(outcome, Unfinished):
                 return outcome
             if isinstance(outcome, Unplaced):
                 lacking.append(MemberRefused(member, outcome.message))
-                continue
-            so_far.add(member, outcome).stand(trial)
-        return tuple(so_far.placed), tuple(lacking)
-
-
-class _Round:
-    """Members that are placed, and what has been given to the claims that they share."""
-
-    def __init__(self, cluster: Cluster, placed: Iterable[MemberPlaced] = ()) -> None:
-        self._cluster = cluster
-        self.placed = list(placed)
-        self.given = {name: each for one in self.placed for name, each in one.given.items()}
-
-    def decided(self, member: Member, searches_left: int) -> Placed | Unplaced | Unfinished:
-        """Where the member goes, with what others of the gang were given for it, too."""
-        had = [self._allocated(claim) for claim in member.wanted if claim_name(claim) in self.given]
-        while True:
-            outcome = decide(
-                member.pod,
-                self._open(member),
-                (*member.allocated, *had),
-                self._cluster,
-                extended=member.extended,
-                searches_left=searches_left,
-            )
-            # Not all nodes are asked yet; on a trial there is no pause.
-            if not isinstance(outcome, Unfinished) or outcome.search is not None:
-                return outcome
-
-    def add(self, member: Member, placed: Placed) -> MemberPlaced:
-        made = MemberPlaced(member, placed.node, placed.amounts, placed.given)
-        self.placed.append(made)
-        self.given |= placed.given
-        return made
-
-    def _open(self, member: Member) -> tuple[ResourceClaim, ...]:
-        return tuple(claim for claim in member.wanted if claim_name(claim) not in self.given)
-
-    def _allocated(self, claim: ResourceClaim) -> ResourceClaim:
-        allocation = self.given[claim_name(claim)]
-        return changed(claim, status=changed(claim.status, allocation=allocation))
+            else:
+                done.add(member, outcome).stand(trial)
+    return tuple(lacking)
 
 
 def _proof(

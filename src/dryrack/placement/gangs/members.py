@@ -1,0 +1,111 @@
+"""Members of a gang: a pod with its claims, where it goes, or why it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace as changed
+
+from dryrack.allocation import claim_name
+from dryrack.placement.occupant import Occupant
+from dryrack.placement.place import Unfinished, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.resource import AllocationResult, ResourceClaim
+    from dryrack.placement.demand import Amounts
+    from dryrack.placement.extended_resources import ExtendedResources
+    from dryrack.placement.framework import Profile
+    from dryrack.placement.place import Cluster, Placed, Unplaced
+    from dryrack.placement.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod of a gang that is on no node, with its claims as they are; it may share some."""
+
+    pod: Pod
+    wanted: tuple[ResourceClaim, ...] = ()
+    allocated: tuple[ResourceClaim, ...] = ()
+    # What it wants beside them by extended resources.
+    extended: ExtendedResources | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """All its claims, by name."""
+        return tuple(map(claim_name, (*self.wanted, *self.allocated)))
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPlaced:
+    """Where a member goes. A claim that members share is given with one of them, once."""
+
+    member: Member
+    node: str
+    amounts: Amounts
+    given: Mapping[str, AllocationResult]
+
+    @property
+    def occupant(self) -> Occupant:
+        return Occupant.of(self.member.pod, claims=self.member.claims, amounts=self.amounts)
+
+    def stand(self, trial: Trial) -> None:
+        """The member is there, for as long as the trial lasts."""
+        trial.stand(("gang member", self.member.name), self.occupant, self.node, self.given)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRefused:
+    """Why a member is not placed when those that fit are."""
+
+    member: Member
+    message: str
+
+
+class Round:
+    """Members that are placed, and what has been given to the claims that they share."""
+
+    def __init__(
+        self, cluster: Cluster, profile: Profile, placed: Iterable[MemberPlaced] = ()
+    ) -> None:
+        self.cluster = cluster
+        self._profile = profile
+        self.placed = list(placed)
+        self.given = {name: each for one in self.placed for name, each in one.given.items()}
+
+    def decided(self, member: Member, searches_left: int) -> Placed | Unplaced | Unfinished:
+        """Where the member goes, with what others of the gang were given for it, too."""
+        had = [self._allocated(claim) for claim in member.wanted if claim_name(claim) in self.given]
+        while True:
+            outcome = decide(
+                member.pod,
+                self._open(member),
+                (*member.allocated, *had),
+                self.cluster,
+                extended=member.extended,
+                profile=self._profile,
+                searches_left=searches_left,
+            )
+            # Not all nodes are asked yet; on a trial there is no pause.
+            if not isinstance(outcome, Unfinished) or outcome.search is not None:
+                return outcome
+
+    def add(self, member: Member, placed: Placed) -> MemberPlaced:
+        made = MemberPlaced(member, placed.node, placed.amounts, placed.given)
+        self.placed.append(made)
+        self.given |= placed.given
+        return made
+
+    def _open(self, member: Member) -> tuple[ResourceClaim, ...]:
+        return tuple(claim for claim in member.wanted if claim_name(claim) not in self.given)
+
+    def _allocated(self, claim: ResourceClaim) -> ResourceClaim:
+        allocation = self.given[claim_name(claim)]
+        return changed(claim, status=changed(claim.status, allocation=allocation))
