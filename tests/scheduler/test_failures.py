@@ -58,6 +58,26 @@ class Failing:
         return response
 
 
+@dataclass(slots=True)
+class Overtaking:
+    """Somebody else writes to the claim of a pod just before its first status is written."""
+
+    inner: Transport
+    other: Client
+    status: Raw
+    has_begun: bool = False
+
+    async def send(self, request: Request) -> Response:
+        if request.path.endswith("/resourceclaims/p0/status") and not self.has_begun:
+            self.has_begun = True
+            claim = await self.other.get(CLAIMS, "p0", "default")
+            pod = await self.other.get(PODS, "p0", "default")
+            user = {"resource": "pods", "name": "p0", "uid": pod["metadata"]["uid"]}
+            status = self.status | {"reservedFor": [user]}
+            await self.other.update(CLAIMS, claim | {"status": status}, subresource="status")
+        return await self.inner.send(request)
+
+
 async def furnish(client: Client, pods: int) -> None:
     """A node with devices, a class, and pods that each want one device by a claim of their own."""
     allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10"}
@@ -82,7 +102,7 @@ async def furnish(client: Client, pods: int) -> None:
         await client.create(PODS, {"metadata": metadata, "spec": pod_spec})
 
 
-async def scheduled(transport: Failing, cluster: EmbeddedCluster, goal: Any) -> bool:
+async def scheduled(transport: Transport, cluster: EmbeddedCluster, goal: Any) -> bool:
     """Runs a scheduler on the transport until the goal is reached."""
     client = Client(transport, agent="scheduler")
     scheduler = Scheduler(client, clock=SystemClock(), chance=CountingChance())
@@ -181,3 +201,30 @@ def test_more_pods_than_devices_wait_and_say_why() -> None:
     assert words[0].startswith("0/1 nodes are available: 1 cannot allocate all claims.")
     assert "in use" in words[0] or "wants 1 device" in words[0]
     assert FINALIZER not in finalizers
+
+
+def test_what_another_scheduler_has_written_stays() -> None:
+    """A claim that another one allocated for the pod meanwhile is used, and not taken from it."""
+    result = {"request": "r", "driver": "x.example.com", "pool": "n", "device": "d1"}
+    status = {"allocation": {"devices": {"results": [result]}}}
+
+    async def run() -> tuple[bool, list[Raw]]:
+        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+            await furnish(cluster.client, 1)
+            taken: list[Raw] = []
+            cluster.plane.store.subscribe(
+                CLAIMS.resource, lambda event: taken.append(event.stored.object.get("status", {}))
+            )
+            overtaking = Overtaking(cluster.transport, cluster.client, status)
+            done = await scheduled(overtaking, cluster, all_bound)
+            return done, taken
+
+    done, statuses = asyncio.run(run())
+
+    assert done
+    first = statuses.index(next(each for each in statuses if each))
+    devices = [
+        each.get("allocation", {}).get("devices", {}).get("results", [{}])[0].get("device")
+        for each in statuses[first:]
+    ]
+    assert set(devices) == {"d1"}

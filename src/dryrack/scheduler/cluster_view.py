@@ -119,6 +119,9 @@ class View:
         """The claim as it was last read or seen."""
         return self._settled.get(claim) or self.claims.get(*claim.split("/"))
 
+    def has_node(self, name: str) -> bool:
+        return self._fleet.get(name) is not None
+
     def promise(
         self, pod: Name, node: str, occupant: Occupant, given: Mapping[str, AllocationResult]
     ) -> None:

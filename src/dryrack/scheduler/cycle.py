@@ -25,7 +25,15 @@ from dryrack.kinds.raw import Raw
 from dryrack.placement import Occupant, Placed, Unfinished, Unplaced, decide
 from dryrack.placement.demand import demand
 from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
-from dryrack.scheduler.binding import Binder, OvertakenError
+from dryrack.scheduler.binding import (
+    Assignment,
+    Binder,
+    OvertakenError,
+    Plan,
+    Reserved,
+    full_name,
+    pod_consumer,
+)
 from dryrack.scheduler.binding_conditions import (
     TIMEOUT_SECONDS,
     BindingConditions,
@@ -201,33 +209,40 @@ class Scheduler:
         occupant = Occupant.of(wanted.pod, amounts=placed.amounts)
         self._view.promise(name, placed.node, occupant, given)
         self._in_hand.add(name)
-        claims = [known for claim in wanted.names if (known := self._view.known("/".join(claim)))]
-        bound: Sequence[Raw | None] = [None] * len(claims)
+        claims = {
+            full: known
+            for claim in wanted.names
+            if (known := self._view.known(full := "/".join(claim)))
+        }
+        consumers = dict.fromkeys(claims, pod_consumer(pod))
+        plan = Plan((Assignment(pod, placed.node, consumers),), claims, given)
+        reserved: Reserved | None = None
         try:
-            bound = await self._binder.bind(
-                pod,
-                placed.node,
-                claims=claims,
-                given=given,
-                ready=partial(self._devices_ready, pod, placed.node),
-            )
+            reserved = await self._binder.reserve(plan)
+            await self._binder.prepare(reserved, partial(self._devices_ready, plan))
+            await self._binder.bind(reserved, self._view.has_node)
         except BaseException:
             self._view.take_back(name)
             raise
         finally:
             self._in_hand.discard(name)
-            for claim, written in zip(claims, bound, strict=True):
-                await self._settle(claim, written)
+            for full, claim in claims.items():
+                await self._settle(claim, reserved.claim(full) if reserved else None)
         await self._reporter.scheduled(pod, placed.node)
 
-    async def _devices_ready(self, pod: Raw, node: str, claims: Sequence[Raw]) -> None:
+    async def _devices_ready(self, plan: Plan, claims: Sequence[Raw]) -> None:
         """Waits for binding conditions; other pods may use the claims, and be bound, meanwhile."""
-        if not any(map(unready, claims)):
+        lacking = {full_name(claim) for claim in claims if unready(claim)}
+        if not lacking:
             return
         for claim in claims:
-            self._view.settle("/".join(name_of(claim)), claim)
-        message = f"waiting for binding conditions for device on node {node}"
-        await self._reporter.event(pod, "BindingConditionsPending", message, type="Normal")
+            self._view.settle(full_name(claim), claim)
+        for each in plan.assignments:
+            if not lacking.isdisjoint(each.consumers):
+                message = f"waiting for binding conditions for device on node {each.node}"
+                await self._reporter.event(
+                    each.pod, "BindingConditionsPending", message, type="Normal"
+                )
         self._slots.release()
         try:
             await self._conditions.ready(claims)
