@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.strategies.checks import non_negative
 from dryrack.apiserver.strategies.copies import completed, filled
 from dryrack.apiserver.strategies.int_or_percent import at_most_all, count_or_percentage, is_nothing
-from dryrack.apiserver.strategies.workloads.statuses import (
-    at_most_replicas,
-    counted,
-    only_more_collisions,
-)
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy
 from dryrack.apiserver.strategies.workloads.templates import (
     endless,
@@ -28,9 +23,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 _ROLLING = "RollingUpdate"
-_SET_PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-_DEPLOYMENT_PARTS = ("updatedReplicas", "readyReplicas", "availableReplicas")
-_LEAVING = "terminatingReplicas"
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
@@ -45,11 +37,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
         yield from non_negative("spec.replicas", spec.get("replicas"))
         yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         yield from _selected(spec)
-
-    def status_changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        status, parts = obj.get("status") or {}, _SET_PARTS
-        yield from counted(status, ("replicas", *parts, "observedGeneration", _LEAVING))
-        yield from at_most_replicas(status, parts)
 
 
 def _selected(spec: Raw) -> Iterator[FieldProblem]:
@@ -89,13 +76,6 @@ class DeploymentStrategy(WorkloadStrategy):
         if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
             detail = "must be greater than minReadySeconds"
             yield invalid("spec.progressDeadlineSeconds", deadline, detail)
-
-    def status_changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        status, parts = obj.get("status") or {}, _DEPLOYMENT_PARTS
-        others = ("unavailableReplicas", _LEAVING, "collisionCount")
-        yield from counted(status, ("observedGeneration", "replicas", *parts, *others))
-        yield from at_most_replicas(status, parts)
-        yield from only_more_collisions(status, old.get("status") or {})
 
 
 def _strategy(given: Raw) -> Raw:

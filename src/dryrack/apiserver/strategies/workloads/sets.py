@@ -9,11 +9,6 @@ from dryrack.apiserver.strategies.copies import completed, each, filled, with_va
 from dryrack.apiserver.strategies.int_or_percent import at_most_all, count_or_percentage, is_nothing
 from dryrack.apiserver.strategies.namespaces import LABEL
 from dryrack.apiserver.strategies.volume_claims import claim_problems
-from dryrack.apiserver.strategies.workloads.statuses import (
-    at_most_replicas,
-    counted,
-    only_more_collisions,
-)
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy
 from dryrack.apiserver.strategies.workloads.templates import (
     endless,
@@ -41,18 +36,6 @@ if TYPE_CHECKING:
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _ROLLING = "RollingUpdate"
-_REPLICAS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-_DAEMONS = (
-    "currentNumberScheduled",
-    "numberMisscheduled",
-    "desiredNumberScheduled",
-    "numberReady",
-    "observedGeneration",
-    "updatedNumberScheduled",
-    "numberAvailable",
-    "numberUnavailable",
-    "collisionCount",
-)
 _MAY_CHANGE = (
     "replicas",
     "ordinals",
@@ -122,13 +105,6 @@ class StatefulSetStrategy(WorkloadStrategy):
                 "are forbidden"
             )
             yield forbidden("spec", detail)
-
-    def status_changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        status = obj.get("status") or {}
-        others = ("observedGeneration", "collisionCount")
-        yield from counted(status, ("replicas", *_REPLICAS, *others))
-        yield from at_most_replicas(status, _REPLICAS, ready="status.readyReplicas")
-        yield from only_more_collisions(status, old.get("status") or {})
 
 
 def _stateful_strategy(given: Raw) -> Raw:
@@ -217,11 +193,6 @@ class DaemonSetStrategy(WorkloadStrategy):
         yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         yield from _daemon_problems(spec.get("updateStrategy") or {})
         yield from non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
-
-    def status_changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        status = obj.get("status") or {}
-        yield from counted(status, _DAEMONS)
-        yield from only_more_collisions(status, old.get("status") or {})
 
 
 def _generation(obj: Raw) -> int:
