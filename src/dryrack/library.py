@@ -82,10 +82,9 @@ def lint(*paths: str | Path) -> tuple[Finding, ...]:
     >>> dryrack.lint("fleet.yaml", "training.yaml")
     ()
     """
-    from dryrack.cli.api_judge import Judge
     from dryrack.linter import lint as lint_files
 
-    return lint_files([(str(path), Path(path).read_bytes()) for path in paths], Judge())
+    return lint_files([(str(path), Path(path).read_bytes()) for path in paths])
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from dryrack.apiserver.server import ApiServer
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request, Response
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def registry() -> Registry:
                 kind="Namespace",
                 plural="namespaces",
                 namespaced=False,
-                strategy=PlainStrategy(namespaced=False),
+                strategy=PlainStrategy(KindRules(namespaced=False)),
             ),
             Resource(
                 group="",
@@ -55,7 +56,7 @@ def registry() -> Registry:
                 kind="ConfigMap",
                 plural="configmaps",
                 namespaced=True,
-                strategy=PlainStrategy(namespaced=True),
+                strategy=PlainStrategy(KindRules(namespaced=True)),
             ),
             Resource(
                 group="example.com",
@@ -63,7 +64,7 @@ def registry() -> Registry:
                 kind="Task",
                 plural="tasks",
                 namespaced=True,
-                strategy=TaskStrategy(namespaced=True, has_status=True),
+                strategy=TaskStrategy(KindRules(namespaced=True, has_status=True)),
                 subresources={"status": STATUS},
             ),
         ]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dryrack.apiserver.custom import trials
-from dryrack.apiserver.custom.schema.rules import compiled
 from dryrack.apiserver.custom.trials import broken
+from dryrack.extension.definitions.rules import compiled
 
 if TYPE_CHECKING:
     from dryrack.kinds.validation.problems import FieldProblem

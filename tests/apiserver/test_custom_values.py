@@ -9,14 +9,14 @@ from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
 from dryrack.apiserver.custom.jsonpath import JsonPathError, parse
-from dryrack.apiserver.custom.schema.filling import pruned, with_defaults
-from dryrack.apiserver.custom.schema.formats import has_format
-from dryrack.apiserver.custom.schema.rules import Uncompiled, compile_rule, compiled
-from dryrack.apiserver.custom.schema.values import problems
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import ADMIN
+from dryrack.extension.definitions.filling import pruned, with_defaults
+from dryrack.extension.definitions.formats import has_format
+from dryrack.extension.definitions.rules import Uncompiled, compile_rule, compiled
+from dryrack.extension.definitions.values import problems
 
 _SCRIPT = load(SCRIPTS / "custom-kinds.yaml")
 _ANSWERS = {answer["step"]: answer for answer in read(_SCRIPT)}

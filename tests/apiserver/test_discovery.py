@@ -14,6 +14,7 @@ from dryrack.apiserver.pages.discovery import DiscoveryPages
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.apiserver.versions import version_order
+from dryrack.kinds.rules.kind_rules import KindRules
 
 _RECORDED = Path(__file__).parents[1] / "parity" / "answers" / "discovery.json"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -84,7 +85,7 @@ def _gadget() -> Resource:
         kind="Gadget",
         plural="gadgets",
         namespaced=True,
-        strategy=PlainStrategy(namespaced=True),
+        strategy=PlainStrategy(KindRules(namespaced=True)),
     )
 
 

@@ -23,6 +23,7 @@ from dryrack.apiserver.protobuf import documents
 from dryrack.apiserver.protobuf.wire import fields
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def _registry() -> Registry:
             kind="Gadget",
             plural="gadgets",
             namespaced=True,
-            strategy=PlainStrategy(namespaced=True),
+            strategy=PlainStrategy(KindRules(namespaced=True)),
             schema={"type": "object", "properties": {"spec": {"type": "object"}}},
         )
     )

@@ -14,7 +14,6 @@ from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.runtime_config import EVERYTHING
 from dryrack.apiserver.strategies import strategy_of
 from dryrack.apiserver.strategies.pods.qos_class import quality
-from dryrack.apiserver.strategies.pods.spec.images import pull_policy
 from dryrack.apiserver.strategy import Write
 from dryrack.client.endpoints import (
     DAEMON_SETS,
@@ -30,6 +29,7 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
+from dryrack.kinds.rules.pods.images import pull_policy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

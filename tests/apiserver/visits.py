@@ -10,6 +10,7 @@ from dryrack.apiserver.builtin import builtin_resources
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.client.transport import Request, Response
+from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 class _Plain:
     def strategy(self, kind: Builtin) -> Strategy:
-        return PlainStrategy(namespaced=kind.namespaced)
+        return PlainStrategy(KindRules(namespaced=kind.namespaced))
 
     def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
         return {}

@@ -181,7 +181,8 @@ def test_a_request_of_v1beta1_is_moved_under_exactly(text: str, fixes: Sequence[
     [
         (
             (
-                "kind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {containers: [], "
+                "kind: Pod\napiVersion: v1\nmetadata: {name: p}\n"
+                "spec: {containers: [{name: c, image: i}], "
                 "resourceClaims: [{name: g, source: {resourceClaimName: c}}]}\n"
             ),
             {
@@ -191,8 +192,10 @@ def test_a_request_of_v1beta1_is_moved_under_exactly(text: str, fixes: Sequence[
         ),
         (
             (
-                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: "
-                "{spec: {resourceClaims: [{name: g, source: {resourceClaimName: c}}]}}}\n"
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
+                "spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, "
+                "spec: {containers: [{name: c, image: i}], "
+                "resourceClaims: [{name: g, source: {resourceClaimName: c}}]}}}\n"
             ),
             {
                 "write what is in `source` one level up",
@@ -457,12 +460,13 @@ def test_a_misspelt_field_of_a_pod_is_found(version: str, kind: str, path: str) 
     """Also in a workload, of which only the pods are read."""
     pod = yaml.safe_load(POD)
     spec = {"resourceClaim": [], "hostIPC": True, **pod["spec"]}
-    template = {"template": {"spec": spec}}
+    labels = {"a": "b"}
+    template = {"template": {"metadata": {"labels": labels}, "spec": spec}}
     workload = {
         "apiVersion": version,
         "kind": kind,
         "metadata": pod["metadata"],
-        "spec": spec if kind == "Pod" else template,
+        "spec": spec if kind == "Pod" else {"selector": {"matchLabels": labels}, **template},
     }
     (finding,) = findings(join(CLASS, TEMPLATE, yaml.safe_dump(workload)))
 

@@ -13,10 +13,11 @@ The order of a create: `default`, `admit`, system metadata (uid, times, name), `
 metadata that cannot change put back, `validate_update`, `approve`, managedFields.
 `Write.subresource` says which subresource is written; "" is the object itself.
 
-`PlainStrategy` is that of a kind with nothing particular; others derive from it.
+What can be said of an object by itself, a strategy has from the kind's rules (`kinds.rules`).
+`PlainStrategy` is that of a kind with nothing else that is particular; others derive from it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,15 +27,9 @@ from dryrack.client.transport import User
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation import FieldProblem
-from dryrack.kinds.validation.meta import (
-    SUBDOMAIN,
-    Naming,
-    common_metadata,
-    common_metadata_change,
-    metadata,
-    metadata_change,
-)
+from dryrack.kinds.validation.meta import common_metadata_change, metadata_change
 
 
 class Lookup(Protocol):
@@ -151,21 +146,17 @@ class PlainStrategy:
     field_refusal: str = ""
 
     def __init__(
-        self,
-        *,
-        namespaced: bool,
-        naming: Naming = SUBDOMAIN,
-        has_status: bool = False,
-        empty_status: Callable[[], Raw | None] = lambda: None,
+        self, rules: KindRules, *, empty_status: Callable[[], Raw | None] = lambda: None
     ) -> None:
-        self.namespaced = namespaced
-        self.naming = naming
-        self.has_status = has_status
+        self.rules = rules
+        self.namespaced = rules.namespaced
+        self.naming = rules.naming
+        self.has_status = rules.has_status
         self.empty_status = empty_status
         """The status of a new object: built-in kinds always have one; asked for when needed."""
 
     def default(self, obj: Raw, write: Write) -> Raw:
-        return obj
+        return self.rules.default(obj)
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         return obj
@@ -183,15 +174,14 @@ class PlainStrategy:
         return {key: value for key, value in obj.items() if key != "status"}
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        meta = object_meta(obj)
-        found = [
-            *metadata(meta, self.naming, namespaced=self.namespaced),
-            *self.problems(obj, write),
-        ]
-        if found or self.naming is SUBDOMAIN:
-            # A subdomain is more than what is asked of any name.
-            return found
-        return tuple(common_metadata(meta, namespaced=self.namespaced))
+        found = self.rules.new_problems(obj, object_meta(obj))
+        for warning in self.warnings(obj) if not found else ():
+            write.warn(warning)
+        return found
+
+    def warnings(self, obj: Raw) -> Iterable[str]:
+        """What a new object is taken with all the same, and its writer is told."""
+        return ()
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         """The status subresource leaves the spec alone, and nothing else writes the status."""
@@ -209,13 +199,9 @@ class PlainStrategy:
             *self.change_problems(obj, old, write),
         ]
 
-    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        """What is wrong with the kind's own fields; for others to say."""
-        return ()
-
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         """What is wrong with a change of the kind's own fields; by default, what always is."""
-        return self.problems(obj, write)
+        return self.rules.problems(obj)
 
     def to_storage(self, obj: Raw) -> Raw:
         return obj

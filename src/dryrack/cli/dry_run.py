@@ -11,7 +11,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.api_judge import Judge
 from dryrack.cli.demonstration.device_table import SLICE_COLUMNS, Sight, slice_rows
 from dryrack.cli.files import read_sources
 from dryrack.cli.output import Format, many, print_data, print_table, say
@@ -24,6 +23,7 @@ from dryrack.hardware.config_formats import read_config_map
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
 from dryrack.kinds.other_kinds import Mistaken, standing
+from dryrack.linter import object_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,8 +46,7 @@ def world_of(names: Sequence[str], options: PublishOptions) -> World:
         reading = read(content, name)
         documents += reading.documents
         problems += reading.problems
-    judge = Judge()
-    problems += [problem for document in documents for problem in _faults(document, judge)]
+    problems += [problem for document in documents for problem in _faults(document)]
     if problems:
         raise ContentError("\n".join(str(problem) for problem in problems))
     return _world(documents, contents, options)
@@ -77,7 +76,7 @@ def _world(
 _KINDS = {each.kind: each for each in (NODES, CONFIG_MAPS, NODE_OVERLAYS, DRA_CONFIGS)}
 
 
-def _faults(document: Document, judge: Judge) -> Iterator[Problem]:
+def _faults(document: Document) -> Iterator[Problem]:
     """Why no cluster has such an object: its kind is none, or it is a Node that makes no sense."""
     kind = standing(document)
     if isinstance(kind, Mistaken):
@@ -88,7 +87,7 @@ def _faults(document: Document, judge: Judge) -> Iterator[Problem]:
             yield from object_
             return
         named = f"Node {document.name}".strip()
-        for each in judge.problems(document) or ():
+        for each in object_problems(document) or ():
             message = f"{named}: {each.field}: {each.message}"
             yield document.problem(each.field, message, each.fix or "")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dryrack.cli.api_judge import Judge
 from dryrack.cli.files import read_sources, without_pauses
 from dryrack.cli.output import Format, paint, print_data, say, shown
 from dryrack.linter import Finding, Severity, lint
@@ -25,7 +24,7 @@ def run(names: Sequence[str], form: Format) -> bool:
     """Prints the findings; whether there is no error among them."""
     sources = read_sources(names)
     with without_pauses():
-        findings = lint([(source.name, source.content) for source in sources], Judge())
+        findings = lint([(source.name, source.content) for source in sources])
     if form is Format.TABLE:
         for finding in findings:
             sys.stdout.write(_line(finding) + "\n")

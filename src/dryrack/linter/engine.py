@@ -4,7 +4,6 @@ From the content of files to findings.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.linter.finding import Finding, field_path
@@ -16,17 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dryrack.linter.finding import Problem
-    from dryrack.linter.refusals import Judge
     from dryrack.linter.registry import Rule
 
 
-def lint(files: Iterable[tuple[str, bytes]], judge: Judge | None = None) -> tuple[Finding, ...]:
-    """
-    What is wrong in files, given as names and contents; by file, line and code.
-
-    `judge` is somebody who knows what a server has against kinds that are not about devices.
-    """
-    world = replace(read_world(files), judge=judge)
+def lint(files: Iterable[tuple[str, bytes]]) -> tuple[Finding, ...]:
+    """What is wrong in files, given as names and contents; by file, line and code."""
+    world = read_world(files)
     found = {_finding(rule, problem): None for rule in RULES for problem in rule.check(world)}
     return tuple(sorted(found, key=Finding.order))
 

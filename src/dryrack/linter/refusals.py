@@ -7,7 +7,7 @@ Expressions are checked with the compiler of the API server.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dryrack.cel.admission import SelectorChecker
 from dryrack.kinds.convert import to_v1
@@ -15,6 +15,7 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kinds.validation import FieldProblem, validate
 from dryrack.linter.lines import key_of, line_of
+from dryrack.linter.object_rules import object_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Document
     from dryrack.linter.finding import Path
     from dryrack.linter.world import Entry, PodEntry, World
-
-
-class Judge(Protocol):
-    """Knows what a server has against objects of other kinds; None of a kind it does not know."""
-
-    def problems(self, document: Document) -> tuple[FieldProblem, ...] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +72,10 @@ def refusals(world: World) -> Iterator[Refusal]:
 
 
 def _judged(world: World) -> dict[int, tuple[Document, tuple[FieldProblem, ...]]]:
-    """What the judge says, by the identity of the document; there need be no judge."""
-    if world.judge is None:
-        return {}
-    said = ((document, world.judge.problems(document)) for document in world.documents)
+    """What is wrong with objects that are not about devices, by the identity of the document."""
+    found = ((document, object_problems(document)) for document in world.documents)
     return {
-        id(document): (document, problems) for document, problems in said if problems is not None
+        id(document): (document, problems) for document, problems in found if problems is not None
     }
 
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation.writes import Validated
     from dryrack.linter.finding import Path
     from dryrack.linter.publishings import Publishing
-    from dryrack.linter.refusals import Judge
 
 T_co = TypeVar("T_co", covariant=True)
 Object = TypeVar("Object", bound=KubernetesObject)
@@ -179,7 +178,6 @@ class World:
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)
-    judge: Judge | None = None
 
     def of_kind(self, kind: type[Object]) -> tuple[Entry[Object], ...]:
         return tuple(

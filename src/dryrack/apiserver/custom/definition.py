@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.custom.definition_problems import definition_problems, name_problem
-from dryrack.apiserver.custom.reading import read_definition
+from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.strategy import PlainStrategy, Write, keep_status, object_meta, status_only
-from dryrack.kinds.validation.meta import (
-    Naming,
-    common_metadata,
-    common_metadata_change,
-    metadata,
-    metadata_change,
-)
-from dryrack.kinds.validation.names import path_segment
+from dryrack.extension.definitions.definition_problems import definition_problems
+from dryrack.extension.definitions.definition_rules import DefinitionRules
+from dryrack.extension.definitions.reading import DefinitionError
+from dryrack.kinds.validation.meta import common_metadata_change, metadata_change
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 
 if TYPE_CHECKING:
@@ -32,8 +27,6 @@ _NO_WEBHOOKS = (
     "spec.conversion.strategy: webhooks are not called by this server; "
     "between versions nothing changes but the name of the version, as with strategy None"
 )
-# The name follows from the contents, and is judged together with them.
-_NAMING = Naming(path_segment, None)
 
 
 class DefinitionStrategy(PlainStrategy):
@@ -42,17 +35,13 @@ class DefinitionStrategy(PlainStrategy):
     updates_unconditionally = False
 
     def __init__(self) -> None:
-        super().__init__(namespaced=False, naming=_NAMING, has_status=True)
+        super().__init__(DefinitionRules())
 
     def default(self, obj: Raw, write: Write) -> Raw:
-        obj = read_definition(obj)
-        spec = obj.get("spec") or {}
-        filled = {
-            **spec,
-            "names": _names(spec.get("names") or {}),
-            "conversion": spec.get("conversion") or {"strategy": "None"},
-        }
-        return {**obj, "spec": filled, "status": _status(obj, filled)}
+        try:
+            return self.rules.default(obj)
+        except DefinitionError as error:
+            raise bad_request(str(error)) from error
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         conversion = obj["spec"].get("conversion") or {}
@@ -76,16 +65,6 @@ class DefinitionStrategy(PlainStrategy):
             return kept
         generation = (old["metadata"].get("generation") or 0) + 1
         return {**kept, "metadata": {**kept["metadata"], "generation": generation}}
-
-    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        meta = object_meta(obj)
-        named = name_problem(obj)
-        found = [
-            *metadata(meta, self.naming, namespaced=False),
-            *((invalid("metadata.name", meta.name, named),) if named else ()),
-            *definition_problems(obj),
-        ]
-        return found or tuple(common_metadata(meta, namespaced=False))
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         meta, before = object_meta(obj), object_meta(old)
@@ -117,25 +96,6 @@ class DefinitionStrategy(PlainStrategy):
 
     def is_held(self, obj: Raw) -> bool:
         return "deletionTimestamp" not in obj["metadata"]
-
-
-def _names(names: Raw) -> Raw:
-    kind = names.get("kind") or ""
-    filled = dict(names)
-    if not names.get("singular") and kind:
-        filled["singular"] = kind.lower()
-    if not names.get("listKind") and kind:
-        filled["listKind"] = f"{kind}List"
-    return filled
-
-
-def _status(obj: Raw, spec: Raw) -> Raw:
-    status: Raw = dict(obj.get("status") or {})
-    if not status.get("storedVersions"):
-        stored = [v.get("name") for v in spec.get("versions") or () if v.get("storage")][:1]
-        if stored:
-            status["storedVersions"] = stored
-    return status
 
 
 def _with_stored_version(obj: Raw) -> Raw:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status
 from dryrack.apiserver.custom.columns import shape_of_columns
-from dryrack.apiserver.custom.definition_problems import schema_of
 from dryrack.apiserver.custom.jsonpath import JsonPath, JsonPathError, parse
-from dryrack.apiserver.custom.schema.rules import compiled
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.registry import STATUS, Resource, Subresource
 from dryrack.apiserver.verbs.scale import ScalePaths, scale_subresource
 from dryrack.apiserver.versions import version_order
+from dryrack.extension.definitions.definition_problems import schema_of
+from dryrack.extension.definitions.rules import compiled
 
 if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Call

@@ -17,11 +17,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import bad_request
-from dryrack.apiserver.custom.schema.embedded import nameless, unreadable
-from dryrack.apiserver.custom.schema.filling import pruned, whole_numbers, with_defaults
-from dryrack.apiserver.custom.schema.lists import duplicates
-from dryrack.apiserver.custom.schema.mentions import mentions
-from dryrack.apiserver.custom.schema.values import NO_OLD, NOWHERE, problems
 from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.strategy import (
     PlainStrategy,
@@ -30,6 +25,12 @@ from dryrack.apiserver.strategy import (
     object_meta,
     status_only,
 )
+from dryrack.extension.definitions.embedded import nameless, unreadable
+from dryrack.extension.definitions.filling import pruned, whole_numbers, with_defaults
+from dryrack.extension.definitions.lists import duplicates
+from dryrack.extension.definitions.mentions import mentions
+from dryrack.extension.definitions.values import NO_OLD, NOWHERE, problems
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.go_numbers import plain
 from dryrack.kinds.validation.meta import (
     SUBDOMAIN,
@@ -42,8 +43,8 @@ from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 
 if TYPE_CHECKING:
     from dryrack.apiserver.custom.jsonpath import JsonPath
-    from dryrack.apiserver.custom.schema.rules import Ruled
     from dryrack.apiserver.verbs.scale import ScalePaths
+    from dryrack.extension.definitions.rules import Ruled
     from dryrack.kinds.raw import Raw
 
 Schema = Mapping[str, Any]
@@ -91,7 +92,7 @@ class CustomStrategy(PlainStrategy):
         scale: ScalePaths | None = None,
         selectable: Mapping[str, JsonPath] | None = None,
     ) -> None:
-        super().__init__(namespaced=namespaced, has_status=has_status)
+        super().__init__(KindRules(namespaced=namespaced, has_status=has_status))
         self._api_version = api_version
         self._kind = kind
         self._schema = schema

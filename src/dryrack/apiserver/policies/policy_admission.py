@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status, StatusError, forbidden
-from dryrack.apiserver.policies.compiled_policy import PolicyCompiler
 from dryrack.apiserver.policies.match_rules import matching
 from dryrack.apiserver.policies.policy_decisions import Denial, denials
 from dryrack.apiserver.policies.policy_variables import variables_of
+from dryrack.extension.policies.compiled_policy import PolicyCompiler
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import matches_labels
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.apiserver.authorization import Authorization
-    from dryrack.apiserver.policies.compiled_policy import CompiledPolicy
     from dryrack.apiserver.policies.match_rules import Attempt
     from dryrack.apiserver.registry import Registry, Resource
+    from dryrack.extension.policies.compiled_policy import CompiledPolicy
     from dryrack.kinds.raw import Raw
 
 GROUP = "admissionregistration.k8s.io"

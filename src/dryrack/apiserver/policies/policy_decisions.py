@@ -16,8 +16,8 @@ from dryrack.cel.condition import Values, evaluate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.apiserver.policies.compiled_policy import CompiledPolicy, Validation
     from dryrack.cel.condition import Condition
+    from dryrack.extension.policies.compiled_policy import CompiledPolicy, Validation
     from dryrack.kinds.raw import Raw
 
 # What all expressions of a policy may cost for one write, as upstream has it.

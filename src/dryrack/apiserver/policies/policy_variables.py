@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.authorization.attributes import Attributes
-from dryrack.apiserver.policies.policy_environment import AUTHORIZER, REQUEST_RESOURCE
 from dryrack.cel.authorization import Authorizer, Decision, Question, ResourceCheck
 from dryrack.client.transport import User
+from dryrack.extension.policies.policy_environment import AUTHORIZER, REQUEST_RESOURCE
 
 if TYPE_CHECKING:
     from dryrack.apiserver.authorization import Authorization

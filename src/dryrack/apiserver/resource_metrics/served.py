@@ -60,8 +60,9 @@ def _resource(kind: str, plural: str, measured: Raw) -> Resource:
 
 def _strategy(*, namespaced: bool) -> Strategy:
     from dryrack.apiserver.strategy import PlainStrategy
+    from dryrack.kinds.rules.kind_rules import KindRules
 
-    return PlainStrategy(namespaced=namespaced)
+    return PlainStrategy(KindRules(namespaced=namespaced))
 
 
 async def _get(call: Call) -> Answer:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.accounts import (
-    RBAC,
     RoleBindingStrategy,
     RoleStrategy,
     ServiceAccountStrategy,
 )
-from dryrack.apiserver.strategies.budgets import BudgetStrategy
 from dryrack.apiserver.strategies.configuration import ConfigMapStrategy, SecretStrategy
 from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
 from dryrack.apiserver.strategies.extension import traffic
@@ -22,27 +20,32 @@ from dryrack.apiserver.strategies.extension.webhooks import (
 )
 from dryrack.apiserver.strategies.gangs import PodGroupStrategy, WorkloadObjectStrategy
 from dryrack.apiserver.strategies.leases import LeaseStrategy
-from dryrack.apiserver.strategies.limits.ranges import LimitRangeStrategy
 from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
-from dryrack.apiserver.strategies.pods.spec.network import address
 from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
+from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.apiserver.strategies.volumes import VolumeClaimStrategy
 from dryrack.apiserver.strategies.workloads.autoscalers import (
     AutoscalerStrategy,
     OldAutoscalerStrategy,
 )
-from dryrack.apiserver.strategies.workloads.jobs import JobStrategy
-from dryrack.apiserver.strategies.workloads.replicated import (
+from dryrack.apiserver.strategies.workloads.job_strategy import JobStrategy
+from dryrack.apiserver.strategies.workloads.strategy import (
+    DaemonSetStrategy,
     DeploymentStrategy,
     ReplicaSetStrategy,
+    StatefulSetStrategy,
 )
-from dryrack.apiserver.strategies.workloads.sets import DaemonSetStrategy, StatefulSetStrategy
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.convert import GROUP
+from dryrack.kinds.rules.accounts import RBAC
+from dryrack.kinds.rules.budgets import BudgetRules
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.rules.limit_ranges import LimitRangeRules
+from dryrack.kinds.rules.pods.network import address
 from dryrack.kinds.schemas import schema_of
 from dryrack.kinds.schemas.shape import skeleton
 from dryrack.kinds.validation.meta import Naming
@@ -65,6 +68,19 @@ def _policy_binding() -> PlainStrategy:
     from dryrack.apiserver.strategies.extension.policies import PolicyBindingStrategy
 
     return PolicyBindingStrategy()
+
+
+def _limit_range() -> PlainStrategy:
+    made = PlainStrategy(LimitRangeRules())
+    made.creates_on_update = True
+    return made
+
+
+def _budget() -> PlainStrategy:
+    made = WholeStrategy(BudgetRules())
+    made.counts_generations = True
+    made.updates_unconditionally = False
+    return made
 
 
 def _address_name(text: str) -> tuple[str, ...]:
@@ -97,11 +113,11 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     ),
     "ingresses.networking.k8s.io": lambda: TrafficStrategy(namespaced=True, has_status=True),
     "ipaddresses.networking.k8s.io": lambda: PlainStrategy(
-        namespaced=False, naming=Naming(_address_name, _address_name)
+        KindRules(namespaced=False, naming=Naming(_address_name, _address_name))
     ),
     "jobs.batch": JobStrategy,
     "leases.coordination.k8s.io": LeaseStrategy,
-    "limitranges": LimitRangeStrategy,
+    "limitranges": _limit_range,
     f"mutatingadmissionpolicies.{_ADMISSION}": UnappliedPolicyStrategy,
     f"mutatingadmissionpolicybindings.{_ADMISSION}": UnappliedPolicyStrategy,
     f"mutatingwebhookconfigurations.{_ADMISSION}": lambda: WebhookStrategy(mutates=True),
@@ -111,7 +127,7 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     ),
     "nodes": NodeStrategy,
     "persistentvolumeclaims": VolumeClaimStrategy,
-    "poddisruptionbudgets.policy": BudgetStrategy,
+    "poddisruptionbudgets.policy": _budget,
     "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
@@ -149,7 +165,7 @@ def strategy_of(kind: Builtin) -> Strategy:
     if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy
     made = (
-        PlainStrategy(namespaced=kind.namespaced, has_status=has_status)
+        PlainStrategy(KindRules(namespaced=kind.namespaced, has_status=has_status))
         if found is None
         else found()
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import bad_request
-from dryrack.apiserver.strategies.copies import at, forgetting
 from dryrack.apiserver.strategies.gostructs import shown_as_struct
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
 from dryrack.cel.admission import SelectorChecker
@@ -19,6 +18,8 @@ from dryrack.kinds import resource
 from dryrack.kinds.convert import GROUP, V1, from_v1, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
+from dryrack.kinds.rules.copies import at, forgetting
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.document_patch import changed
 from dryrack.kinds.validation import FieldProblem, validate, warnings
 from dryrack.kinds.validation.gates import drop_disabled
@@ -50,7 +51,7 @@ class DeviceStrategy(PlainStrategy):
     """One kind of resource.k8s.io in one version."""
 
     def __init__(self, kind: str, version: str, *, namespaced: bool, has_status: bool) -> None:
-        super().__init__(namespaced=namespaced, has_status=has_status)
+        super().__init__(KindRules(namespaced=namespaced, has_status=has_status))
         self._kind = kind
         self._api_version = f"{GROUP}/{version}"
         # Only kinds without a namespace count the changes of their spec.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies import checks
 from dryrack.apiserver.strategy import PlainStrategy, field_text, object_meta
+from dryrack.kinds.rules import checks
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import (
     SUBDOMAIN,
     common_metadata,
@@ -77,7 +78,7 @@ class EventStrategy(PlainStrategy):
     field_refusal = "field label not supported: {label}"
 
     def __init__(self) -> None:
-        super().__init__(namespaced=True)
+        super().__init__(KindRules(namespaced=True))
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         found = list(_problems(obj, "reportingComponent"))

@@ -1,5 +1,5 @@
 """
-Namespaces: they carry their own name as a label, and go when what is in them is gone.
+Namespaces: they go when what is in them is gone.
 
 What holds a deleted namespace is `spec.finalizers`; the controller that empties it writes them by
 the `finalize` part.
@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.copies import with_value
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_and_metadata
-from dryrack.kinds.validation.meta import Naming
-from dryrack.kinds.validation.names import checked, label, label_key
+from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.namespaces import (
+    FINALIZER,
+    NamespaceRules,
+    finalizer_problems,
+    with_name_label,
+)
 from dryrack.kinds.validation.problems import Token, invalid
 
 if TYPE_CHECKING:
@@ -22,19 +26,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
-NAME_LABEL = "kubernetes.io/metadata.name"
-FINALIZER = "kubernetes"
-_STANDARD = (FINALIZER, "orphan", "foregroundDeletion")
-_UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
-
-
-def _label_prefix(text: str) -> tuple[str, ...]:
-    """A dash at the end is fine where more will follow."""
-    return label(f"{text[:-1]}a" if text.endswith("-") else text)
-
-
-LABEL = Naming(label, _label_prefix)
-
 
 class NamespaceStrategy(PlainStrategy):
     """The life of a namespace."""
@@ -43,21 +34,14 @@ class NamespaceStrategy(PlainStrategy):
     field_refusal = "field label not supported: {label}"
 
     def __init__(self) -> None:
-        super().__init__(namespaced=False, naming=LABEL, has_status=True)
-
-    def default(self, obj: Raw, write: Write) -> Raw:
-        return _named(obj)
+        super().__init__(NamespaceRules())
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        made = _named(obj)
+        made = with_name_label(obj)
         finalizers = (made.get("spec") or {}).get("finalizers") or []
         if FINALIZER not in finalizers:
             finalizers = [*finalizers, FINALIZER]
         return {**made, "spec": {"finalizers": finalizers}, "status": {"phase": "Active"}}
-
-    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        given = (obj.get("spec") or {}).get("finalizers") or ()
-        return [problem for name in given for problem in _finalizer("spec.finalizers", name)]
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
@@ -74,7 +58,7 @@ class NamespaceStrategy(PlainStrategy):
         return [
             problem
             for position, name in enumerate(given)
-            for problem in _finalizer(f"spec.finalizers[{position}]", name)
+            for problem in finalizer_problems(f"spec.finalizers[{position}]", name)
         ]
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
@@ -84,22 +68,8 @@ class NamespaceStrategy(PlainStrategy):
         return bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _named(obj: Raw) -> Raw:
-    meta = obj["metadata"]
-    name, labels = meta.get("name"), meta.get("labels") or {}
-    if not name or labels.get(NAME_LABEL) == name:
-        return obj
-    return {**obj, "metadata": {**meta, "labels": {**labels, NAME_LABEL: name}}}
-
-
 def _spec_kept(obj: Raw, old: Raw) -> Raw:
     return with_value(obj, "spec", old.get("spec"))
-
-
-def _finalizer(field: str, name: str) -> Iterator[FieldProblem]:
-    yield from checked(field, name, label_key)
-    if "/" not in name and name not in _STANDARD:
-        yield invalid(field, name, _UNQUALIFIED)
 
 
 def _phase(obj: Raw) -> Iterator[FieldProblem]:

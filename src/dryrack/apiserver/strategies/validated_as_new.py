@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.copies import with_metadata
 from dryrack.apiserver.strategy import PlainStrategy, object_meta
+from dryrack.kinds.rules.copies import with_metadata
 from dryrack.kinds.validation.meta import metadata
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class WholeStrategy(PlainStrategy):
         return [
             *self.changes(obj, old),
             *metadata(object_meta(obj), self.naming, namespaced=self.namespaced),
-            *self.problems(obj, write),
+            *self.rules.problems(obj),
         ]
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.limits.enforcement import check_volume
 from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
@@ -16,7 +17,7 @@ class VolumeClaimStrategy(PlainStrategy):
     """Stored as they come, within the limits of their namespace."""
 
     def __init__(self) -> None:
-        super().__init__(namespaced=True, has_status=True)
+        super().__init__(KindRules(namespaced=True, has_status=True))
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         if not write.subresource:

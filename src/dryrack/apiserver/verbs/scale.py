@@ -25,6 +25,7 @@ from dryrack.apiserver.registry import Resource, Subresource
 from dryrack.apiserver.request_context import Reply
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.apiserver.verbs.writing import Order, Proposal, served
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 from dryrack.store import Key
 
@@ -42,7 +43,7 @@ SCALE = Resource(
     kind="Scale",
     plural="scales",
     namespaced=True,
-    strategy=PlainStrategy(namespaced=True),
+    strategy=PlainStrategy(KindRules(namespaced=True)),
 )
 _NAMES = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _REPLICAS_MAX = 2**31 - 1

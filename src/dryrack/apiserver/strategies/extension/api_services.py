@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.copies import at, completed
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.kinds.rules.copies import at, completed
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import invalid
 
@@ -24,14 +25,26 @@ if TYPE_CHECKING:
 _REMOTE = "dryrack does not forward requests to other API servers"
 
 
+class _Rules(KindRules):
+    """An API service is called after what it is for."""
+
+    def default(self, obj: Raw) -> Raw:
+        return at(obj, "spec.service", lambda service: completed(service, {"port": 443}))
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        spec, name = obj.get("spec") or {}, obj["metadata"].get("name") or ""
+        expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
+        if name == expected:
+            return ()
+        detail = f'must be `spec.version+"."+spec.group`: {quoted(expected)}'
+        return (invalid("metadata.name", name, detail),)
+
+
 class ApiServiceStrategy(WholeStrategy):
     """Its status is known when it is written: there is nothing to wait for."""
 
     def __init__(self) -> None:
-        super().__init__(namespaced=False, has_status=True)
-
-    def default(self, obj: Raw, write: Write) -> Raw:
-        return at(obj, "spec.service", lambda service: completed(service, {"port": 443}))
+        super().__init__(_Rules(namespaced=False, has_status=True))
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         if not write.subresource and (obj.get("spec") or {}).get("service"):
@@ -40,14 +53,6 @@ class ApiServiceStrategy(WholeStrategy):
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         made = super().prepare_create(obj, write)
         return {**made, "status": {"conditions": [_available(obj, write.now)]}}
-
-    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        spec, name = obj.get("spec") or {}, obj["metadata"].get("name") or ""
-        expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
-        if name == expected:
-            return ()
-        detail = f'must be `spec.version+"."+spec.group`: {quoted(expected)}'
-        return (invalid("metadata.name", name, detail),)
 
 
 def _available(obj: Raw, now: str) -> Raw:

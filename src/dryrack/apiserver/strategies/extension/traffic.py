@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.copies import at, completed, each
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.kinds.rules.copies import at, completed, each
+from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,7 @@ class TrafficStrategy(WholeStrategy):
         namespaced: bool,
         has_status: bool = False,
     ) -> None:
-        super().__init__(namespaced=namespaced, has_status=has_status)
+        super().__init__(KindRules(namespaced=namespaced, has_status=has_status))
         self._complete = complete
 
     def default(self, obj: Raw, write: Write) -> Raw:

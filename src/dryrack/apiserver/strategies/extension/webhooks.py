@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.copies import at, completed, each
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.extension.policies.policy_rules import with_matches, with_scopes
+from dryrack.kinds.rules.copies import at, completed, each
+from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
@@ -23,7 +25,6 @@ _WEBHOOK = {
     "objectSelector": {},
     "timeoutSeconds": 10,
 }
-_MATCHES = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
 
 
 class WebhookStrategy(WholeStrategy):
@@ -32,7 +33,7 @@ class WebhookStrategy(WholeStrategy):
     counts_generations = True
 
     def __init__(self, *, mutates: bool) -> None:
-        super().__init__(namespaced=False)
+        super().__init__(KindRules(namespaced=False))
         self._defaults = _WEBHOOK | ({"reinvocationPolicy": "Never"} if mutates else {})
 
     def default(self, obj: Raw, write: Write) -> Raw:
@@ -56,7 +57,7 @@ class UnappliedPolicyStrategy(WholeStrategy):
     counts_generations = True
 
     def __init__(self) -> None:
-        super().__init__(namespaced=False)
+        super().__init__(KindRules(namespaced=False))
 
     def default(self, obj: Raw, write: Write) -> Raw:
         made = at(obj, "spec.matchConstraints", with_matches)
@@ -67,14 +68,3 @@ class UnappliedPolicyStrategy(WholeStrategy):
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         write.warn("dryrack keeps mutating admission policies and does not apply them")
-
-
-def with_matches(found: Raw) -> Raw:
-    """What a policy or a binding is about, with what is so if nobody says otherwise."""
-    ruled = with_scopes(with_scopes(found, "resourceRules"), "excludeResourceRules")
-    return completed(ruled, _MATCHES)
-
-
-def with_scopes(holder: Raw, key: str) -> Raw:
-    """Rules are about objects in namespaces and outside of them."""
-    return each(holder, key, lambda rule: completed(rule, {"scope": "*"}))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, forbidden
-from dryrack.apiserver.strategies.copies import with_metadata
 from dryrack.kinds.quota_usage.amounts import Amounts, read
 from dryrack.kinds.quota_usage.pods import totals
+from dryrack.kinds.rules.copies import with_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, forbidden
 from dryrack.apiserver.names import generated
-from dryrack.apiserver.strategies.copies import each
 from dryrack.apiserver.strategies.pods.runtime_classes import RuntimeClassError, in_class
+from dryrack.kinds.rules.copies import each
 
 if TYPE_CHECKING:
     from dryrack.apiserver.answer.status import StatusError

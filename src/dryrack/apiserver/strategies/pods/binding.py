@@ -21,7 +21,7 @@ from dryrack.apiserver.http.queries import write_options
 from dryrack.apiserver.metadata import registry_path
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.request_context import Reply
-from dryrack.apiserver.strategies.copies import with_value
+from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import not_supported, required
 from dryrack.store import Key

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies import checks
-from dryrack.apiserver.strategies.copies import with_value
-from dryrack.apiserver.strategies.pods.spec.problems import tolerations
+from dryrack.kinds.rules import checks
+from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.pods.spec_problems import tolerations
 from dryrack.kinds.validation.names import checked, subdomain
 from dryrack.kinds.validation.problems import duplicate, forbidden, invalid, required
 

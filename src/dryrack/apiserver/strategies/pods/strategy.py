@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.copies import with_metadata, with_value
 from dryrack.apiserver.strategies.limits import enforcement
-from dryrack.apiserver.strategies.pods import defaults, subresources
+from dryrack.apiserver.strategies.pods import subresources
 from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
 from dryrack.apiserver.strategies.pods.binding import with_condition
 from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
-from dryrack.apiserver.strategies.pods.match_label_keys import following
 from dryrack.apiserver.strategies.pods.qos_class import quality
-from dryrack.apiserver.strategies.pods.spec.containers import image_spaces
-from dryrack.apiserver.strategies.pods.spec.problems import spec_problems
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategy import (
     PlainStrategy,
@@ -22,9 +18,15 @@ from dryrack.apiserver.strategy import (
     object_meta,
     part_only,
 )
+from dryrack.kinds.rules.copies import with_metadata, with_value
+from dryrack.kinds.rules.pods.pod_rules import (
+    PodRules,
+    only_of_pods,
+    pod_problems,
+    with_own_labels,
+)
 from dryrack.kinds.validation.meta import metadata
 from dryrack.kinds.validation.names import label
-from dryrack.kinds.validation.problems import forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,10 +61,7 @@ class PodStrategy(PlainStrategy):
     field_refusal = "field label not supported: {label}"
 
     def __init__(self) -> None:
-        super().__init__(namespaced=True, has_status=True)
-
-    def default(self, obj: Raw, write: Write) -> Raw:
-        return defaults.pod(obj)
+        super().__init__(PodRules())
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         if write.subresource == "resize":
@@ -79,29 +78,16 @@ class PodStrategy(PlainStrategy):
         if spec.get("schedulingGates"):
             status["conditions"] = with_condition([], _GATED, write.now)
         status["qosClass"] = quality(spec)
-        made = {**obj, "spec": following(spec, obj["metadata"].get("labels") or {})}
-        return with_metadata({**made, "status": status}, "generation", 1)
+        return with_metadata({**with_own_labels(obj), "status": status}, "generation", 1)
 
-    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        found = super().validate_create(obj, write)
-        if not found:
-            self._warn(obj, write)
-        return found
-
-    @staticmethod
-    def _warn(obj: Raw, write: Write) -> None:
+    def warnings(self, obj: Raw) -> Iterator[str]:
         complaints = label(obj["metadata"].get("name") or "")
         if complaints:
-            write.warn(
+            yield (
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(complaints)}]"
             )
-        for warning in warnings_of("", obj):
-            write.warn(warning)
-
-    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        spec = obj.get("spec") or {}
-        return [*_spec(obj), *_only_of_pods(spec), *_only_new(spec)]
+        yield from warnings_of("", obj)
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
@@ -114,7 +100,7 @@ class PodStrategy(PlainStrategy):
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
             return list(status_changes(obj, old))
-        found = [*metadata(object_meta(obj), self.naming, namespaced=True), *_spec(obj)]
+        found = [*metadata(object_meta(obj), self.naming, namespaced=True), *pod_problems(obj)]
         return [*found, *_changes(obj, old, write.subresource)]
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
@@ -149,26 +135,6 @@ class PodStrategy(PlainStrategy):
         return 1 if seconds < 0 else seconds
 
 
-def _spec(obj: Raw) -> Iterator[FieldProblem]:
-    annotations = obj["metadata"].get("annotations") or {}
-    return spec_problems("spec", obj.get("spec") or {}, annotations)
-
-
-def _only_of_pods(spec: Raw) -> Iterator[FieldProblem]:
-    """What templates are forgiven."""
-    for key in ("containers", "initContainers"):
-        for position, container in enumerate(spec.get(key) or ()):
-            yield from image_spaces(f"spec.{key}[{position}]", container)
-
-
-def _only_new(spec: Raw) -> Iterator[FieldProblem]:
-    if spec.get("ephemeralContainers"):
-        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
-    if spec.get("nodeName") and spec.get("schedulingGates"):
-        detail = "cannot be set until all schedulingGates have been cleared"
-        yield forbidden("spec.nodeName", detail)
-
-
 def _part_update(obj: Raw, old: Raw, part: str) -> Raw:
     """What of an update counts: all but the status, or the fields of a part alone."""
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
@@ -185,10 +151,10 @@ def _changes(obj: Raw, old: Raw, part: str) -> Iterator[FieldProblem]:
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     match part:
         case "resize":
-            yield from _only_of_pods(spec)
+            yield from only_of_pods(spec)
             yield from subresources.resize_problems(obj, old)
         case "ephemeralcontainers":
-            yield from _only_of_pods(spec)
+            yield from only_of_pods(spec)
             yield from subresources.debugger_problems(spec, before)
         case _:
             yield from spec_changes(spec, before)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject
 from dryrack.apiserver.answer.status import forbidden as refused
-from dryrack.apiserver.strategies.copies import with_value, without
 from dryrack.apiserver.strategies.pods.qos_class import quality
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.quota_usage.pods import totals, with_overhead
+from dryrack.kinds.rules.copies import with_value, without
 from dryrack.kinds.validation.problems import Token, forbidden, invalid
 
 if TYPE_CHECKING:

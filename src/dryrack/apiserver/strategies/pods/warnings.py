@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.pods.spec.overlaps import overlaps
+from dryrack.apiserver.strategies.pods.overlaps import overlaps
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.text.quoting import quoted
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status, StatusError, internal_error
 from dryrack.apiserver.answer.status import invalid as refused
-from dryrack.apiserver.strategies.copies import with_value
-from dryrack.apiserver.strategies.services import needs
 from dryrack.apiserver.strategies.services.families import SERVICE
+from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.problems import invalid
 
 if TYPE_CHECKING:

@@ -9,24 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.copies import each, with_value, without
-from dryrack.apiserver.strategies.services import needs
+from dryrack.kinds.rules.copies import each, with_value, without
+from dryrack.kinds.rules.services import needs
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
-
-
-def in_step(spec: Raw, old: Raw | None = None) -> Raw:
-    """The list of addresses follows the first of them, for those who do not know the list."""
-    first, given = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
-    if old is None:
-        return {**spec, "clusterIPs": [first]} if first and not given else spec
-    before, known = old.get("clusterIP") or "", old.get("clusterIPs") or []
-    if not given and first == before:
-        return with_value(spec, "clusterIPs", known or None)
-    if first == before or given != known:
-        return spec
-    return with_value(spec, "clusterIPs", [first] if first else None)
 
 
 def remembering(spec: Raw, old: Raw) -> Raw:

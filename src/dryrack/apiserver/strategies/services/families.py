@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject
 from dryrack.apiserver.answer.status import invalid as refused
-from dryrack.apiserver.strategies.services import needs
-from dryrack.apiserver.strategies.services.addresses import FAMILIES, family_of, related_problems
+from dryrack.kinds.rules.services import needs
+from dryrack.kinds.rules.services.addresses import FAMILIES, family_of, related_problems
 from dryrack.kinds.validation.problems import Token, invalid
 
 if TYPE_CHECKING:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.namespaces import LABEL
-from dryrack.apiserver.strategies.services import defaults, needs
 from dryrack.apiserver.strategies.services.allocation import Allocation, Cursor
-from dryrack.apiserver.strategies.services.changes import in_step, released, remembering
+from dryrack.apiserver.strategies.services.changes import released, remembering
 from dryrack.apiserver.strategies.services.families import with_families
-from dryrack.apiserver.strategies.services.problems import problems
 from dryrack.apiserver.strategies.services.updates import changes, status_problems
 from dryrack.apiserver.strategies.services.warnings import warnings_of
 from dryrack.apiserver.strategy import PlainStrategy, keep_status
+from dryrack.kinds.rules.services import needs
+from dryrack.kinds.rules.services.service_problems import problems
+from dryrack.kinds.rules.services.service_rules import ServiceRules, in_step
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
@@ -31,11 +31,8 @@ class ServiceStrategy(PlainStrategy):
     field_refusal = "field label not supported: {label}"
 
     def __init__(self) -> None:
-        super().__init__(namespaced=True, has_status=True, naming=LABEL)
+        super().__init__(ServiceRules())
         self._cursor = Cursor()
-
-    def default(self, obj: Raw, write: Write) -> Raw:
-        return defaults.service(obj)
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         made = super().prepare_create(obj, write)
@@ -47,16 +44,8 @@ class ServiceStrategy(PlainStrategy):
             spec = allocation.with_health_port(spec)
         return {**made, "spec": spec}
 
-    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        found = list(problems(obj))
-        if not found:
-            self._warn(obj, write)
-        return found
-
-    @staticmethod
-    def _warn(obj: Raw, write: Write) -> None:
-        for warning in warnings_of(obj):
-            write.warn(warning)
+    def warnings(self, obj: Raw) -> Iterator[str]:
+        return warnings_of(obj)
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
@@ -88,6 +77,6 @@ class ServiceStrategy(PlainStrategy):
         if write.subresource == "status":
             return list(status_problems(obj))
         found = [*changes(obj["spec"], old["spec"]), *problems(obj, old)]
-        if not found:
-            self._warn(obj, write)
+        for warning in warnings_of(obj) if not found else ():
+            write.warn(warning)
         return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.pods.spec.network import address
-from dryrack.apiserver.strategies.services import needs
+from dryrack.kinds.rules.pods.network import address
+from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.names import checked, subdomain
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required
 

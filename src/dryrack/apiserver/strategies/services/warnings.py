@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.services import needs
+from dryrack.kinds.rules.services import needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

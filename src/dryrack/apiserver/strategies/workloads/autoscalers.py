@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.copies import at, completed, with_value, without
 from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.kinds.rules.copies import at, completed, with_value, without
+from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ class AutoscalerStrategy(PlainStrategy):
     """autoscaling/v2, as it is stored."""
 
     def __init__(self) -> None:
-        super().__init__(namespaced=True, has_status=True)
+        super().__init__(KindRules(namespaced=True, has_status=True))
 
     def default(self, obj: Raw, write: Write) -> Raw:
         defaults = {"minReplicas": 1, "metrics": _cpu("target", _GOAL_PERCENT)}

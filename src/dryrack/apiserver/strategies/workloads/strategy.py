@@ -1,14 +1,20 @@
-"""What deployments, sets and jobs have in common: a spec that is counted, a template, a status."""
+"""What deployments, sets and jobs have in common: generations, warnings, parts that are fixed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
-from dryrack.apiserver.strategies.workloads.templates import completed, in_spec
+from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
+from dryrack.kinds.rules.workloads.sets import (
+    TEMPLATE_GENERATION,
+    DaemonSetRules,
+    StatefulSetRules,
+)
 from dryrack.kinds.validation.names import label
-from dryrack.kinds.validation.problems import invalid
+from dryrack.kinds.validation.problems import forbidden, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,69 +22,53 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
-    from dryrack.kinds.validation.meta import Naming
+
+_MAY_CHANGE = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
 
 
 class WorkloadStrategy(WholeStrategy):
-    """For others to derive from: `defaults` completes a spec, `spec_problems` judges one."""
+    """For others to derive from."""
 
     counts_generations = True
     is_part_of_names = False
     """Whether pods are called after it, and people are told if that will look odd."""
 
-    def __init__(self, naming: Naming | None = None) -> None:
-        if naming is None:
-            super().__init__(namespaced=True, has_status=True)
-        else:
-            super().__init__(namespaced=True, has_status=True, naming=naming)
-
-    def default(self, obj: Raw, write: Write) -> Raw:
-        return in_spec(obj, lambda spec: self.defaults(completed(spec)))
-
-    def defaults(self, spec: Raw) -> Raw:
-        return spec
-
-    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        found = super().validate_create(obj, write)
-        if not found:
-            self._warn(obj, write)
-        return found
+    def warnings(self, obj: Raw) -> Iterator[str]:
+        complaints = label(obj["metadata"].get("name") or "") if self.is_part_of_names else ()
+        if complaints:
+            yield (
+                "metadata.name: this is used in Pod names and hostnames, which can result in "
+                f"surprising behavior; a DNS label is recommended: [{' '.join(complaints)}]"
+            )
+        yield from _template_warnings(obj)
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         found = super().validate_update(obj, old, write)
         is_same = obj["metadata"].get("generation") == old["metadata"].get("generation")
-        if not found and not is_same:
-            self._warn_of_template(obj, write)
-        return found
-
-    def _warn(self, obj: Raw, write: Write) -> None:
-        complaints = label(obj["metadata"].get("name") or "") if self.is_part_of_names else ()
-        if complaints:
-            write.warn(
-                "metadata.name: this is used in Pod names and hostnames, which can result in "
-                f"surprising behavior; a DNS label is recommended: [{' '.join(complaints)}]"
-            )
-        self._warn_of_template(obj, write)
-
-    @staticmethod
-    def _warn_of_template(obj: Raw, write: Write) -> None:
-        template = (obj.get("spec") or {}).get("template") or {}
-        for warning in warnings_of("spec.template", template):
+        for warning in _template_warnings(obj) if not found and not is_same else ():
             write.warn(warning)
-
-    def problems(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        return list(self.spec_problems(obj.get("spec") or {}))
-
-    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
-        yield from ()
+        return found
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
-            return list(self.status_changes(obj, old))
-        return [*self.problems(obj, write), *self.changes(obj, old)]
+            return ()
+        return [*self.rules.problems(obj), *self.changes(obj, old)]
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield from fixed(obj, old, "selector")
+
+
+def _template_warnings(obj: Raw) -> Iterator[str]:
+    template = (obj.get("spec") or {}).get("template") or {}
+    return warnings_of("spec.template", template)
 
 
 def fixed(obj: Raw, old: Raw, *names: str) -> Iterator[FieldProblem]:
@@ -87,3 +77,72 @@ def fixed(obj: Raw, old: Raw, *names: str) -> Iterator[FieldProblem]:
     for name in names:
         if spec.get(name) != before.get(name):
             yield invalid(f"spec.{name}", spec.get(name), "field is immutable")
+
+
+class ReplicaSetStrategy(WorkloadStrategy):
+    """So many pods."""
+
+    is_part_of_names = True
+
+    def __init__(self) -> None:
+        super().__init__(ReplicaSetRules())
+
+
+class DeploymentStrategy(WorkloadStrategy):
+    """So many pods, replaced by and by when their template changes."""
+
+    is_part_of_names = True
+
+    def __init__(self) -> None:
+        super().__init__(DeploymentRules())
+
+    def desired(self, obj: Raw) -> Any:
+        """Annotations count: replica sets get them from their deployment."""
+        return obj.get("spec"), obj["metadata"].get("annotations") or {}
+
+
+class StatefulSetStrategy(WorkloadStrategy):
+    """Pods in a row, each with its own volumes."""
+
+    def __init__(self) -> None:
+        super().__init__(StatefulSetRules())
+
+    def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+        spec, before = obj.get("spec") or {}, old.get("spec") or {}
+        for name in _MAY_CHANGE:
+            spec = with_value(spec, name, before.get(name))
+        if spec != before:
+            *most, last = (f"'{name}'" for name in _MAY_CHANGE)
+            detail = (
+                f"updates to statefulset spec for fields other than {', '.join(most)} and {last} "
+                "are forbidden"
+            )
+            yield forbidden("spec", detail)
+
+
+class DaemonSetStrategy(WorkloadStrategy):
+    """A pod on every node."""
+
+    def __init__(self) -> None:
+        super().__init__(DaemonSetRules())
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        made = super().prepare_create(obj, write)
+        return _counted(made, max(1, _generation(made)))
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        made, count = super().prepare_update(obj, old, write), _generation(old)
+        before = (old.get("spec") or {}).get("template")
+        is_same = (made.get("spec") or {}).get("template") == before
+        return _counted(made, count if is_same else count + 1)
+
+
+def _generation(obj: Raw) -> int:
+    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or ""
+    return int(text) if text.isdigit() else 0
+
+
+def _counted(obj: Raw, count: int) -> Raw:
+    meta = obj["metadata"]
+    annotations = {**(meta.get("annotations") or {}), TEMPLATE_GENERATION: str(count)}
+    return {**obj, "metadata": {**meta, "annotations": annotations}}

@@ -1,1 +1,0 @@
-"""Schemas of custom kinds: structure, values, formats and rules."""

@@ -1,0 +1,107 @@
+"""Jobs as the server stores them: what it makes up when they are new, and what stays as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
+from dryrack.apiserver.strategy import object_meta
+from dryrack.kinds.rules.checks import changed_paths
+from dryrack.kinds.rules.copies import at, forgetting, with_value
+from dryrack.kinds.rules.workloads.jobs import JobRules, labelled, with_own_pods
+from dryrack.kinds.validation.meta import metadata, metadata_change
+from dryrack.kinds.validation.problems import OMITTED, Token, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+_FIXED = "field is immutable"
+
+
+class JobStrategy(WorkloadStrategy):
+    """A deletion leaves the pods alone, unless it says otherwise: older clients count on it."""
+
+    is_part_of_names = True
+    orphans_by_default = True
+    selectable_fields = ("status.successful",)
+    field_refusal = 'field label "{label}" not supported for Job'
+
+    def __init__(self) -> None:
+        super().__init__(JobRules())
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        return with_own_pods(super().prepare_create(obj, write))
+
+    def to_storage(self, obj: Raw) -> Raw:
+        """Labels that the server itself gives to pods count for the job, but are not judged."""
+        rules = "spec.podFailurePolicy"
+        return at(labelled(obj), rules, lambda policy: forgetting(policy, "rules"))
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        if write.subresource == "status":
+            return ()
+        meta = object_meta(obj)
+        return [
+            *metadata(meta, self.naming, namespaced=True),
+            *self.rules.problems(obj),
+            *metadata_change(meta, object_meta(old)),
+            *JobRules().spec_problems(obj.get("spec") or {}),
+            *self.changes(obj, old),
+        ]
+
+    def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+        yield from _completions(obj.get("spec") or {}, old.get("spec") or {})
+        yield from fixed(obj, old, "selector")
+        yield from _template(obj.get("spec") or {}, old)
+        mode = (obj.get("spec") or {}).get("completionMode")
+        if mode != (old.get("spec") or {}).get("completionMode"):
+            yield invalid("spec.completionMode", Token(mode or ""), "field is immutable")
+        names = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+        yield from fixed(obj, old, *names)
+
+    def fields(self, obj: Raw) -> Mapping[str, str]:
+        return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
+
+
+def _completions(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
+    now, before = spec.get("completions"), old.get("completions")
+    if now == before:
+        return
+    if spec.get("completionMode") != "Indexed":
+        yield invalid("spec.completions", now, "field is immutable")
+    elif now is not None and now != spec.get("parallelism"):
+        detail = "can only be modified in tandem with spec.parallelism"
+        yield invalid("spec.completions", now, detail)
+
+
+def _template(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
+    """Fixed, but for where pods go and what they take as long as none has started."""
+    before, status = old.get("spec") or {}, old.get("status") or {}
+    template, kept = spec.get("template") or {}, before.get("template") or {}
+    at = "spec.template"
+    if before.get("suspend") and not status.get("startTime"):
+        at, template, kept = f"{at}.spec", _unmoved(template, kept), kept.get("spec") or {}
+    changed = ", ".join(changed_paths(at, template, kept))
+    if changed:
+        yield invalid(at, OMITTED, f"{_FIXED}; changed: {changed}")
+
+
+def _unmoved(template: Raw, old: Raw) -> Raw:
+    """The spec of a template without the changes that may be."""
+    pod, before = template.get("spec") or {}, old.get("spec") or {}
+    for key in ("nodeSelector", "tolerations", "schedulingGates"):
+        pod = with_value(pod, key, before.get(key))
+    affinity = with_value(pod.get("affinity") or {}, "nodeAffinity", None)
+    wish = (before.get("affinity") or {}).get("nodeAffinity")
+    pod = with_value(pod, "affinity", with_value(affinity, "nodeAffinity", wish) or None)
+    for key in ("containers", "initContainers"):
+        now, then = pod.get(key) or (), before.get(key) or ()
+        if len(now) == len(then):
+            pairs = zip(now, then, strict=True)
+            same = [with_value(one, "resources", other.get("resources")) for one, other in pairs]
+            pod = with_value(pod, key, same or None)
+    return pod

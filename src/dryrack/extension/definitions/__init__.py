@@ -1,0 +1,1 @@
+"""Definitions of custom kinds: their schemas, the rules in these, and values by them."""

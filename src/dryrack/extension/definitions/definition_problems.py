@@ -1,0 +1,286 @@
+"""
+What is wrong with a custom resource definition.
+
+Where all versions agree on a schema, on subresources or on columns, the server complains about
+them once, at the place where definitions used to have them, and so do we.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dryrack.extension.definitions.structure import schema_problems
+from dryrack.kinds.validation.names import subdomain
+from dryrack.kinds.validation.problems import FieldProblem, invalid, not_supported, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dryrack.kinds.raw import Raw
+
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = (
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+)
+_WORD = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")
+_WORD_BYTES_MAX = 63
+_NO_WORD = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+    "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_APPROVAL = "api-approved.kubernetes.io"
+_APPROVAL_NEEDED = (
+    f'protected groups must have approval annotation "{_APPROVAL}", '
+    "see https://github.com/kubernetes/enhancements/pull/1111"
+)
+
+
+def word_problems(text: str) -> tuple[str, ...]:
+    """Why a text cannot be part of a host's name, of which it would be the first."""
+    too_long = (f"must be no more than {_WORD_BYTES_MAX} characters",)
+    spelled = () if _WORD.fullmatch(text) else (_NO_WORD,)
+    return (*(too_long if len(text) > _WORD_BYTES_MAX else ()), *spelled)
+
+
+def definition_problems(definition: Raw) -> Iterator[FieldProblem]:
+    """All but the metadata."""
+    spec = definition.get("spec") or {}
+    yield from _group_and_scope(spec)
+    yield from _schemas_are_there(spec)
+    yield from _versions(spec)
+    yield from _names(spec)
+    yield from _shared(spec)
+    yield from _conversion(spec.get("conversion") or {})
+    yield from _stored_versions(definition)
+    yield from _approval(definition)
+
+
+def name_problem(definition: Raw) -> str:
+    """What is wrong with the name of a definition, which follows from its contents."""
+    spec = definition.get("spec") or {}
+    wanted = f"{_of(spec, 'names', 'plural')}.{spec.get('group') or ''}"
+    given = definition["metadata"].get("name") or ""
+    return "" if given == wanted else 'must be spec.names.plural+"."+spec.group'
+
+
+def _of(value: Mapping[str, Any], *path: str) -> Any:
+    for key in path:
+        value = value.get(key) or {}
+    return value or ""
+
+
+def _group_and_scope(spec: Raw) -> Iterator[FieldProblem]:
+    group = spec.get("group") or ""
+    if not group:
+        yield required("spec.group")
+    elif told := subdomain(group):
+        yield invalid("spec.group", group, ",".join(told))
+    elif "." not in group:
+        yield invalid("spec.group", group, "should be a domain with at least one dot")
+    scope = spec.get("scope") or ""
+    if not scope:
+        yield required("spec.scope")
+    elif scope not in ("Cluster", "Namespaced"):
+        yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
+
+
+def schema_of(version: Raw) -> Raw | None:
+    found: Raw | None = (version.get("schema") or {}).get("openAPIV3Schema")
+    return found
+
+
+def _schemas_are_there(spec: Raw) -> Iterator[FieldProblem]:
+    for index, version in enumerate(spec.get("versions") or ()):
+        if schema_of(version) is None:
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
+
+
+def _agree(versions: list[Raw], key: str) -> bool:
+    return all(version.get(key) == versions[0].get(key) for version in versions)
+
+
+def _versions(spec: Raw) -> Iterator[FieldProblem]:
+    versions = list(spec.get("versions") or ())
+    for index, version in enumerate(versions):
+        at = f"spec.versions[{index}]"
+        if told := word_problems(version.get("name") or ""):
+            yield invalid(f"{at}.name", version.get("name") or "", ",".join(told))
+        yield from _version(version, at, versions)
+    names = [version.get("name") for version in versions]
+    if len(set(names)) != len(names):
+        yield invalid("spec.versions", _as_go(versions), "must contain unique version names")
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        detail = "must have exactly one version marked as storage version"
+        shown = None if spec.get("versions") is None else _as_go(versions)
+        yield invalid("spec.versions", shown, detail)
+    if versions and names[0] and (told := word_problems(names[0])):
+        yield invalid("spec.version", names[0], ",".join(told))
+
+
+def _version(version: Raw, at: str, versions: list[Raw]) -> Iterator[FieldProblem]:
+    schema = schema_of(version)
+    if schema is not None and not _agree(versions, "schema"):
+        yield from schema_problems(schema, f"{at}.schema.openAPIV3Schema")
+    if not _agree(versions, "subresources"):
+        yield from _subresources(version.get("subresources") or {}, f"{at}.subresources")
+    if not _agree(versions, "additionalPrinterColumns"):
+        yield from _columns(version, f"{at}.additionalPrinterColumns")
+
+
+def _as_go(versions: list[Raw]) -> list[Raw]:
+    """Versions as the server shows them; what they agree on is not theirs."""
+    return [
+        {
+            "Name": version.get("name") or "",
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            "Schema": None,
+            "Subresources": None,
+            "AdditionalPrinterColumns": None,
+            "SelectableFields": None,
+        }
+        for version in versions
+    ]
+
+
+def _shared(spec: Raw) -> Iterator[FieldProblem]:
+    versions = list(spec.get("versions") or ())
+    if not versions:
+        return
+    first = versions[0]
+    schema = schema_of(first)
+    if schema is not None and _agree(versions, "schema"):
+        yield from schema_problems(schema, "spec.validation.openAPIV3Schema")
+    if _agree(versions, "subresources"):
+        yield from _subresources(first.get("subresources") or {}, "spec.subresources")
+    if _agree(versions, "additionalPrinterColumns"):
+        yield from _columns(first, "spec.additionalPrinterColumns")
+
+
+def _names(spec: Raw) -> Iterator[FieldProblem]:
+    names = spec.get("names") or {}
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not names.get(name):
+            yield required(f"spec.names.{name}")
+    yield from _spelling(names)
+
+
+def _spelling(names: Raw) -> Iterator[FieldProblem]:
+    for name in ("plural", "singular"):
+        if names.get(name) and (told := word_problems(names[name])):
+            yield invalid(f"spec.names.{name}", names[name], ",".join(told))
+    for name in ("kind", "listKind"):
+        if names.get(name) and (told := word_problems(names[name].lower())):
+            detail = "may have mixed case, but should otherwise match: " + ",".join(told)
+            yield invalid(f"spec.names.{name}", names[name], detail)
+    yield from _labels(names, "shortNames")
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        detail = "kind and listKind may not be the same"
+        yield invalid("spec.names.listKind", names["listKind"], detail)
+    yield from _labels(names, "categories")
+
+
+def _labels(names: Raw, key: str) -> Iterator[FieldProblem]:
+    for index, word in enumerate(names.get(key) or ()):
+        if told := word_problems(word):
+            yield invalid(f"spec.names.{key}[{index}]", word, ",".join(told))
+
+
+def _subresources(raw: Raw, at: str) -> Iterator[FieldProblem]:
+    scale = raw.get("scale")
+    if scale is None:
+        return
+    for name, root in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
+        path = scale.get(name) or ""
+        if not path:
+            yield required(f"{at}.scale.{name}")
+        elif not path.startswith("."):
+            yield invalid(f"{at}.scale.{name}", path, "must be a simple json path starting with .")
+        elif not path.startswith(f"{root}."):
+            yield invalid(f"{at}.scale.{name}", path, f"should be a json path under {root}")
+    selector = scale.get("labelSelectorPath") or ".spec."
+    if not selector.startswith((".spec.", ".status.")):
+        detail = "should be a json path under either .spec or .status"
+        yield invalid(f"{at}.scale.labelSelectorPath", selector, detail)
+
+
+def _columns(version: Raw, at: str) -> Iterator[FieldProblem]:
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        yield from _column(column, f"{at}[{index}]")
+
+
+def _column(column: Raw, at: str) -> Iterator[FieldProblem]:
+    if not column.get("name"):
+        yield required(f"{at}.name")
+    kind, types = column.get("type") or "", f"must be one of {','.join(_COLUMN_TYPES)}"
+    if not kind:
+        yield required(f"{at}.type", types)
+    elif kind not in _COLUMN_TYPES:
+        yield invalid(f"{at}.type", kind, types)
+    form = column.get("format") or ""
+    if form and form not in _COLUMN_FORMATS:
+        yield invalid(f"{at}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
+    path = column.get("jsonPath") or ""
+    if not path:
+        yield required(f"{at}.JSONPath")
+    elif not path.startswith("."):
+        yield invalid(f"{at}.JSONPath", path, "must be a simple json path starting with .")
+
+
+def _conversion(conversion: Raw) -> Iterator[FieldProblem]:
+    strategy = conversion.get("strategy") or ""
+    if not strategy:
+        yield required("spec.conversion.strategy")
+    elif strategy not in ("None", "Webhook"):
+        yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    if strategy == "Webhook":
+        webhook = conversion.get("webhook") or {}
+        if not webhook.get("clientConfig"):
+            detail = "required when strategy is set to Webhook"
+            yield required("spec.conversion.webhookClientConfig", detail)
+        if not webhook.get("conversionReviewVersions"):
+            yield required("spec.conversion.conversionReviewVersions")
+
+
+def _stored_versions(definition: Raw) -> Iterator[FieldProblem]:
+    at = "status.storedVersions"
+    stored = _of(definition, "status", "storedVersions") or None
+    if not stored:
+        yield invalid(at, None, "must have at least one stored version")
+        return
+    versions = _of(definition, "spec", "versions") or ()
+    known = {version.get("name") for version in versions}
+    left = set(stored)
+    for version in versions:
+        name = version.get("name")
+        if version.get("storage") and name not in left:
+            # Also of a version that is there twice: its name is used up.
+            yield invalid(at, stored, f"must have the storage version {name}")
+        left.discard(name)
+    for index, name in enumerate(stored):
+        if name not in known:
+            detail = f"missing from spec.versions; {name} was previously a storage version, and "
+            detail += "must remain in spec.versions until a storage migration ensures no data "
+            detail += f"remains persisted in {name} and removes {name} from status.storedVersions"
+            yield invalid(f"{at}[{index}]", name, detail)
+
+
+def _approval(definition: Raw) -> Iterator[FieldProblem]:
+    group = _of(definition, "spec", "group")
+    is_protected = group in ("k8s.io", "kubernetes.io") or group.endswith(
+        (".k8s.io", ".kubernetes.io")
+    )
+    given = _of(definition, "metadata", "annotations") or {}
+    if is_protected and not given.get(_APPROVAL):
+        yield required(f"metadata.annotations[{_APPROVAL}]", _APPROVAL_NEEDED)

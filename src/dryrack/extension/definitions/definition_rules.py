@@ -1,0 +1,69 @@
+"""Definitions by themselves: their defaults, and what is wrong with a new one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.extension.definitions.definition_problems import definition_problems, name_problem
+from dryrack.extension.definitions.reading import read_definition
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.validation.meta import Naming, common_metadata, metadata
+from dryrack.kinds.validation.names import path_segment
+from dryrack.kinds.validation.problems import FieldProblem, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.kinds.meta import ObjectMeta
+    from dryrack.kinds.raw import Raw
+
+# The name follows from the contents, and is judged together with them.
+_NAMING = Naming(path_segment, None)
+
+
+class DefinitionRules(KindRules):
+    """CustomResourceDefinitions; `default` raises a `DefinitionError` for a schema of no sense."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False, naming=_NAMING, has_status=True)
+
+    def default(self, obj: Raw) -> Raw:
+        obj = read_definition(obj)
+        spec = obj.get("spec") or {}
+        filled = {
+            **spec,
+            "names": _names(spec.get("names") or {}),
+            "conversion": spec.get("conversion") or {"strategy": "None"},
+        }
+        return {**obj, "spec": filled, "status": _status(obj, filled)}
+
+    def as_new(self, obj: Raw) -> Raw:
+        return {**obj, "status": {"storedVersions": obj["status"].get("storedVersions")}}
+
+    def new_problems(self, obj: Raw, meta: ObjectMeta) -> Sequence[FieldProblem]:
+        named = name_problem(obj)
+        found = [
+            *metadata(meta, self.naming, namespaced=False),
+            *((invalid("metadata.name", meta.name, named),) if named else ()),
+            *definition_problems(obj),
+        ]
+        return found or tuple(common_metadata(meta, namespaced=False))
+
+
+def _names(names: Raw) -> Raw:
+    kind = names.get("kind") or ""
+    filled = dict(names)
+    if not names.get("singular") and kind:
+        filled["singular"] = kind.lower()
+    if not names.get("listKind") and kind:
+        filled["listKind"] = f"{kind}List"
+    return filled
+
+
+def _status(obj: Raw, spec: Raw) -> Raw:
+    status: Raw = dict(obj.get("status") or {})
+    if not status.get("storedVersions"):
+        stored = [v.get("name") for v in spec.get("versions") or () if v.get("storage")][:1]
+        if stored:
+            status["storedVersions"] = stored
+    return status

@@ -1,0 +1,1 @@
+"""Validating admission policies: their expressions, and what is wrong with them."""

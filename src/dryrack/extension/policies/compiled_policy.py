@@ -1,0 +1,195 @@
+"""
+The expressions of a validating admission policy, compiled; or what is wrong with them.
+
+The same walk serves whoever writes a policy, who is told every problem with its path, and
+whoever enforces it, for whom there are none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dryrack.cel import KEYWORDS_AND_RESERVED_WORDS
+from dryrack.cel.checking import types as t
+from dryrack.cel.condition import compile_condition
+from dryrack.extension.policies.policy_environment import environment, variable_type
+from dryrack.kinds.rules.checks import qualified
+from dryrack.kinds.validation.names import repeated
+from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.cel import Environment
+    from dryrack.cel.condition import Condition
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+_UNSPECIFIED = "expression is not specified"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A variable or a match condition: a name, its text, and the expression behind it."""
+
+    name: str
+    text: str
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What must be true, and what is said if it is not."""
+
+    text: str
+    condition: Condition
+    message: str
+    spoken: Condition | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPolicy:
+    """A policy, ready to be asked."""
+
+    match_conditions: tuple[Named, ...]
+    variables: tuple[Named, ...]
+    validations: tuple[Validation, ...]
+
+
+@dataclass(slots=True)
+class PolicyCompiler:
+    """Compiles one policy's spec and collects what is wrong with it."""
+
+    spec: Raw
+    name: str = ""
+    problems: list[FieldProblem] = field(default_factory=list)
+    _types: dict[str, t.Type] = field(default_factory=dict)
+
+    def compile(self) -> CompiledPolicy:
+        conditions = tuple(self._match_conditions())
+        variables = tuple(self._variables())
+        validations = tuple(self._validations())
+        self._annotations()
+        return CompiledPolicy(conditions, variables, validations)
+
+    @property
+    def _has_params(self) -> bool:
+        return self.spec.get("paramKind") is not None
+
+    @property
+    def _environment(self) -> Environment:
+        return self._with_variables(has_authorizer=True)
+
+    def _with_variables(self, *, has_authorizer: bool) -> Environment:
+        variables = self._types if self.spec.get("variables") else None
+        return environment(
+            has_params=self._has_params, variables=variables, has_authorizer=has_authorizer
+        )
+
+    def _match_conditions(self) -> list[Named]:
+        given = self.spec.get("matchConditions") or ()
+        again = set(repeated([each.get("name") or "" for each in given]))
+        env = environment(has_params=self._has_params)
+        found = []
+        for index, each in enumerate(given):
+            path, name = f"spec.matchConditions[{index}]", each.get("name") or ""
+            text = (each.get("expression") or "").strip()
+            if not text:
+                self.problems.append(required(f"{path}.expression"))
+            elif condition := self._compiled(f"{path}.expression", text, env, (t.BOOL,)):
+                found.append(Named(name, text, condition))
+            if not name:
+                self.problems.append(required(f"{path}.name"))
+            else:
+                self.problems.extend(qualified(f"{path}.name", name))
+            if name and index in again:
+                self.problems.append(duplicate(f"{path}.name", name))
+        return found
+
+    def _variables(self) -> list[Named]:
+        found = []
+        for index, each in enumerate(self.spec.get("variables") or ()):
+            path, name = f"spec.variables[{index}]", each.get("name") or ""
+            if not name.strip():
+                self.problems.append(required(f"{path}.name", "name is not specified"))
+            elif not _IDENTIFIER.fullmatch(name) or name in KEYWORDS_AND_RESERVED_WORDS:
+                detail = "must be a valid CEL identifier"
+                self.problems.append(invalid(f"{path}.name", name, detail))
+            text = each.get("expression") or ""
+            condition = self._compiled(f"{path}.expression", text, self._environment)
+            self._types[name] = t.DYN
+            if condition is not None:
+                self._types[name] = variable_type(condition.checked.output_type)
+                found.append(Named(name, text, condition))
+        return found
+
+    def _validations(self) -> list[Validation]:
+        found = []
+        for index, each in enumerate(self.spec.get("validations") or ()):
+            path, text = f"spec.validations[{index}]", each.get("expression") or ""
+            condition = self._compiled(f"{path}.expression", text, self._environment, (t.BOOL,))
+            spoken = self._message(f"{path}.messageExpression", each.get("messageExpression"))
+            message = each.get("message") or ""
+            if message and not message.strip():
+                detail = "must be non-empty if specified"
+                self.problems.append(invalid(f"{path}.message", message, detail))
+            elif "\n" in message.strip():
+                detail = "must not contain line breaks"
+                self.problems.append(invalid(f"{path}.message", message, detail))
+            reason = each.get("reason") or "Invalid"
+            if reason not in _REASONS:
+                self.problems.append(not_supported(f"{path}.reason", reason, _REASONS))
+            if condition is not None:
+                found.append(Validation(text, condition, message.strip(), spoken, reason))
+        return found
+
+    def _message(self, path: str, text: str | None) -> Condition | None:
+        if not text:
+            return None
+        if not text.strip():
+            self.problems.append(invalid(path, text, "must be non-empty if specified"))
+            return None
+        env = self._with_variables(has_authorizer=False)
+        return self._compiled(path, text, env, (t.STRING,))
+
+    def _annotations(self) -> None:
+        """Nothing keeps an audit log here: what would be written into it is only checked."""
+        given = self.spec.get("auditAnnotations") or ()
+        for index, each in enumerate(given):
+            path, text = f"spec.auditAnnotations[{index}]", each.get("valueExpression") or ""
+            self.problems.extend(qualified(f"{path}.key", f"{self.name}/{each.get('key')}"))
+            if not text.strip():
+                detail = "valueExpression is not specified"
+                self.problems.append(required(f"{path}.valueExpression", detail))
+            else:
+                kinds = (t.STRING, t.NULL)
+                self._compiled(f"{path}.valueExpression", text, self._environment, kinds)
+
+    def _compiled(
+        self, path: str, text: str, env: Environment, kinds: Sequence[t.Type] = ()
+    ) -> Condition | None:
+        """`kinds` are the types that it may have; any, if there are none."""
+        if not text.strip():
+            self.problems.append(required(path, _UNSPECIFIED))
+            return None
+        found = compile_condition(text, env)
+        if isinstance(found, str):
+            self.problems.append(invalid(path, text, found))
+            return None
+        if kinds and found.checked.output_type not in kinds:
+            shown = str(found.checked.output_type)
+            detail = f"must evaluate to {_listed(kinds)} but got {shown}"
+            self.problems.append(invalid(path, text, detail))
+            return None
+        return found
+
+
+def _listed(kinds: Sequence[t.Type]) -> str:
+    if len(kinds) == 1:
+        return str(kinds[0])
+    return f"one of [{' '.join(each.runtime_name for each in kinds)}]"

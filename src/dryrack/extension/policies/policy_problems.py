@@ -1,0 +1,153 @@
+"""What is wrong with a policy or a binding besides its expressions: rules, parameters, actions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.checks import one_of, selector_problems
+from dryrack.kinds.validation.names import checked, path_segment, repeated, subdomain
+from dryrack.kinds.validation.problems import (
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_SCOPES = ("*", "Cluster", "Namespaced")
+_ACTIONS = ("Audit", "Deny", "Warn")
+_NEITHER = "validations or auditAnnotations must contain at least one item"
+_ALONE = "if '*' is present, must not specify other {}"
+
+
+def policy_problems(spec: Raw) -> Iterator[FieldProblem]:
+    """Those of a policy; its expressions are for the compiler."""
+    yield from one_of("spec.failurePolicy", spec.get("failurePolicy") or "", ("Fail", "Ignore"))
+    if (kind := spec.get("paramKind")) is not None:
+        for key in ("apiVersion", "kind"):
+            if not kind.get(key):
+                yield required(f"spec.paramKind.{key}")
+    match = spec.get("matchConstraints")
+    if match is None:
+        yield required("spec.matchConstraints")
+    else:
+        yield from match_problems("spec.matchConstraints", match)
+        if not match.get("resourceRules"):
+            yield required("spec.matchConstraints.resourceRules")
+    if not spec.get("validations") and not spec.get("auditAnnotations"):
+        yield required("spec.validations", _NEITHER)
+        yield required("spec.auditAnnotations", _NEITHER)
+
+
+def binding_problems(spec: Raw) -> Iterator[FieldProblem]:
+    """Those of a binding."""
+    if not spec.get("policyName"):
+        yield required("spec.policyName")
+    else:
+        yield from checked("spec.policyName", spec["policyName"], subdomain)
+    if (reference := spec.get("paramRef")) is not None:
+        yield from _reference("spec.paramRef", reference)
+    if (match := spec.get("matchResources")) is not None:
+        yield from match_problems("spec.matchResources", match)
+    yield from _actions("spec.validationActions", spec.get("validationActions") or [])
+
+
+def match_problems(path: str, match: Raw) -> Iterator[FieldProblem]:
+    """The rules and selectors of what a policy or a binding is about."""
+    yield from one_of(
+        f"{path}.matchPolicy", match.get("matchPolicy") or "", ("Equivalent", "Exact")
+    )
+    for key in ("namespaceSelector", "objectSelector"):
+        yield from selector_problems(f"{path}.{key}", match.get(key))
+    for key in ("resourceRules", "excludeResourceRules"):
+        for index, rule in enumerate(match.get(key) or ()):
+            yield from _rule(f"{path}.{key}[{index}]", rule)
+
+
+def _rule(path: str, rule: Raw) -> Iterator[FieldProblem]:
+    names = rule.get("resourceNames") or []
+    again = set(repeated(names))
+    for index, name in enumerate(names):
+        yield from checked(f"{path}.resourceNames[{index}]", name, path_segment)
+        if index in again:
+            yield duplicate(f"{path}.resourceNames[{index}]", name)
+    operations = rule.get("operations") or []
+    yield from _alone(path, "operations", operations, "operations")
+    for index, operation in enumerate(operations):
+        if operation not in _OPERATIONS:
+            yield not_supported(f"{path}.operations[{index}]", operation, _OPERATIONS)
+    yield from _alone(path, "apiGroups", rule.get("apiGroups") or [], "API groups")
+    versions = rule.get("apiVersions") or []
+    yield from _alone(path, "apiVersions", versions, "API versions")
+    yield from _all_given(f"{path}.apiVersions", versions)
+    yield from _resources(f"{path}.resources", rule.get("resources") or [])
+    if (scope := rule.get("scope")) is not None and scope not in _SCOPES:
+        yield not_supported(f"{path}.scope", scope, _SCOPES)
+
+
+def _alone(path: str, key: str, values: Sequence[str], what: str) -> Iterator[FieldProblem]:
+    if not values:
+        yield required(f"{path}.{key}")
+    if len(values) > 1 and "*" in values:
+        yield invalid(f"{path}.{key}", list(values), _ALONE.format(what))
+
+
+def _all_given(path: str, values: Sequence[str]) -> Iterator[FieldProblem]:
+    for index, value in enumerate(values):
+        if not value:
+            yield required(f"{path}[{index}]")
+
+
+def _resources(path: str, values: Sequence[str]) -> Iterator[FieldProblem]:
+    if not values:
+        yield required(path)
+    yield from _all_given(path, values)
+    if len(values) > 1 and "*/*" in values:
+        detail = "if '*/*' is present, must not specify other resources"
+        yield invalid(path, list(values), detail)
+    if "*" in values and any("/" not in value and value != "*" for value in values):
+        detail = "if '*' is present, must not specify other resources without subresources"
+        yield invalid(path, list(values), detail)
+
+
+def _reference(path: str, reference: Raw) -> Iterator[FieldProblem]:
+    name, selector = reference.get("name"), reference.get("selector")
+    if name:
+        yield from checked(f"{path}.name", name, path_segment)
+        if selector is not None:
+            yield forbidden(f"{path}.name", "name and selector are mutually exclusive")
+    if selector is not None:
+        yield from selector_problems(f"{path}.selector", selector)
+        if name:
+            yield forbidden(f"{path}.selector", "name and selector are mutually exclusive")
+    if not name and selector is None:
+        yield required(path, "one of name or selector must be specified")
+    action = reference.get("parameterNotFoundAction")
+    if not action:
+        yield required(f"{path}.parameterNotFoundAction")
+    elif action not in ("Deny", "Allow"):
+        yield not_supported(f"{path}.parameterNotFoundAction", action, ("Deny", "Allow"))
+
+
+def _actions(path: str, actions: Sequence[str]) -> Iterator[FieldProblem]:
+    again = set(repeated(actions))
+    for index, action in enumerate(actions):
+        if action not in _ACTIONS:
+            yield not_supported(f"{path}[{index}]", action, _ACTIONS)
+        if index in again:
+            yield duplicate(f"{path}[{index}]", action)
+    if "Deny" in actions and "Warn" in actions:
+        detail = (
+            "must not contain both Deny and Warn (repeating the same validation failure "
+            "information in the API response and headers serves no purpose)"
+        )
+        yield invalid(path, list(actions), detail)
+    if not actions:
+        yield required(path, "at least one validation action is required")

@@ -1,0 +1,59 @@
+"""Policies and their bindings by themselves: defaults, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.extension.policies.compiled_policy import PolicyCompiler
+from dryrack.extension.policies.policy_problems import binding_problems, policy_problems
+from dryrack.kinds.rules.copies import at, completed, each
+from dryrack.kinds.rules.kind_rules import KindRules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+_MATCHES = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+
+
+class PolicyRules(KindRules):
+    """A policy is refused if an expression does not compile."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False, has_status=True)
+
+    def default(self, obj: Raw) -> Raw:
+        made = at(obj, "spec", lambda spec: completed(spec, {"failurePolicy": "Fail"}))
+        return at(made, "spec.matchConstraints", with_matches)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        spec = obj.get("spec") or {}
+        compiler = PolicyCompiler(spec, obj["metadata"].get("name") or "")
+        compiler.compile()
+        return [*policy_problems(spec), *compiler.problems]
+
+
+class PolicyBindingRules(KindRules):
+    """Where a policy holds."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False)
+
+    def default(self, obj: Raw) -> Raw:
+        return at(obj, "spec.matchResources", with_matches)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return list(binding_problems(obj.get("spec") or {}))
+
+
+def with_matches(found: Raw) -> Raw:
+    """What a policy or a binding is about, with what is so if nobody says otherwise."""
+    ruled = with_scopes(with_scopes(found, "resourceRules"), "excludeResourceRules")
+    return completed(ruled, _MATCHES)
+
+
+def with_scopes(holder: Raw, key: str) -> Raw:
+    """Rules are about objects in namespaces and outside of them."""
+    return each(holder, key, lambda rule: completed(rule, {"scope": "*"}))

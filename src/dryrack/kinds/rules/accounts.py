@@ -1,0 +1,126 @@
+"""Who may do what: roles and their bindings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.checks import selector_problems
+from dryrack.kinds.rules.copies import each, filled, within
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.validation.meta import Naming
+from dryrack.kinds.validation.names import checked, path_segment, path_segment_prefix, subdomain
+from dryrack.kinds.validation.problems import invalid, not_supported, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+RBAC = "rbac.authorization.k8s.io"
+_NAMING = Naming(path_segment, path_segment_prefix)
+
+
+class RoleRules(KindRules):
+    """Roles, of a namespace or of the cluster."""
+
+    def __init__(self, *, namespaced: bool) -> None:
+        super().__init__(namespaced=namespaced, naming=_NAMING)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return [
+            *(
+                problem
+                for position, rule in enumerate(obj.get("rules") or ())
+                for problem in self._rule(f"rules[{position}]", rule)
+            ),
+            *_aggregation(obj.get("aggregationRule")),
+        ]
+
+    def _rule(self, at: str, rule: Raw) -> Iterator[FieldProblem]:
+        if not rule.get("verbs"):
+            yield required(f"{at}.verbs", "verbs must contain at least one value")
+        urls = rule.get("nonResourceURLs") or []
+        if not urls:
+            yield from _of_resources(at, rule)
+            return
+        if self.namespaced:
+            detail = "namespaced rules cannot apply to non-resource URLs"
+            yield invalid(f"{at}.nonResourceURLs", urls, detail)
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            detail = "rules cannot apply to both regular resources and non-resource URLs"
+            yield invalid(f"{at}.nonResourceURLs", urls, detail)
+
+
+def _aggregation(rule: Raw | None) -> Iterator[FieldProblem]:
+    if rule is None:
+        return
+    at, selectors = "aggregationRule.clusterRoleSelectors", rule.get("clusterRoleSelectors") or ()
+    if not selectors:
+        detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        yield required(at, detail)
+    for position, selector in enumerate(selectors):
+        found = list(selector_problems(f"{at}[{position}]", selector))
+        yield from found
+        if found:
+            yield invalid(f"{at}[{position}]", None, "invalid label selector.")
+
+
+def _of_resources(at: str, rule: Raw) -> Iterator[FieldProblem]:
+    if not rule.get("apiGroups"):
+        yield required(f"{at}.apiGroups", "resource rules must supply at least one api group")
+    if not rule.get("resources"):
+        yield required(f"{at}.resources", "resource rules must supply at least one resource")
+
+
+class RoleBindingRules(KindRules):
+    """Roles given to people, groups and accounts; which role is fixed."""
+
+    def __init__(self, *, namespaced: bool) -> None:
+        super().__init__(namespaced=namespaced, naming=_NAMING)
+
+    def default(self, obj: Raw) -> Raw:
+        made = within(obj, "roleRef", lambda role: filled(role, {"apiGroup": RBAC}))
+        return each(made, "subjects", _subject)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        subjects = enumerate(obj.get("subjects") or ())
+        return [
+            *self._role(obj.get("roleRef") or {}),
+            *(
+                problem
+                for position, subject in subjects
+                for problem in self._subject(f"subjects[{position}]", subject)
+            ),
+        ]
+
+    def _role(self, role: Raw) -> Iterator[FieldProblem]:
+        if role.get("apiGroup") != RBAC:
+            yield not_supported("roleRef.apiGroup", role.get("apiGroup") or "", (RBAC,))
+        kinds = ("Role", "ClusterRole") if self.namespaced else ("ClusterRole",)
+        if role.get("kind") not in kinds:
+            yield not_supported("roleRef.kind", role.get("kind") or "", kinds)
+        name = role.get("name") or ""
+        yield from (
+            checked("roleRef.name", name, path_segment) if name else (required("roleRef.name"),)
+        )
+
+    def _subject(self, at: str, subject: Raw) -> Iterator[FieldProblem]:
+        kind, group = subject.get("kind") or "", subject.get("apiGroup") or ""
+        if not subject.get("name"):
+            yield required(f"{at}.name")
+        if kind == "ServiceAccount":
+            yield from checked(f"{at}.name", subject.get("name") or "x", subdomain)
+            if group:
+                yield not_supported(f"{at}.apiGroup", group, ("",))
+            if not self.namespaced and not subject.get("namespace"):
+                yield required(f"{at}.namespace")
+        elif kind not in ("User", "Group"):
+            yield not_supported(f"{at}.kind", kind, ("ServiceAccount", "User", "Group"))
+        elif group != RBAC:
+            yield not_supported(f"{at}.apiGroup", group, (RBAC,))
+
+
+def _subject(subject: Raw) -> Raw:
+    named = subject.get("kind") in ("User", "Group")
+    return filled(subject, {"apiGroup": RBAC}) if named else subject

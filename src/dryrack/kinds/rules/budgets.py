@@ -1,0 +1,47 @@
+"""Disruption budgets: how many pods of a kind may be missing at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.checks import selector_problems
+from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.validation.meta import Naming
+from dryrack.kinds.validation.names import path_segment, path_segment_prefix
+from dryrack.kinds.validation.problems import invalid, not_supported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+_FIELDS = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+
+
+class BudgetRules(KindRules):
+    """Nobody writes over a budget blindly."""
+
+    def __init__(self) -> None:
+        # Nothing is called after a budget, so that any name will do that fits into a path.
+        naming = Naming(path_segment, path_segment_prefix)
+        super().__init__(namespaced=True, has_status=True, naming=naming)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return list(_spec(obj.get("spec") or {}))
+
+
+def _spec(spec: Raw) -> Iterator[FieldProblem]:
+    bounds = [key for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
+    if len(bounds) > 1:
+        shown = {f"{key[0].upper()}{key[1:]}": spec.get(key) for key in _FIELDS}
+        yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+    for key in bounds:
+        yield from count_or_percentage(f"spec.{key}", spec[key])
+        yield from at_most_all(f"spec.{key}", spec[key])
+    yield from selector_problems("spec.selector", spec.get("selector"))
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _POLICIES:
+        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES)

@@ -1,0 +1,110 @@
+"""Configmaps and secrets: values by key, which may be frozen."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.checks import config_key
+from dryrack.kinds.rules.copies import filled, without
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.text.go_json import syntax_error
+from dryrack.kinds.validation.names import checked
+from dryrack.kinds.validation.problems import (
+    byte_length,
+    invalid,
+    required,
+    too_long,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+VALUES_BYTES_MAX = 1024 * 1024
+_OPAQUE = "Opaque"
+# By type of secret: the keys that it must have, all of them.
+_NEEDED = {"kubernetes.io/tls": ("tls.crt", "tls.key")}
+_JSON = {
+    "kubernetes.io/dockercfg": ".dockercfg",
+    "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
+}
+_ACCOUNT = "kubernetes.io/service-account.name"
+
+
+class ConfigMapRules(KindRules):
+    """Text and bytes by key."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return list(_values(obj))
+
+
+def _values(obj: Raw) -> Iterator[FieldProblem]:
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    for key in sorted(data):
+        yield from checked(f"data[{key}]", key, config_key)
+        if key in binary:
+            yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+    for key in sorted(binary):
+        yield from checked(f"binaryData[{key}]", key, config_key)
+    size = sum(map(byte_length, data.values())) + sum(map(_decoded_length, binary.values()))
+    if size > VALUES_BYTES_MAX:
+        yield too_long("[]", VALUES_BYTES_MAX)
+
+
+class SecretRules(KindRules):
+    """Bytes by key, of a type that says which keys there have to be."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True)
+
+    def default(self, obj: Raw) -> Raw:
+        texts = obj.get("stringData") or {}
+        made = without(filled(obj, {"type": _OPAQUE}), "stringData")
+        if not texts:
+            return made
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+        return {**made, "data": dict(sorted({**(obj.get("data") or {}), **encoded}.items()))}
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return [*_secret_values(obj), *_of_type(obj)]
+
+
+def _secret_values(obj: Raw) -> Iterator[FieldProblem]:
+    data = obj.get("data") or {}
+    for key in sorted(data):
+        yield from checked(f"data[{key}]", key, config_key)
+    if sum(map(_decoded_length, data.values())) > VALUES_BYTES_MAX:
+        yield too_long("data", VALUES_BYTES_MAX)
+
+
+def _of_type(obj: Raw) -> Iterator[FieldProblem]:
+    kind, data = obj.get("type") or "", obj.get("data") or {}
+    yield from (required(f"data[{key}]") for key in _NEEDED.get(kind, ()) if key not in data)
+    if kind in _JSON:
+        yield from _json(_JSON[kind], data)
+    if kind == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
+        yield from (required(f"data[{key}]") for key in ("username", "password"))
+    if kind == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
+        yield required("data[ssh-privatekey]")
+    annotations = obj["metadata"].get("annotations") or {}
+    if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
+        yield required(f"metadata.annotations[{_ACCOUNT}]")
+
+
+def _json(key: str, data: Raw) -> Iterator[FieldProblem]:
+    if key not in data:
+        yield required(f"data[{key}]")
+        return
+    problem = syntax_error(base64.b64decode(data[key]))
+    if problem:
+        yield invalid(f"data[{key}]", "<secret contents redacted>", problem)
+
+
+def _decoded_length(encoded: str) -> int:
+    return len(encoded) * 3 // 4 - encoded.count("=", -2)

@@ -1,0 +1,109 @@
+"""
+Groups of pods that are scheduled together, and the workloads that they belong to.
+
+Both are alpha. They are judged as a real server does it whose gates are on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.copies import filled, within
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.validation.names import checked, label, path_segment, subdomain
+from dryrack.kinds.validation.problems import duplicate, invalid, required, too_many
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+TEMPLATES_MAX = 8
+
+
+class PodGroupRules(KindRules):
+    """Pods that are scheduled together."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True, has_status=True)
+
+    def default(self, obj: Raw) -> Raw:
+        return within(obj, "spec", lambda spec: filled(spec, {"disruptionMode": "Pod"}))
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return list(_group(obj.get("spec") or {}))
+
+
+class WorkloadObjectRules(KindRules):
+    """Templates of groups."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return list(_workload(obj.get("spec") or {}))
+
+
+def _group(spec: Raw) -> Iterator[FieldProblem]:
+    reference = spec.get("podGroupTemplateRef")
+    if reference is not None:
+        yield from _reference("spec.podGroupTemplateRef", reference)
+    yield from _policy("spec.schedulingPolicy", spec.get("schedulingPolicy") or {})
+
+
+def _reference(at: str, given: Raw) -> Iterator[FieldProblem]:
+    workload = given.get("workload")
+    if workload is None:
+        yield invalid(at, "", "must specify one of: `workload`")
+        return
+    for name, checker in (("workloadName", subdomain), ("podGroupTemplateName", label)):
+        value = workload.get(name) or ""
+        path = f"{at}.workload.{name}"
+        yield from checked(path, value, checker) if value else (required(path),)
+
+
+def _policy(at: str, given: Raw) -> Iterator[FieldProblem]:
+    found = [name for name in ("basic", "gang") if given.get(name) is not None]
+    if not found:
+        yield invalid(at, "", "must specify one of: `basic`, `gang`")
+    if len(found) > 1:
+        shown = f"{{{', '.join(found)}}}"
+        yield invalid(at, shown, "must specify exactly one of: `basic`, `gang`")
+    if "gang" in found:
+        count = given["gang"].get("minCount") or 0
+        if not count:
+            yield required(f"{at}.gang.minCount")
+        elif count < 1:
+            yield invalid(f"{at}.gang.minCount", count, "must be greater than or equal to 1")
+
+
+def _workload(spec: Raw) -> Iterator[FieldProblem]:
+    controller = spec.get("controllerRef")
+    if controller is not None:
+        yield from _controller("spec.controllerRef", controller)
+    templates, at = spec.get("podGroupTemplates") or [], "spec.podGroupTemplates"
+    if not templates:
+        yield required(at)
+    if len(templates) > TEMPLATES_MAX:
+        yield too_many(at, len(templates), TEMPLATES_MAX)
+    names = [template.get("name") or "" for template in templates]
+    seen: set[str] = set()
+    for position, template in enumerate(templates):
+        if names[position] in seen:
+            yield duplicate(f"{at}[{position}]", template)
+        seen.add(names[position])
+    for position, template in enumerate(templates):
+        path = f"{at}[{position}]"
+        name = names[position]
+        yield from checked(f"{path}.name", name, label) if name else (required(f"{path}.name"),)
+        yield from _policy(f"{path}.schedulingPolicy", template.get("schedulingPolicy") or {})
+
+
+def _controller(at: str, given: Raw) -> Iterator[FieldProblem]:
+    if given.get("apiGroup"):
+        yield from checked(f"{at}.apiGroup", given["apiGroup"], subdomain)
+    for name in ("kind", "name"):
+        value = given.get(name) or ""
+        path = f"{at}.{name}"
+        yield from checked(path, value, path_segment) if value else (required(path),)

@@ -1,0 +1,52 @@
+"""Numbers that may be given as a share: `3`, or `25%`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.checks import non_negative
+from dryrack.kinds.validation.problems import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.validation import FieldProblem
+
+Count = int | str
+
+_PERCENTAGE = re.compile("[0-9]+%").fullmatch
+_INTEGER = re.compile("[+-]?[0-9]+").fullmatch
+_SYNTAX = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "
+    "'93%', regex used for validation is '[0-9]+%')"
+)
+_WHOLE = 100
+
+
+def count_or_percentage(field: str, value: Count) -> Iterator[FieldProblem]:
+    """Problems of a number or a share."""
+    if isinstance(value, int):
+        yield from non_negative(field, value)
+    elif not _PERCENTAGE(value):
+        yield invalid(field, value, _SYNTAX)
+
+
+def at_most_all(field: str, value: Count) -> Iterator[FieldProblem]:
+    """A share of no more than everything."""
+    share = percentage(value)
+    if share is not None and share > _WHOLE:
+        yield invalid(field, value, "must not be greater than 100%")
+
+
+def percentage(value: Count) -> int | None:
+    """The share in percent, if it is one."""
+    return int(value[:-1]) if isinstance(value, str) and _PERCENTAGE(value) else None
+
+
+def is_nothing(value: Count | None) -> bool:
+    """Whether it comes to nothing; text that is neither a share nor a number does."""
+    if not isinstance(value, str):
+        return not value
+    share = percentage(value)
+    return not share if share is not None else not (_INTEGER(value) and int(value))

@@ -1,0 +1,164 @@
+"""Limit ranges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.quota_usage.amounts import ONE, Amounts, read
+from dryrack.kinds.rules import checks
+from dryrack.kinds.rules.copies import each, within
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.rules.pods import resource_amounts as amounts
+from dryrack.kinds.validation.names import label_key
+from dryrack.kinds.validation.problems import Token, duplicate, forbidden, invalid, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.quantity import Quantity
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
+
+
+class LimitRangeRules(KindRules):
+    """Limits complete one another: a default follows from a maximum, a request from a default."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True)
+
+    def default(self, obj: Raw) -> Raw:
+        return within(obj, "spec", lambda spec: each(spec, "limits", _completed))
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return list(_limits((obj.get("spec") or {}).get("limits") or ()))
+
+
+def _completed(limit: Raw) -> Raw:
+    if limit.get("type") != "Container":
+        return limit
+    default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+    request = {**(limit.get("min") or {}), **default, **(limit.get("defaultRequest") or {})}
+    made = {
+        "default": dict(sorted(default.items())),
+        "defaultRequest": dict(sorted(request.items())),
+    }
+    return {**limit, **{key: value for key, value in made.items() if value}}
+
+
+def _limits(given: Sequence[Raw]) -> Iterator[FieldProblem]:
+    seen: set[str] = set()
+    for position, limit in enumerate(given):
+        at, kind = f"spec.limits[{position}]", limit.get("type") or ""
+        yield from _type(f"{at}.type", kind)
+        if kind in seen:
+            yield duplicate(f"{at}.type", Token(kind))
+        seen.add(kind)
+        yield from _names(at, kind, limit)
+        yield from _relations(at, limit)
+
+
+def _type(at: str, kind: str) -> Iterator[FieldProblem]:
+    complaints = [invalid(at, Token(kind), each) for each in label_key(kind)]
+    yield from complaints
+    if not complaints and "/" not in kind and kind not in _TYPES:
+        yield invalid(at, Token(kind), "must be a standard limit type or fully qualified")
+
+
+def _names(at: str, kind: str, limit: Raw) -> Iterator[FieldProblem]:
+    for part in ("max", "min"):
+        yield from _named(f"{at}.{part}", kind, limit.get(part))
+    for part in ("default", "defaultRequest"):
+        if kind != "Pod":
+            yield from _named(f"{at}.{part}", kind, limit.get(part))
+        elif limit.get(part):
+            yield forbidden(f"{at}.{part}", "may not be specified when `type` is 'Pod'")
+    bounds = [limit.get(part) or {} for part in ("max", "min")]
+    if kind == "PersistentVolumeClaim" and not any("storage" in each for each in bounds):
+        detail = "either minimum or maximum storage value is required, but neither was provided"
+        yield required(f"{at}.limits", detail)
+    yield from _named(f"{at}.maxLimitRequestRatio", kind, limit.get("maxLimitRequestRatio"))
+
+
+def _named(at: str, kind: str, given: Raw | None) -> Iterator[FieldProblem]:
+    checker = (
+        amounts.container_resource_name if kind in ("Container", "Pod") else amounts.resource_name
+    )
+    for name in sorted(given or {}):
+        yield from checker(f"{at}[{name}]", name)
+
+
+def _relations(at: str, limit: Raw) -> Iterator[FieldProblem]:
+    parts = {part: read(limit.get(part)) for part in ("min", "max", "maxLimitRequestRatio")}
+    plain = limit.get("type") != "Pod"
+    parts |= {
+        part: read(limit.get(part) if plain else None) for part in ("default", "defaultRequest")
+    }
+    for name in sorted({name for amounts_of in parts.values() for name in amounts_of}):
+        yield from _ordered(at, name, parts)
+        yield from _ratio(at, name, parts)
+        default, request = parts["default"].get(name), parts["defaultRequest"].get(name)
+        is_shared = checks.is_native(name) and not name.startswith("hugepages-")
+        if not is_shared and default is not None and request is not None and default != request:
+            detail = f"default value {default} must equal to defaultRequest value {request}"
+            yield invalid(f"{at}.defaultRequest[{name}]", request, f"{detail} in {name}")
+
+
+# The smaller and what it is called, the larger, then the field and the value that is shown.
+_ORDER = (
+    ("min", "min value", "max", "max value", "min", "min"),
+    (
+        "min",
+        "min value",
+        "defaultRequest",
+        "default request value",
+        "defaultRequest",
+        "defaultRequest",
+    ),
+    (
+        "defaultRequest",
+        "default request value",
+        "max",
+        "max value",
+        "defaultRequest",
+        "defaultRequest",
+    ),
+    (
+        "defaultRequest",
+        "default request value",
+        "default",
+        "default limit value",
+        "defaultRequest",
+        "defaultRequest",
+    ),
+    ("min", "min value", "default", "default value", "default", "min"),
+    ("default", "default value", "max", "max value", "default", "max"),
+)
+
+
+def _ordered(at: str, name: str, parts: dict[str, Amounts]) -> Iterator[FieldProblem]:
+    for low, called, high, than, field, shown in _ORDER:
+        smaller, larger = parts[low].get(name), parts[high].get(name)
+        if smaller is not None and larger is not None and smaller > larger:
+            detail = f"{called} {smaller} is greater than {than} {larger}"
+            yield invalid(f"{at}.{field}[{name}]", parts[shown][name], detail)
+
+
+def _ratio(at: str, name: str, parts: dict[str, Amounts]) -> Iterator[FieldProblem]:
+    ratio = parts["maxLimitRequestRatio"].get(name)
+    if ratio is None:
+        return
+    path = f"{at}.maxLimitRequestRatio[{name}]"
+    if ratio < ONE:
+        yield invalid(path, ratio, f"ratio {ratio} is less than 1")
+    low, high = parts["min"].get(name), parts["max"].get(name)
+    if low is None or high is None or low.sign <= 0:
+        return
+    most = high.milli_value() / low.milli_value()
+    if _float(ratio) > most:
+        yield invalid(path, ratio, f"ratio {ratio} is greater than max/min = {most:f}")
+
+
+def _float(ratio: Quantity) -> float:
+    return ratio.milli_value() / 1000

@@ -1,0 +1,47 @@
+"""
+Selectors that follow the pod's own labels.
+
+`matchLabelKeys` are labels whose values are to be those of the pod itself, `mismatchLabelKeys`
+those that must not be: when a pod is made, the values go into the selectors beside them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.copies import each, within
+
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
+_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
+_WISHES = "preferredDuringSchedulingIgnoredDuringExecution"
+_KEYS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+
+
+def following(spec: Raw, labels: Raw) -> Raw:
+    """The spec of a new pod with these labels."""
+
+    def term(given: Raw) -> Raw:
+        return within(given, "labelSelector", lambda selector: _narrowed(selector, given, labels))
+
+    def terms(affinity: Raw) -> Raw:
+        made = each(affinity, _TERMS, term)
+        return each(made, _WISHES, lambda wish: within(wish, "podAffinityTerm", term))
+
+    def affinity(given: Raw) -> Raw:
+        return within(within(given, "podAffinity", terms), "podAntiAffinity", terms)
+
+    return within(each(spec, "topologySpreadConstraints", term), "affinity", affinity)
+
+
+def _narrowed(selector: Raw, term: Raw, labels: Raw) -> Raw:
+    added = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for name, operator in _KEYS
+        for key in term.get(name) or ()
+        if key in labels
+    ]
+    if not added:
+        return selector
+    return {**selector, "matchExpressions": [*(selector.get("matchExpressions") or ()), *added]}

@@ -1,0 +1,157 @@
+"""
+What a pod says by saying nothing.
+
+`spec` completes the spec of a pod or of a template; `pod` what only pods have besides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.copies import at, each, filled, forgetting, within
+from dryrack.kinds.rules.pods.images import pull_policy
+from dryrack.kinds.rules.pods.pod_requests import with_pod_requests
+
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
+_SPEC = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+}
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_HTTP = {"path": "/", "scheme": "HTTP"}
+_MODE = {"defaultMode": 0o644}
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS = ("lifecycle.postStart.httpGet", "lifecycle.preStop.httpGet")
+
+
+def pod(obj: Raw) -> Raw:
+    """A pod with its spec completed, and its addresses under both their names."""
+    made = within(obj, "spec", lambda inner: _only_of_pods(spec(inner)))
+    return within(made, "status", _addressed)
+
+
+def _addressed(status: Raw) -> Raw:
+    """The addresses have an old name for the first and a new one for all; the old one wins."""
+    first, every = status.get("podIP") or "", status.get("podIPs") or []
+    known = every[0].get("ip") or "" if every else ""
+    if first == known:
+        return status
+    return {**status, "podIPs": [{"ip": first}]} if first else {**status, "podIP": known}
+
+
+def spec(given: Raw) -> Raw:
+    """The spec of a pod or of a template."""
+    made = _accounted(filled(given, _SPEC))
+    made = each(made, "volumes", _volume)
+    for key in _CONTAINERS:
+        made = each(made, key, _container)
+    return made
+
+
+def _accounted(given: Raw) -> Raw:
+    """The account has an old name and a new one; whichever is said, both are kept."""
+    name = given.get("serviceAccountName") or given.get("serviceAccount")
+    if not name:
+        return given
+    return {**given, "serviceAccountName": name, "serviceAccount": name}
+
+
+def _only_of_pods(given: Raw) -> Raw:
+    made = filled(given, {"enableServiceLinks": True})
+    for key in ("containers", "initContainers"):
+        made = each(made, key, _requesting)
+        if given.get("hostNetwork"):
+            made = each(made, key, lambda container: each(container, "ports", _on_host))
+    return with_pod_requests(made)
+
+
+def _requesting(container: Raw) -> Raw:
+    """Who has a limit and no request, requests the limit."""
+    limits = (container.get("resources") or {}).get("limits")
+    if not limits:
+        return container
+    return within(
+        container,
+        "resources",
+        lambda given: {**given, "requests": {**limits, **(given.get("requests") or {})}},
+    )
+
+
+def _on_host(port: Raw) -> Raw:
+    return {**port, "hostPort": port.get("hostPort") or port.get("containerPort")}
+
+
+def _container(given: Raw) -> Raw:
+    made = filled(
+        given,
+        {
+            "imagePullPolicy": pull_policy(given.get("image") or ""),
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+        },
+    )
+    made = each(made, "ports", lambda port: filled(port, {"protocol": "TCP"}))
+    made = each(made, "env", lambda env: at(env, "valueFrom.fieldRef", _field))
+    for key in _PROBES:
+        made = within(made, key, _probe)
+    for path in _HOOKS:
+        made = at(made, path, _http)
+    return made
+
+
+def _probe(given: Raw) -> Raw:
+    made = at(filled(given, _PROBE), "httpGet", _http)
+    return within(made, "grpc", lambda inner: filled(inner, {"service": ""}))
+
+
+def _http(given: Raw) -> Raw:
+    return filled(given, _HTTP)
+
+
+def _field(given: Raw) -> Raw:
+    return filled(given, {"apiVersion": "v1"})
+
+
+def _fields(given: Raw) -> Raw:
+    return each(given, "items", lambda item: within(item, "fieldRef", _field))
+
+
+def _volume(given: Raw) -> Raw:
+    if not any(key != "name" for key in given):
+        return {**given, "emptyDir": {}}
+    made = within(given, "hostPath", lambda inner: filled(inner, {"type": ""}))
+    for key in ("secret", "configMap"):
+        made = within(made, key, _with_mode)
+    made = within(made, "downwardAPI", lambda inner: _fields(_with_mode(inner)))
+    made = within(made, "projected", _projected)
+    made = within(made, "image", _image)
+    return at(made, "ephemeral.volumeClaimTemplate.spec", _claim)
+
+
+def _projected(given: Raw) -> Raw:
+    return forgetting(each(_with_mode(given), "sources", _source), "sources")
+
+
+def _with_mode(given: Raw) -> Raw:
+    return filled(given, _MODE)
+
+
+def _source(given: Raw) -> Raw:
+    made = within(given, "downwardAPI", _fields)
+    return within(
+        made, "serviceAccountToken", lambda inner: filled(inner, {"expirationSeconds": 3600})
+    )
+
+
+def _image(given: Raw) -> Raw:
+    return filled(given, {"pullPolicy": pull_policy(given.get("reference") or "")})
+
+
+def _claim(given: Raw) -> Raw:
+    return filled(given, {"volumeMode": "Filesystem"})

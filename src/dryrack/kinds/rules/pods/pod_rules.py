@@ -1,0 +1,62 @@
+"""Pods by themselves: their defaults, and what is wrong with a new one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.rules.pods import pod_defaults
+from dryrack.kinds.rules.pods.containers import image_spaces
+from dryrack.kinds.rules.pods.match_label_keys import following
+from dryrack.kinds.rules.pods.spec_problems import spec_problems
+from dryrack.kinds.validation.problems import forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+
+class PodRules(KindRules):
+    """A pod that is not there yet."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True, has_status=True)
+
+    def default(self, obj: Raw) -> Raw:
+        return pod_defaults.pod(obj)
+
+    def as_new(self, obj: Raw) -> Raw:
+        return with_own_labels(super().as_new(obj))
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        spec = obj.get("spec") or {}
+        return [*pod_problems(obj), *only_of_pods(spec), *_only_new(spec)]
+
+
+def with_own_labels(pod: Raw) -> Raw:
+    """A new pod whose selectors follow its own labels."""
+    labels = pod["metadata"].get("labels") or {}
+    return {**pod, "spec": following(pod.get("spec") or {}, labels)}
+
+
+def pod_problems(pod: Raw) -> Iterator[FieldProblem]:
+    """What is wrong with the spec of any pod, also of one that is there."""
+    annotations = pod["metadata"].get("annotations") or {}
+    return spec_problems("spec", pod.get("spec") or {}, annotations)
+
+
+def only_of_pods(spec: Raw) -> Iterator[FieldProblem]:
+    """What templates are forgiven."""
+    for key in ("containers", "initContainers"):
+        for position, container in enumerate(spec.get(key) or ()):
+            yield from image_spaces(f"spec.{key}[{position}]", container)
+
+
+def _only_new(spec: Raw) -> Iterator[FieldProblem]:
+    if spec.get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden("spec.nodeName", detail)

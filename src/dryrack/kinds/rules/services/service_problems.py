@@ -1,0 +1,192 @@
+"""What is wrong with a service, in the server's order and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules import checks
+from dryrack.kinds.rules.services import needs
+from dryrack.kinds.rules.services.addresses import (
+    outside,
+    related_problems,
+    source_range,
+)
+from dryrack.kinds.validation.names import checked, label, subdomain
+from dryrack.kinds.validation.problems import (
+    Token,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+_HINTS = "service.kubernetes.io/topology-aware-hints"
+_MODE = "service.kubernetes.io/topology-mode"
+_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_AFFINITIES = ("ClientIP", "None")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_TRAFFIC = ("Cluster", "Local")
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_DAY_SECONDS = 86_400
+_ONLY_BALANCED = "may only be used when `type` is 'LoadBalancer'"
+
+
+def problems(service: Raw, old: Raw | None = None) -> Iterator[FieldProblem]:
+    """Everything about a service as it would be stored."""
+    spec, annotations = service["spec"], service["metadata"].get("annotations") or {}
+    before = (old or {}).get("spec")
+    yield from _hints(annotations)
+    yield from _by_type(spec)
+    yield from _ports(spec.get("ports") or [])
+    yield from checks.labels_of("spec.selector", spec.get("selector"))
+    yield from _affinity(spec)
+    yield from related_problems(spec, before)
+    for position, text in enumerate(spec.get("externalIPs") or ()):
+        yield from outside(f"spec.externalIPs[{position}]", text)
+    yield from checks.one_of("spec.type", spec.get("type") or "", _TYPES)
+    yield from _node_ports(spec)
+    yield from _twins(spec.get("ports") or ())
+    yield from _sources(spec, annotations)
+    yield from _balancer(spec)
+    yield from _traffic(spec)
+
+
+def _hints(annotations: Raw) -> Iterator[FieldProblem]:
+    hints, mode = annotations.get(_HINTS), annotations.get(_MODE)
+    if hints is not None and mode is not None and hints != mode:
+        detail = f"must match annotations[{_HINTS}] when both are specified"
+        yield invalid(f"metadata.annotations[{_MODE}]", mode, detail)
+
+
+def _by_type(spec: Raw) -> Iterator[FieldProblem]:
+    kind = spec.get("type")
+    if not spec.get("ports") and not needs.is_headless(spec) and kind != "ExternalName":
+        yield required("spec.ports")
+    if kind in ("LoadBalancer", "NodePort") and needs.is_headless(spec):
+        detail = f"may not be set to 'None' for {kind} services"
+        yield invalid("spec.clusterIPs[0]", needs.NONE, detail)
+    if kind != "ExternalName":
+        return
+    for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if spec.get(key):
+            yield forbidden(f"spec.{key}", "may not be set for ExternalName services")
+    name = (spec.get("externalName") or "").removesuffix(".")
+    path = "spec.externalName"
+    yield from checked(path, name, subdomain) if name else (required(path),)
+
+
+def _ports(given: Sequence[Raw]) -> Iterator[FieldProblem]:
+    seen: set[str] = set()
+    for position, port in enumerate(given):
+        at, name = f"spec.ports[{position}]", port.get("name") or ""
+        if name:
+            yield from checked(f"{at}.name", name, label)
+            if name in seen:
+                yield duplicate(f"{at}.name", name)
+            seen.add(name)
+        elif len(given) > 1:
+            yield required(f"{at}.name")
+        yield from checks.port_number(f"{at}.port", port.get("port", 0))
+        yield from checks.one_of(f"{at}.protocol", port.get("protocol") or "", _PROTOCOLS)
+        yield from checks.port(f"{at}.targetPort", port.get("targetPort", 0))
+        if port.get("appProtocol") is not None:
+            yield from checks.qualified(f"{at}.appProtocol", port["appProtocol"])
+
+
+def _affinity(spec: Raw) -> Iterator[FieldProblem]:
+    affinity = spec.get("sessionAffinity") or ""
+    yield from checks.one_of("spec.sessionAffinity", affinity, _AFFINITIES)
+    if affinity != "ClientIP":
+        return
+    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    seconds = client.get("timeoutSeconds", 0)
+    if not 0 < seconds <= _DAY_SECONDS:
+        path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+        yield invalid(path, seconds, f"must be greater than 0 and less than {_DAY_SECONDS}")
+
+
+def _node_ports(spec: Raw) -> Iterator[FieldProblem]:
+    seen: set[tuple[str, int]] = set()
+    repeated: list[FieldProblem] = []
+    for position, port in enumerate(spec.get("ports") or ()):
+        opened, path = port.get("nodePort"), f"spec.ports[{position}].nodePort"
+        if not opened:
+            continue
+        if spec.get("type") == "ClusterIP":
+            yield forbidden(path, "may not be used when `type` is 'ClusterIP'")
+        known = (port.get("protocol") or "", opened)
+        if known in seen:
+            repeated.append(duplicate(path, opened))
+        seen.add(known)
+    yield from repeated
+
+
+def _twins(ports: Sequence[Raw]) -> Iterator[FieldProblem]:
+    seen: set[tuple[str, int]] = set()
+    for position, port in enumerate(ports):
+        protocol, number = port.get("protocol") or "", port.get("port", 0)
+        if (protocol, number) in seen:
+            shown: Raw = {"Name": "", "Protocol": protocol, "AppProtocol": None}
+            shown |= {"Port": number, "TargetPort": 0, "NodePort": 0}
+            yield duplicate(f"spec.ports[{position}]", shown)
+        seen.add((protocol, number))
+
+
+def _sources(spec: Raw, annotations: Raw) -> Iterator[FieldProblem]:
+    is_balancer = spec.get("type") == "LoadBalancer"
+    given = spec.get("loadBalancerSourceRanges") or ()
+    if given:
+        at = "spec.LoadBalancerSourceRanges"
+        if not is_balancer:
+            yield forbidden(at, _ONLY_BALANCED)
+        for position, text in enumerate(given):
+            yield from source_range(f"{at}[{position}]", text.strip())
+    elif _RANGES in annotations:
+        at = f"metadata.annotations[{_RANGES}]"
+        if not is_balancer:
+            yield forbidden(at, _ONLY_BALANCED)
+        for text in annotations[_RANGES].strip().split(",") if annotations[_RANGES].strip() else ():
+            yield from source_range(at, text.strip())
+
+
+def _balancer(spec: Raw) -> Iterator[FieldProblem]:
+    kind = spec.get("loadBalancerClass")
+    if spec.get("type") != "LoadBalancer":
+        for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+            if spec.get(key) is not None:
+                yield forbidden(f"spec.{key}", _ONLY_BALANCED)
+    elif kind is not None:
+        yield from checks.qualified("spec.loadBalancerClass", kind)
+
+
+def _traffic(spec: Raw) -> Iterator[FieldProblem]:
+    policy = spec.get("externalTrafficPolicy") or ""
+    if needs.is_external(spec):
+        yield from checks.one_of("spec.externalTrafficPolicy", policy, _TRAFFIC)
+    elif policy:
+        detail = "may only be set for externally-accessible services"
+        yield invalid("spec.externalTrafficPolicy", Token(policy), detail)
+    yield from _health(spec)
+    inside = spec.get("internalTrafficPolicy")
+    if inside is not None and inside not in _TRAFFIC:
+        yield not_supported("spec.internalTrafficPolicy", inside, _TRAFFIC)
+    wish = spec.get("trafficDistribution")
+    if wish is not None and wish not in _DISTRIBUTIONS:
+        yield not_supported("spec.trafficDistribution", wish, _DISTRIBUTIONS)
+
+
+def _health(spec: Raw) -> Iterator[FieldProblem]:
+    path, port = "spec.healthCheckNodePort", spec.get("healthCheckNodePort") or 0
+    if needs.health_check(spec):
+        yield from checks.port_number(path, port) if port else (required(path),)
+    elif port:
+        detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is"
+        yield invalid(path, port, f"{detail} 'Local'")

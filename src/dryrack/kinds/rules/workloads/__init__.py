@@ -1,0 +1,1 @@
+"""What makes pods: deployments, sets, jobs."""

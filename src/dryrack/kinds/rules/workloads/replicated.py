@@ -1,0 +1,104 @@
+"""Deployments and replica sets: so many pods, one like the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.checks import non_negative
+from dryrack.kinds.rules.copies import completed, filled
+from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_nothing
+from dryrack.kinds.rules.workloads.templates import (
+    endless,
+    is_selector,
+    mismatch,
+    selector_needed,
+    template_problems,
+)
+from dryrack.kinds.rules.workloads.workload_rules import WorkloadRules
+from dryrack.kinds.validation.problems import FieldProblem, Reason, forbidden, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.raw import Raw
+
+_ROLLING = "RollingUpdate"
+
+
+class ReplicaSetRules(WorkloadRules):
+    """So many pods."""
+
+    def defaults(self, spec: Raw) -> Raw:
+        return filled(spec, {"replicas": 1})
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        yield from non_negative("spec.replicas", spec.get("replicas"))
+        yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        yield from _selected(spec)
+
+
+def _selected(spec: Raw) -> Iterator[FieldProblem]:
+    """The selector and, if that makes sense, the template."""
+    yield from selector_needed(spec, "deployment")
+    selector = spec.get("selector")
+    if not is_selector(selector):
+        yield invalid("spec.selector", selector, "invalid label selector")
+        return
+    yield from mismatch(spec)
+    yield from template_problems(spec)
+    yield from endless(spec, "ReplicaSet")
+
+
+class DeploymentRules(WorkloadRules):
+    """So many pods, replaced by and by when their template changes."""
+
+    def defaults(self, spec: Raw) -> Raw:
+        made = filled(
+            spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
+        )
+        return {**made, "strategy": _strategy(spec.get("strategy") or {})}
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        yield from non_negative("spec.replicas", spec.get("replicas"))
+        yield from _selected(spec)
+        yield from _strategy_problems(spec.get("strategy") or {})
+        for key in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
+            yield from non_negative(f"spec.{key}", spec.get(key))
+        deadline = spec.get("progressDeadlineSeconds")
+        if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+            detail = "must be greater than minReadySeconds"
+            yield invalid("spec.progressDeadlineSeconds", deadline, detail)
+
+
+def _strategy(given: Raw) -> Raw:
+    made = filled(given, {"type": _ROLLING})
+    if made["type"] != _ROLLING:
+        return made
+    defaults = {"maxUnavailable": "25%", "maxSurge": "25%"}
+    rolling = completed(made.get("rollingUpdate") or {}, defaults)
+    return {**made, "rollingUpdate": rolling}
+
+
+def _strategy_problems(given: Raw) -> Iterator[FieldProblem]:
+    at, kind, rolling = "spec.strategy", given.get("type"), given.get("rollingUpdate")
+    if kind == "Recreate":
+        if rolling is not None:
+            detail = "may not be specified when strategy `type` is 'Recreate'"
+            yield forbidden(f"{at}.rollingUpdate", detail)
+    elif kind == _ROLLING:
+        yield from _rolling(f"{at}.rollingUpdate", rolling or {})
+    else:
+        names = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
+        parts = rolling and {name: rolling.get(key, 0) for name, key in names.items()}
+        shown = {"Type": kind, "RollingUpdate": parts}
+        known = 'supported values: "Recreate", "RollingUpdate"'
+        yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)
+
+
+def _rolling(at: str, given: Raw) -> Iterator[FieldProblem]:
+    missing, surge = given.get("maxUnavailable", 0), given.get("maxSurge", 0)
+    yield from count_or_percentage(f"{at}.maxUnavailable", missing)
+    yield from count_or_percentage(f"{at}.maxSurge", surge)
+    if is_nothing(missing) and is_nothing(surge):
+        yield invalid(f"{at}.maxUnavailable", missing, "may not be 0 when `maxSurge` is 0")
+    yield from at_most_all(f"{at}.maxUnavailable", missing)

@@ -1,0 +1,195 @@
+"""Stateful sets and daemon sets: pods that have a number, or a node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.rules.checks import non_negative, one_of, selector_problems
+from dryrack.kinds.rules.copies import completed, each, filled, with_value
+from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_nothing
+from dryrack.kinds.rules.namespaces import LABEL
+from dryrack.kinds.rules.volume_claims import claim_problems
+from dryrack.kinds.rules.workloads.templates import (
+    endless,
+    is_selector,
+    metadata_problems,
+    mismatch,
+    selector_needed,
+    template_problems,
+)
+from dryrack.kinds.rules.workloads.workload_rules import WorkloadRules
+from dryrack.kinds.validation.names import checked, label
+from dryrack.kinds.validation.problems import (
+    FieldProblem,
+    Reason,
+    Token,
+    invalid,
+    required,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.raw import Raw
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_ROLLING = "RollingUpdate"
+
+
+class StatefulSetRules(WorkloadRules):
+    """Pods in a row, each with its own volumes."""
+
+    def __init__(self) -> None:
+        super().__init__(LABEL)
+
+    def defaults(self, spec: Raw) -> Raw:
+        made = filled(
+            spec,
+            {"podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10},
+        )
+        retention = filled(
+            spec.get("persistentVolumeClaimRetentionPolicy") or {},
+            {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        )
+        made = {
+            **made,
+            "updateStrategy": _stateful_strategy(spec.get("updateStrategy") or {}),
+            "persistentVolumeClaimRetentionPolicy": retention,
+        }
+        return each(made, "volumeClaimTemplates", _claim)
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        yield from _stateful_policies(spec)
+        retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        for key in ("whenDeleted", "whenScaled"):
+            at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+            yield from one_of(at, retention.get(key) or "", ("Retain", "Delete"))
+        for position, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            at = f"spec.volumeClaimTemplates[{position}].spec"
+            yield from claim_problems(at, claim.get("spec") or {})
+        for key in ("replicas", "minReadySeconds"):
+            yield from non_negative(f"spec.{key}", spec.get(key))
+        start = (spec.get("ordinals") or {}).get("start")
+        yield from non_negative("spec.ordinals.start", start)
+        if spec.get("serviceName"):
+            yield from checked("spec.serviceName", spec["serviceName"], label)
+        yield from selector_needed(spec, "statefulset")
+        if is_selector(spec.get("selector")):
+            yield from mismatch(spec)
+            yield from template_problems(_with_claims(spec))
+            # The server says these twice.
+            yield from metadata_problems(spec)
+        else:
+            yield invalid("spec.selector", spec.get("selector"), "")
+        yield from endless(spec, "StatefulSet")
+
+
+def _stateful_strategy(given: Raw) -> Raw:
+    if not given.get("type"):
+        given = {**given, "type": _ROLLING, "rollingUpdate": given.get("rollingUpdate") or {}}
+    if given["type"] != _ROLLING or given.get("rollingUpdate") is None:
+        return given
+    return {**given, "rollingUpdate": filled(given["rollingUpdate"], {"partition": 0})}
+
+
+def _claim(given: Raw) -> Raw:
+    """A template of a claim is written as a whole object."""
+    made = {**given, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+    made["spec"] = filled(given.get("spec") or {}, {"volumeMode": "Filesystem"})
+    made["status"] = filled(given.get("status") or {}, {"phase": "Pending"})
+    return made
+
+
+def _with_claims(spec: Raw) -> Raw:
+    """With the volumes that the controller will add, and the names that it will set."""
+    template = spec.get("template") or {}
+    pod = with_value(with_value(template.get("spec") or {}, "subdomain", None), "hostname", None)
+    templates = spec.get("volumeClaimTemplates") or ()
+    claims = dict.fromkeys((each.get("metadata") or {}).get("name") for each in templates)
+    added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    kept = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
+    pod = with_value(pod, "volumes", [*added, *kept] or None)
+    return {**spec, "template": {**template, "spec": pod}}
+
+
+def _stateful_policies(spec: Raw) -> Iterator[FieldProblem]:
+    policy = spec.get("podManagementPolicy") or ""
+    if policy not in ("OrderedReady", "Parallel"):
+        detail = "must be 'OrderedReady' or 'Parallel'"
+        yield invalid("spec.podManagementPolicy", Token(policy), detail)
+    strategy = spec.get("updateStrategy") or {}
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    if kind == "OnDelete" and rolling is not None:
+        detail = f"only allowed for updateStrategy '{_ROLLING}'"
+        yield invalid("spec.updateStrategy.rollingUpdate", _rolling_struct(rolling), detail)
+    elif kind == _ROLLING:
+        at = "spec.updateStrategy.rollingUpdate.partition"
+        yield from non_negative(at, (rolling or {}).get("partition"))
+    elif kind != "OnDelete":
+        shown = {"Type": kind, "RollingUpdate": rolling and _rolling_struct(rolling)}
+        yield invalid("spec.updateStrategy", shown, f"must be '{_ROLLING}' or 'OnDelete'")
+
+
+def _rolling_struct(given: Raw) -> Raw:
+    partition = given.get("partition", 0)
+    return {"Partition": partition, "MaxUnavailable": given.get("maxUnavailable")}
+
+
+class DaemonSetRules(WorkloadRules):
+    """A pod on every node."""
+
+    def default(self, obj: Raw) -> Raw:
+        # An old counter of templates lives on as an annotation that everybody seems to send.
+        annotations = obj["metadata"].get("annotations") or {}
+        kept = {**annotations, TEMPLATE_GENERATION: annotations.get(TEMPLATE_GENERATION) or "0"}
+        counted = {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
+        return super().default(counted)
+
+    def defaults(self, spec: Raw) -> Raw:
+        made = filled(spec, {"revisionHistoryLimit": 10})
+        return {**made, "updateStrategy": _daemon_strategy(spec.get("updateStrategy") or {})}
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        selector = spec.get("selector")
+        yield from selector_problems("spec.selector", selector)
+        yield from mismatch(spec)
+        if selector is not None and not any(selector.values()):
+            yield invalid("spec.selector", selector, "empty selector is invalid for daemonset")
+        yield from template_problems(spec)
+        yield from endless(spec, "DaemonSet")
+        yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        yield from _daemon_problems(spec.get("updateStrategy") or {})
+        yield from non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+
+def _daemon_strategy(given: Raw) -> Raw:
+    made = filled(given, {"type": _ROLLING})
+    if made["type"] != _ROLLING:
+        return made
+    rolling = completed(made.get("rollingUpdate") or {}, {"maxUnavailable": 1, "maxSurge": 0})
+    return {**made, "rollingUpdate": rolling}
+
+
+def _daemon_problems(given: Raw) -> Iterator[FieldProblem]:
+    at, kind, rolling = "spec.updateStrategy", given.get("type"), given.get("rollingUpdate")
+    if kind == "OnDelete":
+        return
+    if kind != _ROLLING:
+        names = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
+        parts = rolling and {name: rolling.get(key, 0) for name, key in names.items()}
+        shown = {"Type": kind, "RollingUpdate": parts}
+        known = 'supported values: "RollingUpdate", "OnDelete"'
+        yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)
+        return
+    missing = (rolling or {}).get("maxUnavailable", 0)
+    surge = (rolling or {}).get("maxSurge", 0)
+    at = f"{at}.rollingUpdate"
+    for name, value in (("maxUnavailable", missing), ("maxSurge", surge)):
+        yield from count_or_percentage(f"{at}.{name}", value)
+    for name, value in (("maxUnavailable", missing), ("maxSurge", surge)):
+        yield from at_most_all(f"{at}.{name}", value)
+    if not is_nothing(missing) and not is_nothing(surge):
+        detail = "may not be set when maxUnavailable is non-zero"
+        yield invalid(f"{at}.maxSurge", surge, detail)
+    if is_nothing(missing) and is_nothing(surge):
+        yield required(f"{at}.maxUnavailable", "cannot be 0 when maxSurge is 0")
