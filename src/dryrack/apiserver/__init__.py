@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from dryrack.apiserver.authorization.paths import PathGuard
     from dryrack.apiserver.authorization.reviews import access_review_handlers
     from dryrack.apiserver.authorization.roles import default_roles
-    from dryrack.apiserver.builtin import BUILTINS, Builtin, Depth, builtin_resources
+    from dryrack.apiserver.builtin import BUILTINS, Builtin, builtin_resources
     from dryrack.apiserver.custom.kinds import CustomKinds
     from dryrack.apiserver.decode.shapes import GoShapes
     from dryrack.apiserver.extension_points import Admission, Approval, FieldRights, Seams
     from dryrack.apiserver.field_adapters import AllPatches, Management, SchemaSource
     from dryrack.apiserver.http.concurrency_limit import Flow
     from dryrack.apiserver.http.https_server import HttpServer
-    from dryrack.apiserver.metadata import tidied
     from dryrack.apiserver.pages.discovery import DiscoveryPages
     from dryrack.apiserver.pages.openapi import OpenApiPages
     from dryrack.apiserver.pages.plain_pages import (
@@ -65,14 +64,13 @@ else:
             "authorization.paths": "PathGuard",
             "authorization.reviews": "access_review_handlers",
             "authorization.roles": "default_roles",
-            "builtin": "BUILTINS Builtin Depth builtin_resources",
+            "builtin": "BUILTINS Builtin builtin_resources",
             "custom.kinds": "CustomKinds",
             "decode.shapes": "GoShapes",
             "extension_points": "Admission Approval FieldRights Seams",
             "field_adapters": "AllPatches Management SchemaSource",
             "http.concurrency_limit": "Flow",
             "http.https_server": "HttpServer",
-            "metadata": "tidied",
             "pages.discovery": "DiscoveryPages",
             "pages.openapi": "OpenApiPages",
             "pages.plain_pages": "HealthPages IndexPage MetricsPage NoSuchPage version_page",
@@ -108,7 +106,6 @@ __all__ = [
     "Authorization",
     "Builtin",
     "CustomKinds",
-    "Depth",
     "DiscoveryPages",
     "EventExpiry",
     "FieldRights",
@@ -147,7 +144,6 @@ __all__ = [
     "metrics_resources",
     "pod_handlers",
     "strategy_of",
-    "tidied",
     "token_review_handlers",
     "version_page",
     "workload_handlers",
