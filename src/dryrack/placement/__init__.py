@@ -1,5 +1,11 @@
 """Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
 
+from dryrack.placement.configuration.reading import (
+    Configuration,
+    ConfigurationReading,
+    ProfileConfig,
+    read_configuration,
+)
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.gangs.dialects import (
     Definition,
@@ -33,6 +39,8 @@ from dryrack.placement.whatif.world import World
 __all__ = [
     "SEARCHES_MAX",
     "Cluster",
+    "Configuration",
+    "ConfigurationReading",
     "Definition",
     "Dialect",
     "Explanation",
@@ -51,6 +59,7 @@ __all__ = [
     "NodeStory",
     "Occupant",
     "Placed",
+    "ProfileConfig",
     "Refusal",
     "Refused",
     "Settings",
@@ -67,6 +76,7 @@ __all__ = [
     "place",
     "place_gang",
     "place_gang_now",
+    "read_configuration",
     "stories",
     "what_if",
 ]

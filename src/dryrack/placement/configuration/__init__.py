@@ -1,0 +1,1 @@
+"""KubeSchedulerConfigurations: what a file says, and the profiles that it comes to."""

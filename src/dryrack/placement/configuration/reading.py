@@ -1,0 +1,308 @@
+"""
+A KubeSchedulerConfiguration, read from a file: which plugins decide for whom, and how.
+
+What is wrong comes back as problems, all of them, each with file, line, field and fix; then nothing
+of the file is used. What kube-scheduler has a use for and dryrack has not is told as a note. A
+plugin that is not there is refused, because a profile without it would decide otherwise than its
+author thinks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from dryrack.base.durations import seconds_in
+from dryrack.base.text import hint
+from dryrack.kinds import shape
+from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.documents import Document, Problem, read
+from dryrack.kinds.text.source_positions import parse_path
+from dryrack.placement.configuration.model import (
+    API_VERSION,
+    KIND,
+    PLUGIN_ARGS,
+    KubeSchedulerConfiguration,
+    PluginEntry,
+    Plugins,
+    PluginSet,
+)
+from dryrack.placement.configuration.plugin_args import argument_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from dryrack.kinds.shape import Path, Shape
+    from dryrack.placement.configuration.model import LeaderElectionSettings, SchedulerProfile
+
+Decoded = TypeVar("Decoded", bound=msgspec.Struct)
+
+EVERY = "*"
+# Where plugins are asked: the fields of `Plugins`, and how each is written.
+POINTS: Mapping[str, str] = {
+    each.name: each.encode_name for each in msgspec.structs.fields(Plugins)
+}
+# What these do is done here whatever a profile says.
+ALWAYS = frozenset({"DefaultBinder", "PrioritySort", "SchedulingGates"})
+# What kube-scheduler has and nobody needs here: it is accepted, and does nothing.
+NEVER = frozenset(
+    {"NodeDeclaredFeatures", "NodeVolumeLimits", "PodGroupPodsCount", "TopologyPlacementGenerator"}
+    | {"VolumeBinding", "VolumeRestrictions", "VolumeZone"}
+)
+# What plugins are called elsewhere.
+OTHER_NAMES: Mapping[str, str] = {
+    "BackfillScoring": "Backfill",
+    "TopologyScoring": "TopologySpread",
+    "WorkloadAwareScoring": "WorkloadAware",
+}
+_WEIGHED = ("score", "multiPoint")
+# Fields that mean nothing here, and why.
+_MEANINGLESS: Mapping[str, str] = {
+    "parallelism": "one thread decides",
+    "clientConnection": "see --kubeconfig; requests are not limited",
+    "enableProfiling": "there are no such pages",
+    "enableContentionProfiling": "there are no such pages",
+    "percentageOfNodesToScore": "all nodes count",
+    "delayCacheUntilActive": "caches are always warm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileConfig:
+    """What one profile says; plugins have the names that they have here."""
+
+    scheduler_name: str = ""
+    """What pods have as schedulerName; "" if the file does not say."""
+    plugins: Mapping[str, PluginSet] = field(default_factory=dict)
+    """By extension point, as it is written."""
+    args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By plugin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What a file says."""
+
+    profiles: tuple[ProfileConfig, ...]
+    leader_election: LeaderElectionSettings
+    backoff_seconds: tuple[float, float]
+    """How long a pod that was refused waits at least: the first time, and at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationReading:
+    """A configuration, unless there are problems; and what it says in vain."""
+
+    configuration: Configuration | None
+    problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...] = ()
+
+
+def read_configuration(
+    data: bytes | str, name: str, available: Collection[str]
+) -> ConfigurationReading:
+    """Reads the text of a file; `available` are the plugins that there are."""
+    reading = read(data, name)
+    if reading.problems:
+        return ConfigurationReading(None, reading.problems)
+    if len(reading.documents) > 1:
+        problem = reading.documents[1].problem("", f"a second document; one {KIND} is all")
+        return ConfigurationReading(None, (problem,))
+    reader = _Reader(reading.documents[0], available)
+    configuration = reader.read()
+    found = None if reader.problems else configuration
+    return ConfigurationReading(found, tuple(reader.problems), tuple(reader.notes))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one document."""
+
+    document: Document
+    available: Collection[str]
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+
+    def read(self) -> Configuration | None:
+        expected = {"kind": KIND, "apiVersion": API_VERSION}
+        for key, right in expected.items():
+            value = self.document.raw.get(key, "")
+            if value != right:
+                self._problem((key,), f"{value!r} is not for a scheduler", f"write {right}")
+        if self.problems:
+            return None
+        written = self._decoded(self.document.raw, KubeSchedulerConfiguration, ())
+        return self._configuration(written) if written is not None else None
+
+    def _configuration(self, written: KubeSchedulerConfiguration) -> Configuration:
+        for name, why in _MEANINGLESS.items():
+            if self.document.raw.get(name) is not None:
+                self._note((name,), f"has no effect: {why}")
+        if written.extenders:
+            self._problem(("extenders",), "nobody is asked over the network", "write a plugin")
+        self._check_leader_election(written.leader_election)
+        profiles = tuple(self._profile(*each) for each in enumerate(written.profiles))
+        self._check_names(written.profiles)
+        self._check_queue_sort(written.profiles)
+        return Configuration(
+            profiles=profiles or (ProfileConfig(),),
+            leader_election=written.leader_election,
+            backoff_seconds=self._backoff(written),
+        )
+
+    def _check_leader_election(self, settings: LeaderElectionSettings) -> None:
+        lock = settings.resource_lock
+        if lock not in ("", "leases"):
+            path = ("leaderElection", "resourceLock")
+            self._problem(path, f"{lock!r} is no kind of lock", "write leases")
+        durations = {
+            "leaseDuration": settings.lease_duration,
+            "renewDeadline": settings.renew_deadline,
+            "retryPeriod": settings.retry_period,
+        }
+        for name, text in durations.items():
+            self._check_duration(("leaderElection", name), text)
+
+    def _check_duration(self, path: Path, text: str) -> None:
+        if text and not seconds_in(text):
+            self._problem(path, f"{text!r} is no duration", "write for example 15s or 1m30s")
+
+    def _backoff(self, written: KubeSchedulerConfiguration) -> tuple[float, float]:
+        first = written.pod_initial_backoff_seconds
+        most = written.pod_max_backoff_seconds
+        first = 1 if first is None else first
+        most = max(10, first) if most is None else most
+        if first <= 0:
+            self._problem(("podInitialBackoffSeconds",), f"{first} is not greater than 0")
+        if most < first:
+            message = f"{most} is less than podInitialBackoffSeconds, which is {first}"
+            self._problem(("podMaxBackoffSeconds",), message)
+        return float(first), float(most)
+
+    def _check_names(self, profiles: Sequence[SchedulerProfile]) -> None:
+        owners: dict[str, int] = {}
+        for index, profile in enumerate(profiles):
+            path, name = ("profiles", index, "schedulerName"), profile.scheduler_name
+            if name is None and len(profiles) > 1:
+                self._problem(path, "not there", "name each of several profiles")
+            elif name == "":
+                self._problem(path, "'' is no name", "write what pods have as schedulerName")
+            elif name is not None and owners.setdefault(name, index) != index:
+                self._problem(path, f"{name!r} is the name of profiles[{owners[name]}] as well")
+
+    def _check_queue_sort(self, profiles: Sequence[SchedulerProfile]) -> None:
+        orders = [[each.name for each in it.plugins.queue_sort.enabled] for it in profiles]
+        for index, order in enumerate(orders):
+            path = ("profiles", index, "plugins", "queueSort")
+            if len(order) > 1:
+                self._problem(path, "one queue has one order", "enable one plugin")
+            elif order != orders[0]:
+                fix = "write the same as in profiles[0]"
+                self._problem(path, "all profiles share one queue", fix)
+
+    def _profile(self, index: int, written: SchedulerProfile) -> ProfileConfig:
+        path: Path = ("profiles", index)
+        if written.percentage_of_nodes_to_score is not None:
+            name = "percentageOfNodesToScore"
+            self._note((*path, name), f"has no effect: {_MEANINGLESS[name]}")
+        plugins = {
+            point: self._plugin_set((*path, "plugins", point), getattr(written.plugins, attribute))
+            for attribute, point in POINTS.items()
+            if getattr(written.plugins, attribute) != PluginSet()
+        }
+        args: dict[str, Mapping[str, Any]] = {}
+        for number, config in enumerate(written.plugin_config):
+            within = (*path, "pluginConfig", number)
+            name = self._name((*within, "name"), config.name)
+            if name in args:
+                self._problem((*within, "name"), f"{config.name!r} is configured twice")
+            self._check_args(name, config.args, (*within, "args"))
+            args[name] = config.args
+        return ProfileConfig(written.scheduler_name or "", plugins, args)
+
+    def _plugin_set(self, path: Path, written: PluginSet) -> PluginSet:
+        enabled = [
+            self._enabled(entry, (*path, "enabled", number))
+            for number, entry in enumerate(written.enabled)
+        ]
+        names = [entry.name for entry in enabled]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                self._problem((*path, "enabled", number, "name"), f"{name!r} is enabled twice")
+        disabled = [
+            self._disabled(entry, (*path, "disabled", number))
+            for number, entry in enumerate(written.disabled)
+        ]
+        return PluginSet(enabled=tuple(enabled), disabled=tuple(disabled))
+
+    def _enabled(self, entry: PluginEntry, path: Path) -> PluginEntry:
+        name = self._name((*path, "name"), entry.name)
+        if name in NEVER and name not in self.available:
+            self._note((*path, "name"), f"{name} has no effect: nothing is stored here")
+        if entry.weight is not None and entry.weight < 0:
+            self._problem((*path, "weight"), f"{entry.weight} is less than 0")
+        elif entry.weight and path[-3] not in _WEIGHED:
+            self._note((*path, "weight"), "has no effect: only scores have weights")
+        return PluginEntry(name=name, weight=entry.weight)
+
+    def _disabled(self, entry: PluginEntry, path: Path) -> PluginEntry:
+        if entry.name == EVERY:
+            return entry
+        name = self._name((*path, "name"), entry.name)
+        if name in ALWAYS:
+            self._note((*path, "name"), f"{name} cannot be switched off here")
+        return PluginEntry(name=name)
+
+    def _name(self, path: Path, name: str) -> str:
+        """The plugin's name here."""
+        found = OTHER_NAMES.get(name, name)
+        known = {*self.available, *ALWAYS, *NEVER}
+        if found not in known:
+            self._problem(path, f"no plugin {name!r}", hint(name, known))
+        return found
+
+    def _check_args(self, plugin: str, args: Mapping[str, Any], path: Path) -> None:
+        model = PLUGIN_ARGS.get(plugin)
+        if model is None:
+            return
+        if args.get("kind", "") not in ("", f"{plugin}Args"):
+            message = f"{args['kind']!r} are not the arguments of {plugin}"
+            self._problem((*path, "kind"), message, f"write {plugin}Args")
+        elif self._decoded(dict(args), model, path) is not None:
+            for within, message in argument_problems(plugin, args):
+                self._problem((*path, *within), message)
+            for name in ("filterTimeout", "bindingTimeout"):
+                self._check_duration((*path, name), str(args.get(name, "")))
+
+    def _decoded(self, raw: dict[str, Any], model: type[Decoded], within: Path) -> Decoded | None:
+        """The typed value; all its fields have to be known."""
+        form = shape.of(model)
+        for path in shape.unknown(raw, form):
+            self._problem((*within, *path), "no such field", hint(str(path[-1]), _at(form, path)))
+        try:
+            return decode(raw, model)
+        except DecodeError as error:
+            for each in error.mismatches:
+                path = (*within, *parse_path(each.path))
+                self._problem(path, f"expected {each.expected}, got {each.got}", each.fix)
+            return None
+
+    def _problem(self, path: Path, message: str, fix: str = "") -> None:
+        text = f"{shape.render(path)}: {message}"
+        self.problems.append(self.document.problem(path, text, fix))
+
+    def _note(self, path: Path, message: str) -> None:
+        self.notes.append(self.document.problem(path, f"{shape.render(path)}: {message}"))
+
+
+def _at(form: Shape, path: Path) -> Collection[str]:
+    """The fields that there are beside the one that a path leads to."""
+    for step in path[:-1]:
+        match form:
+            case shape.Fields(fields=fields):
+                form = fields[str(step)]
+            case shape.Items(item=inner) | shape.Entries(value=inner):
+                form = inner
+    return form.fields if isinstance(form, shape.Fields) else ()

@@ -1,0 +1,222 @@
+"""A KubeSchedulerConfiguration means what it means to kube-scheduler, or is refused by line."""
+
+from __future__ import annotations
+
+from textwrap import indent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dryrack.placement import Configuration, ConfigurationReading, read_configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+PLUGINS = ("NodeResourcesFit", "NodeAffinity", "PodTopologySpread", "Coscheduling", "Backfill")
+
+
+def reading(text: str) -> ConfigurationReading:
+    return read_configuration(HEAD + text, "scheduler.yaml", PLUGINS)
+
+
+def read(text: str) -> Configuration:
+    found = reading(text)
+    assert found.problems == ()
+    assert found.configuration is not None
+    return found.configuration
+
+
+def problems(text: str) -> Sequence[str]:
+    found = reading(text)
+    assert found.configuration is None
+    return [str(each) for each in found.problems]
+
+
+def profile(text: str) -> str:
+    return f"profiles:\n- schedulerName: gangs\n{indent(text, '  ')}"
+
+
+def test_a_profile_says_which_plugins_are_asked_and_how() -> None:
+    """By extension point, with weights and arguments."""
+    (found,) = read(
+        profile(
+            "plugins:\n"
+            "  score:\n"
+            "    enabled: [{name: NodeAffinity, weight: 5}]\n"
+            "    disabled: [{name: '*'}]\n"
+            "pluginConfig:\n"
+            "- name: NodeResourcesFit\n"
+            "  args: {scoringStrategy: {type: MostAllocated}}\n"
+        )
+    ).profiles
+
+    assert found.scheduler_name == "gangs"
+    assert [(each.name, each.weight) for each in found.plugins["score"].enabled] == [
+        ("NodeAffinity", 5)
+    ]
+    assert [each.name for each in found.plugins["score"].disabled] == ["*"]
+    assert set(found.plugins) == {"score"}
+    assert found.args == {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
+
+
+def test_a_file_that_says_nothing_is_one_profile_without_a_name() -> None:
+    """Whoever reads it knows what pods call the scheduler."""
+    found = read("")
+
+    assert [each.scheduler_name for each in found.profiles] == [""]
+    assert found.backoff_seconds == (1.0, 10.0)
+
+
+def test_the_names_that_plugins_have_elsewhere_are_understood() -> None:
+    """A file of the original needs no change."""
+    (found,) = read(profile("plugins: {score: {enabled: [{name: BackfillScoring}]}}\n")).profiles
+
+    assert [each.name for each in found.plugins["score"].enabled] == ["Backfill"]
+
+
+def test_what_kube_scheduler_has_a_use_for_is_noted_and_accepted() -> None:
+    """With the line, and why it has no effect."""
+    found = reading(
+        "parallelism: 16\n"
+        "clientConnection: {qps: 50.5, burst: 100}\n"
+        + profile("plugins: {filter: {enabled: [{name: NodeVolumeLimits}]}}\n")
+    )
+
+    assert found.problems == ()
+    assert [str(each) for each in found.notes] == [
+        "scheduler.yaml:3: parallelism: has no effect: one thread decides",
+        (
+            "scheduler.yaml:4: clientConnection: has no effect: "
+            "see --kubeconfig; requests are not limited"
+        ),
+        (
+            "scheduler.yaml:7: profiles[0].plugins.filter.enabled[0].name: "
+            "NodeVolumeLimits has no effect: nothing is stored here"
+        ),
+    ]
+
+
+def test_leader_election_and_backoff_are_read() -> None:
+    """As kube-scheduler has them."""
+    found = read(
+        "leaderElection: {leaderElect: false, resourceName: mine}\n"
+        "podInitialBackoffSeconds: 2\npodMaxBackoffSeconds: 20\n"
+    )
+
+    assert found.leader_election.leader_elect is False
+    assert found.leader_election.resource_name == "mine"
+    assert found.backoff_seconds == (2.0, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            profile("plugins: {score: {enabled: [{name: NodeRessourcesFit}]}}\n"),
+            (
+                "scheduler.yaml:5: profiles[0].plugins.score.enabled[0].name: "
+                "no plugin 'NodeRessourcesFit'; did you mean 'NodeResourcesFit'?"
+            ),
+        ),
+        (
+            profile("plugin: {}\n"),
+            "scheduler.yaml:5: profiles[0].plugin: no such field; did you mean 'plugins'?",
+        ),
+        (
+            profile("plugins: {score: {enabled: [{name: NodeAffinity, weight: heavy}]}}\n"),
+            (
+                "scheduler.yaml:5: profiles[0].plugins.score.enabled[0].weight: "
+                'expected a 32-bit integer, got the string "heavy"; '
+                "write a 32-bit integer, without quotes"
+            ),
+        ),
+        (
+            profile("plugins: {score: {enabled: [{name: NodeAffinity, weight: -1}]}}\n"),
+            "scheduler.yaml:5: profiles[0].plugins.score.enabled[0].weight: -1 is less than 0",
+        ),
+        (
+            profile("plugins: {filter: {enabled: [{name: Backfill}, {name: Backfill}]}}\n"),
+            (
+                "scheduler.yaml:5: profiles[0].plugins.filter.enabled[1].name: "
+                "'Backfill' is enabled twice"
+            ),
+        ),
+        (
+            "profiles:\n- schedulerName: one\n- schedulerName: one\n",
+            "scheduler.yaml:5: profiles[1].schedulerName: 'one' is the name of profiles[0] as well",
+        ),
+        (
+            "profiles:\n- schedulerName: one\n- plugins: {}\n",
+            "scheduler.yaml:5: profiles[1].schedulerName: not there; name each of several profiles",
+        ),
+        (
+            profile("pluginConfig:\n- name: NodeResourcesFit\n  args: {ignoredResource: []}\n"),
+            (
+                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.ignoredResource: "
+                "no such field; did you mean 'ignoredResources'?"
+            ),
+        ),
+        (
+            profile(
+                "pluginConfig:\n- name: NodeResourcesFit\n  args: {scoringStrategy: {type: Most}}\n"
+            ),
+            (
+                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.scoringStrategy.type: "
+                "'Most' is none of LeastAllocated, MostAllocated, RequestedToCapacityRatio"
+            ),
+        ),
+        (
+            profile("pluginConfig:\n- name: NodeAffinity\n  args: {kind: NodeResourcesFitArgs}\n"),
+            (
+                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.kind: "
+                "'NodeResourcesFitArgs' are not the arguments of NodeAffinity; "
+                "write NodeAffinityArgs"
+            ),
+        ),
+        (
+            "extenders: [{urlPrefix: http://localhost}]\n",
+            "scheduler.yaml:3: extenders: nobody is asked over the network; write a plugin",
+        ),
+        (
+            "leaderElection: {leaseDuration: soon}\n",
+            (
+                "scheduler.yaml:3: leaderElection.leaseDuration: 'soon' is no duration; "
+                "write for example 15s or 1m30s"
+            ),
+        ),
+        (
+            "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 2\n",
+            (
+                "scheduler.yaml:4: podMaxBackoffSeconds: "
+                "2 is less than podInitialBackoffSeconds, which is 5"
+            ),
+        ),
+        ("---\napiVersion: v1\nkind: Pod\n", "scheduler.yaml:4: a second document; one"),
+    ],
+)
+def test_a_mistake_is_told_with_line_field_and_fix(text: str, expected: str) -> None:
+    """Nothing of such a file is used."""
+    assert problems(text)[0].startswith(expected)
+
+
+def test_another_version_is_told_what_to_write() -> None:
+    """Files of old releases differ in more than their first line."""
+    text = HEAD.replace("/v1", "/v1beta3")
+    found = read_configuration(text, "scheduler.yaml", PLUGINS)
+
+    assert [str(each) for each in found.problems] == [
+        (
+            "scheduler.yaml:1: apiVersion: 'kubescheduler.config.k8s.io/v1beta3' is not for a "
+            "scheduler; write kubescheduler.config.k8s.io/v1"
+        )
+    ]
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """Whoever mends a file mends it once."""
+    found = problems(
+        "profile: []\n" + profile("plugins: {score: {disabled: [{name: NodeAfinity}]}}\n")
+    )
+
+    assert len(found) == 2
