@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dryrack import cel
+from dryrack.cel.selectors import SelectorFailure, SelectorTable
 from dryrack.hardware.names import qualified
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX, EXPRESSION_COST_MAX
@@ -103,7 +104,7 @@ class Selection:
     ) -> None:
         """`visible` are the attributes and capacities that anybody reads; None for all."""
         self.everything = Selected(_shapes(devices, visible))
-        self._programs: dict[str, cel.Program | None] = {}
+        self._table = SelectorTable(_Admitted())
         # By identity: every `among` is itself an answer that is kept here.
         self._answers: dict[tuple[Hashable, ...], Selected] = {}
 
@@ -116,47 +117,41 @@ class Selection:
         return self._answers[key]
 
     def _run(self, texts: Sequence[str], among: Selected) -> Selected:
-        programs = [self._program(text) for text in texts]
-        remaining, failures = among.shapes, []
-        for index, program in enumerate(programs):
-            if program is None:
-                return Selected(among.shapes, compiled=False)
-            passed, errors = _evaluate(program, remaining)
+        if any(isinstance(self._table.program(text), cel.CompileError) for text in texts):
+            return Selected(among.shapes, compiled=False)
+        remaining, failures = among.shapes, list[Failure]()
+        for index, text in enumerate(texts):
+            passed, errors = self._evaluate(text, remaining)
             failures += [
-                Failure(index, texts[index], message, tuple(shapes))
-                for message, shapes in errors.items()
+                Failure(index, text, message, tuple(shapes)) for message, shapes in errors.items()
             ]
             remaining = passed
         return Selected(remaining, tuple(failures))
 
-    def _program(self, text: str) -> cel.Program | None:
-        if text not in self._programs:
-            self._programs[text] = _compiled(text)
-        return self._programs[text]
-
-
-def _compiled(text: str) -> cel.Program | None:
-    """The program, unless the API would refuse it; what no cluster has is not worth running."""
-    if byte_length(text) > EXPRESSION_BYTES_MAX:
-        return None
-    program = cel.compile_expression(text, STORED)
-    if isinstance(program, cel.CompileError) or program.max_cost > EXPRESSION_COST_MAX:
-        return None
-    return program
-
-
-def _evaluate(
-    program: cel.Program, shapes: Iterable[Shape]
-) -> tuple[tuple[Shape, ...], dict[str, list[Shape]]]:
-    passed: list[Shape] = []
-    errors: dict[str, list[Shape]] = {}
-    for shape in shapes:
-        try:
-            if program.matches(shape.device):
+    def _evaluate(
+        self, text: str, shapes: Iterable[Shape]
+    ) -> tuple[tuple[Shape, ...], dict[str, list[Shape]]]:
+        passed: list[Shape] = []
+        errors: dict[str, list[Shape]] = {}
+        for shape in shapes:
+            verdict = self._table.judge_one(text, shape.device)
+            if isinstance(verdict, SelectorFailure):
+                errors.setdefault(verdict.message, []).append(shape)
+            elif verdict:
                 passed.append(shape)
-        except cel.EvaluationError as error:
-            errors.setdefault(error.message, []).append(shape)
-    return tuple(passed), errors
+        return tuple(passed), errors
+
+
+class _Admitted:
+    """Refuses what the API would refuse: what no cluster has is not worth running."""
+
+    def compile(self, expression: str) -> cel.Program | cel.CompileError:
+        if byte_length(expression) > EXPRESSION_BYTES_MAX:
+            return cel.CompileError("too long")
+        program = cel.compile_expression(expression, STORED)
+        if isinstance(program, cel.Program) and program.max_cost > EXPRESSION_COST_MAX:
+            return cel.CompileError("too costly")
+        return program
 
 
 def _shapes(devices: Iterable[PlacedDevice], visible: frozenset[str] | None) -> tuple[Shape, ...]:

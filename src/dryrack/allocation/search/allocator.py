@@ -19,13 +19,14 @@ from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import Code, Reason
 from dryrack.allocation.proof.search_memo import SearchMemo
-from dryrack.allocation.search.candidates import CelCompiler, SelectorCompiler, SelectorTable
+from dryrack.allocation.search.candidates import CelCompiler
 from dryrack.allocation.search.long_search import Search, look_further
 from dryrack.allocation.search.problem import AllocatorContext, Problem
 from dryrack.allocation.search.results import assemble
 from dryrack.allocation.search.walk import Ending, Walk
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.usage import AllocatedState
+from dryrack.cel.selectors import SelectorTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dryrack.allocation.search.problem import Site
     from dryrack.allocation.supply.pools import Pool
     from dryrack.base.ports import Chance
+    from dryrack.cel.selectors import SelectorCompiler
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 

@@ -1,17 +1,14 @@
 """
-Which devices the selectors of a request let through.
+Devices as the selectors of a request see them, and the CEL that a release has for it.
 
-A selector sees a device's driver, attributes, capacities and whether it may be shared, and
-nothing else. Devices that agree in these have one shape, and an expression is evaluated once
-per shape, for all nodes and all attempts of an allocator's life. Errors are kept like any
-other verdict: whether they matter depends on whether the search gets that far.
+Devices that look the same to every selector have one shape, which `cel.selectors` judges once for
+all nodes and all attempts of an allocator's life.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dryrack import cel
 from dryrack.allocation.model.features import Release
@@ -21,21 +18,8 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.model.features import Features
     from dryrack.allocation.supply.pools import PooledDevice
+    from dryrack.cel.selectors import Selector
     from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity, DeviceSelector
-
-
-class Selector(Protocol):
-    """A compiled expression."""
-
-    def matches(self, device: cel.Device) -> bool:
-        """Whether the device is selected; raises `cel.EvaluationError`."""
-        ...
-
-
-class SelectorCompiler(Protocol):
-    """The seam to CEL."""
-
-    def compile(self, expression: str) -> Selector | cel.CompileError: ...
 
 
 class CelCompiler:
@@ -52,69 +36,6 @@ class CelCompiler:
 
     def compile(self, expression: str) -> Selector | cel.CompileError:
         return cel.compile_expression(expression, self._environment)
-
-
-@dataclass(frozen=True, slots=True)
-class SelectorFailure:
-    """A selector that could not be evaluated, by its place in the list."""
-
-    index: int
-    # "compile" or "runtime"
-    stage: str
-    message: str
-
-
-# Selected, not selected, or a selector failed.
-Verdict = bool | SelectorFailure
-
-
-class SelectorTable:
-    """Compiled expressions and what they said about each shape."""
-
-    def __init__(self, compiler: SelectorCompiler) -> None:
-        self._compiler = compiler
-        self._programs: dict[str, Selector | cel.CompileError] = {}
-        self._verdicts: dict[str, dict[cel.Device, Verdict]] = {}
-        self._lists: dict[tuple[str, ...], dict[cel.Device, Verdict]] = {}
-
-    def verdicts(self, expressions: tuple[str, ...]) -> dict[cel.Device, Verdict]:
-        """What is known for a list of selectors, by shape; `judge` adds to it."""
-        return self._lists.setdefault(expressions, {})
-
-    def judge(self, expressions: tuple[str, ...], shape: cel.Device) -> Verdict:
-        """Whether all selectors let the device through; the first that fails decides."""
-        verdict = self.verdicts(expressions)[shape] = self._judge_all(expressions, shape)
-        return verdict
-
-    def first_unmet(self, expressions: tuple[str, ...], shape: cel.Device) -> str:
-        """The first expression that does not let the device through."""
-        return next(e for e in expressions if self._judge_one(e, shape) is not True)
-
-    def _judge_all(self, expressions: tuple[str, ...], shape: cel.Device) -> Verdict:
-        for index, expression in enumerate(expressions):
-            verdict = self._judge_one(expression, shape)
-            if isinstance(verdict, SelectorFailure):
-                return SelectorFailure(index, verdict.stage, verdict.message)
-            if not verdict:
-                return False
-        return True
-
-    def _judge_one(self, expression: str, shape: cel.Device) -> Verdict:
-        known = self._verdicts.setdefault(expression, {})
-        if shape not in known:
-            known[shape] = self._evaluate(expression, shape)
-        return known[shape]
-
-    def _evaluate(self, expression: str, shape: cel.Device) -> Verdict:
-        program = self._programs.get(expression)
-        if program is None:
-            program = self._programs[expression] = self._compiler.compile(expression)
-        if isinstance(program, cel.CompileError):
-            return SelectorFailure(0, "compile", program.message)
-        try:
-            return program.matches(shape)
-        except cel.EvaluationError as error:
-            return SelectorFailure(0, "runtime", error.message)
 
 
 def shape_of(pooled: PooledDevice) -> cel.Device:

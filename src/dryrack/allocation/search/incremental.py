@@ -18,11 +18,12 @@ from dryrack.allocation.model.identity import DeviceId, PoolId
 from dryrack.allocation.proof.problem_facts import Survey
 from dryrack.allocation.proof.search_memo import SearchMemo, facts_of
 from dryrack.allocation.search.allocator import attempt, begin
-from dryrack.allocation.search.candidates import CelCompiler, SelectorTable
+from dryrack.allocation.search.candidates import CelCompiler
 from dryrack.allocation.search.problem import AllocatorContext, Problem
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.allocation.supply.usage import UsageTable
+from dryrack.cel.selectors import SelectorTable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

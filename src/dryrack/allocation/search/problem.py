@@ -25,10 +25,11 @@ from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import Code
-from dryrack.allocation.search.candidates import SelectorFailure, SelectorTable, Verdict, shape_of
+from dryrack.allocation.search.candidates import shape_of
 from dryrack.allocation.supply.capacity import CapacityMisfit, CapacityRules, Misfit
 from dryrack.allocation.supply.counters import CounterLedger
 from dryrack.allocation.supply.taints import blocking_taints
+from dryrack.cel.selectors import SelectorFailure, SelectorTable, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
