@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dryrack.cluster.scheduling import ScheduleOptions
 
 AGENT = "dryrack-scheduler"
+# What pods call it, where nobody says otherwise.
+NAME = "dryrack"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +58,11 @@ def run(wish: Wish) -> bool:
 
 def options_of(wish: Wish) -> ScheduleOptions:
     from dryrack.cluster.scheduling import ScheduleOptions
+    from dryrack.placement import DEFAULT_PROFILE
 
     if "" in wish.names:
         raise UsageError("--name '': what pods have in schedulerName, for example dryrack")
-    options = ScheduleOptions(names=wish.names) if wish.names else ScheduleOptions()
+    options = ScheduleOptions(profiles=dict.fromkeys(wish.names or (NAME,), DEFAULT_PROFILE))
     _check(wish, options)
     return options
 
@@ -73,7 +76,8 @@ def _check(wish: Wish, options: ScheduleOptions) -> None:
     lease = lease_of(wish, options).name
     for complaint in subdomain(lease):
         fix = "" if wish.lease_name else "; name the lease with --lease-name"
-        option = f"--lease-name {lease!r}" if wish.lease_name else f"--name {options.names[0]!r}"
+        name = next(iter(options.profiles))
+        option = f"--lease-name {lease!r}" if wish.lease_name else f"--name {name!r}"
         raise UsageError(f"{option}: {complaint}{fix}")
 
 

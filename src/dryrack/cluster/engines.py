@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 
     from dryrack.allocation import LiveAllocator
     from dryrack.base.metrics import Registry
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dryrack.controllers import Engine
     from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
+    from dryrack.placement import Profile
 
 
 class MakeAllocator(Protocol):
@@ -98,13 +99,13 @@ class _Controllers:
 
 @dataclass(frozen=True, slots=True)
 class _Scheduling:
-    """The scheduler, with the allocator and the names that were decided on."""
+    """The scheduler, with the allocator and the profiles that were decided on."""
 
     allocator: MakeAllocator | None = None
-    names: Sequence[str] | None = None
+    profiles: Mapping[str, Profile] | None = None
 
     async def run(self, _: Collection[str], around: Wiring) -> None:
-        from dryrack.scheduler import NAMES, Scheduler
+        from dryrack.scheduler import PROFILES, Scheduler
 
         scheduler = Scheduler(
             around.client,
@@ -112,7 +113,7 @@ class _Scheduling:
             chance=around.chance,
             informers=around.informers,
             allocator=None if self.allocator is None else self.allocator(chance=around.chance),
-            names=NAMES if self.names is None else self.names,
+            profiles=PROFILES if self.profiles is None else self.profiles,
             metrics=around.metrics,
         )
         await scheduler.run()
@@ -120,7 +121,10 @@ class _Scheduling:
 
 def scheduling_family(names: Sequence[str]) -> Family:
     """A scheduler for the pods that name it so."""
-    return Family("scheduler", ("scheduler",), _Scheduling(names=names).run)
+    from dryrack.placement import DEFAULT_PROFILE
+
+    profiles = dict.fromkeys(names, DEFAULT_PROFILE)
+    return Family("scheduler", ("scheduler",), _Scheduling(profiles=profiles).run)
 
 
 def families(

@@ -14,7 +14,10 @@ from dryrack.cluster.attached import Need
 from dryrack.scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dryrack.controllers import EngineContext
+    from dryrack.placement import Profile
 
 COMMAND = "dryrack schedule"
 # What it cannot do without.
@@ -26,13 +29,13 @@ _SUFFIX = "scheduler"
 class ScheduleOptions:
     """What people decide about scheduling."""
 
-    names: tuple[str, ...] = ("dryrack",)
-    """What pods call it, the first of which it goes by itself."""
+    profiles: Mapping[str, Profile]
+    """By what pods call it, the first of which it goes by itself."""
 
     @property
     def account(self) -> str:
         """What its account, its rights and its lease are called, where nobody says otherwise."""
-        first = self.names[0]
+        first = next(iter(self.profiles))
         return first if first.endswith(_SUFFIX) else f"{first}-{_SUFFIX}"
 
 
@@ -43,6 +46,6 @@ def engine(around: EngineContext, options: ScheduleOptions) -> Scheduler:
         clock=around.clock,
         chance=around.chance,
         informers=around.informers,
-        names=options.names,
+        profiles=options.profiles,
         metrics=around.metrics,
     )

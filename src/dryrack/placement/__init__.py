@@ -7,6 +7,7 @@ from dryrack.placement.configuration.reading import (
     read_configuration,
 )
 from dryrack.placement.fleet import Fleet
+from dryrack.placement.framework import Plugin, Profile
 from dryrack.placement.gangs.dialects import (
     Definition,
     Dialect,
@@ -32,11 +33,14 @@ from dryrack.placement.place import (
     decide,
     place,
 )
+from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.whatif.what_if import Given, Refused, Settings, WhatIf, nodes_of, what_if
 from dryrack.placement.whatif.world import World
 
 __all__ = [
+    "DEFAULT_PROFILE",
+    "IN_TREE",
     "SEARCHES_MAX",
     "Cluster",
     "Configuration",
@@ -59,6 +63,8 @@ __all__ = [
     "NodeStory",
     "Occupant",
     "Placed",
+    "Plugin",
+    "Profile",
     "ProfileConfig",
     "Refusal",
     "Refused",

@@ -22,7 +22,7 @@ from dryrack.client.timekeeping import sleep
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
-from dryrack.placement import Occupant, Placed, Unfinished, Unplaced, decide
+from dryrack.placement import DEFAULT_PROFILE, Occupant, Placed, Unfinished, Unplaced, decide
 from dryrack.placement.demand import demand
 from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
 from dryrack.scheduler.binding import (
@@ -48,12 +48,13 @@ from dryrack.scheduler.reporting import DEFAULT_NAME, Reporter, scheduler_of
 from dryrack.scheduler.searches import LongSearches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.placement import Profile
 
 _Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
@@ -61,6 +62,7 @@ _logger = logging.getLogger(__name__)
 
 # What pods call the scheduler of a whole cluster.
 NAMES = (DEFAULT_NAME, "dryrack", "kubenexus-scheduler")
+PROFILES = dict.fromkeys(NAMES, DEFAULT_PROFILE)
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
 _ASK_AGAIN_SECONDS = 1.0
@@ -77,21 +79,23 @@ class Scheduler:
         chance: Chance,
         informers: Informers | None = None,
         allocator: LiveAllocator | None = None,
-        names: Sequence[str] = NAMES,
+        profiles: Mapping[str, Profile] = PROFILES,
         binding_timeout_seconds: float = TIMEOUT_SECONDS,
         metrics: Registry | None = None,
     ) -> None:
         """
         `informers` are somebody else's, who runs them; else it has its own.
 
-        `allocator` hands devices out, if not as the reference release does. Pods with one of the
-        `names` are scheduled, and told so in that name. Devices with binding conditions may take
-        `binding_timeout_seconds` to be ready. What is done is counted in `metrics`.
+        `allocator` hands devices out, if not as the reference release does. Pods that name a
+        scheduler of `profiles` are scheduled as its profile says, and told so in that name. Devices
+        with binding conditions may take `binding_timeout_seconds` to be ready. What is done is
+        counted in `metrics`.
         """
         self._client = client
         self._clock = clock
         self._meter = SchedulingMeter(clock, metrics)
-        self._reporter = Reporter(client, clock, chance, names=names, meter=self._meter)
+        self._reporter = Reporter(client, clock, chance, names=tuple(profiles), meter=self._meter)
+        self._profiles = profiles
         self._binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
         self._queue: SchedulingQueue[Name] = SchedulingQueue(clock, self._rank_of)
@@ -192,6 +196,7 @@ class Scheduler:
                 wanted.unallocated,
                 wanted.allocated,
                 self._view.cluster,
+                profile=self._profiles[scheduler_of(raw)],
                 searches_left=self._searches.left(name),
             )
             if not isinstance(outcome, Unfinished):
