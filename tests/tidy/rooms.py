@@ -4,7 +4,7 @@ What each room shows the others: read from the contracts of `lint-imports` and f
 A contract of the type `protected` names a room, and by `ignore_imports` the modules behind its
 door that are public too. A room that protects only what is nested deeper (`dryrack.kinds.*.*`)
 is a vocabulary: its modules are its public names. What is in a module without `__all__` is not
-listed.
+listed, nor are the modules of a folder that is let through as a whole (`dryrack.kinds.text.*`).
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def public_modules(room: Room, root: Path) -> list[str]:
 
 def public_names(module: str, root: Path) -> list[str]:
     """What `__all__` says; nothing of a module that is public as a whole."""
+    if module.endswith(".*"):
+        return []
     path = root.joinpath("src", *module.split("."))
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     for statement in ast.parse(source.read_text()).body:
