@@ -9,7 +9,7 @@ import pytest
 
 from dryrack.apiserver.custom import trials
 from dryrack.apiserver.custom.trials import broken
-from dryrack.extension.definitions.rules import compiled
+from dryrack.extension.definitions.rules import compiled_rules
 
 if TYPE_CHECKING:
     from dryrack.kinds.validation.problems import FieldProblem
@@ -25,7 +25,7 @@ def ruled(schema: dict[str, Any], *rules: dict[str, Any]) -> Any:
 
 
 def told(schema: dict[str, Any], value: Any, *old: Any) -> list[tuple[str, str]]:
-    found: list[FieldProblem] = broken(compiled(schema, is_root=False), value, *old)
+    found: list[FieldProblem] = broken(compiled_rules(schema, is_root=False), value, *old)
     return [(problem.field, problem.message) for problem in found]
 
 

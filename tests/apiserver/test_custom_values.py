@@ -15,8 +15,8 @@ from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import ADMIN
 from dryrack.extension.definitions.filling import pruned, with_defaults
 from dryrack.extension.definitions.formats import has_format
-from dryrack.extension.definitions.rules import Uncompiled, compile_rule, compiled
-from dryrack.extension.definitions.values import problems
+from dryrack.extension.definitions.rules import Uncompiled, compile_rule, compiled_rules
+from dryrack.extension.definitions.values import value_problems
 
 _SCRIPT = load(SCRIPTS / "custom-kinds.yaml")
 _ANSWERS = {answer["step"]: answer for answer in read(_SCRIPT)}
@@ -62,7 +62,7 @@ def _strategy() -> CustomStrategy:
         namespaced=True,
         schema=_SCHEMA,
         kept=Kept("custom.example.com/v1", _SCHEMA),
-        rules=compiled(_SCHEMA),
+        rules=compiled_rules(_SCHEMA),
         has_status=True,
     )
 
@@ -89,8 +89,8 @@ def test_what_has_not_changed_is_not_checked_again() -> None:
     }
     old = {"a": "long", "b": 1}
 
-    assert list(problems(schema, {"a": "long", "b": 2}, old=old)) == []
-    assert [p.field for p in problems(schema, {"a": "longer", "b": 2}, old=old)] == ["a"]
+    assert list(value_problems(schema, {"a": "long", "b": 2}, old=old)) == []
+    assert [p.field for p in value_problems(schema, {"a": "longer", "b": 2}, old=old)] == ["a"]
 
 
 def test_items_with_keys_are_compared_with_themselves() -> None:
@@ -104,8 +104,8 @@ def test_items_with_keys_are_compared_with_themselves() -> None:
     }
     old = [{"k": "a", "v": 5}, {"k": "b", "v": 6}]
 
-    assert list(problems(schema, [{"k": "b", "v": 6}], old=old)) == []
-    assert len(list(problems(schema, [{"k": "b", "v": 7}], old=old))) == 1
+    assert list(value_problems(schema, [{"k": "b", "v": 6}], old=old)) == []
+    assert len(list(value_problems(schema, [{"k": "b", "v": 7}], old=old))) == 1
 
 
 def test_transition_rules_need_something_to_compare_with() -> None:
@@ -125,7 +125,7 @@ def test_transition_rules_need_something_to_compare_with() -> None:
             },
         },
     }
-    rules = compiled(schema)
+    rules = compiled_rules(schema)
 
     assert list(broken(rules, {"a": 1, "b": 0})) == []
     assert [p.field for p in broken(rules, {"a": 1, "b": 1})] == ["b"]
@@ -148,7 +148,7 @@ def test_rules_know_the_types_of_fields() -> None:
         "self.when > timestamp('2026-01-01T00:00:00Z') && self.long < duration('1h') "
         "&& self.share == 1.0 && self.some__dash__name['x'] == 1 && self.either == 3"
     )
-    ruled = compiled({**schema, "x-kubernetes-validations": [{"rule": rule}]}, is_root=False)
+    ruled = compiled_rules({**schema, "x-kubernetes-validations": [{"rule": rule}]}, is_root=False)
     value = {
         "when": "2026-01-02T00:00:00Z",
         "long": "5m",
@@ -171,7 +171,7 @@ def test_reserved_words_are_fields_too() -> None:
         ],
     }
 
-    assert list(broken(compiled(schema, is_root=False), {"namespace": "a"})) == []
+    assert list(broken(compiled_rules(schema, is_root=False), {"namespace": "a"})) == []
 
 
 def test_defaults_reach_as_deep_as_objects_do() -> None:

@@ -27,6 +27,15 @@ def test_the_public_names_of_every_room_are_those_that_were_reviewed() -> None:
     )
 
 
+def test_every_room_has_a_contract() -> None:
+    """A new room is imported by its public names from its first day; nothing is above commands."""
+    folders = (ROOT / "src" / "dryrack").glob("*/__init__.py")
+    found = {f"dryrack.{each.parent.name}" for each in folders} - {"dryrack.cli"}
+    without = sorted(found - {room.module for room in rooms(ROOT)})
+
+    assert without == [], "Give it a contract of the type `protected` in pyproject.toml."
+
+
 @pytest.mark.parametrize("door", [door for door in DOORS if public_names(door, ROOT)])
 def test_every_public_name_can_be_had(door: str) -> None:
     """A name that is loaded when first used exists, and is no module that took its place."""

@@ -12,9 +12,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from dryrack.extension.definitions.definition_rules import DefinitionRules
-from dryrack.extension.definitions.reading import DefinitionError
-from dryrack.extension.policies.policy_rules import PolicyBindingRules, PolicyRules
+from dryrack.extension.definitions import DefinitionError, DefinitionRules
+from dryrack.extension.policies import PolicyBindingRules, PolicyRules
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.strategy import PlainStrategy, Write, keep_status, object_meta, status_only
-from dryrack.extension.definitions.definition_problems import definition_problems
-from dryrack.extension.definitions.definition_rules import DefinitionRules
-from dryrack.extension.definitions.reading import DefinitionError
+from dryrack.extension.definitions import DefinitionError, DefinitionRules, problems_of_definition
 from dryrack.kinds.validation.meta import common_metadata_change, metadata_change
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 
@@ -74,7 +72,7 @@ class DefinitionStrategy(PlainStrategy):
         ]
         if write.subresource == "status":
             return found
-        return [*found, *definition_problems(obj), *_unchangeable(obj, old)]
+        return [*found, *problems_of_definition(obj), *_unchangeable(obj, old)]
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
         meta = dict(obj["metadata"])

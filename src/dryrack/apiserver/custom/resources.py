@@ -12,8 +12,7 @@ from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.registry import STATUS, Resource, Subresource
 from dryrack.apiserver.verbs.scale import ScalePaths, scale_subresource
 from dryrack.apiserver.versions import version_order
-from dryrack.extension.definitions.definition_problems import schema_of
-from dryrack.extension.definitions.rules import compiled
+from dryrack.extension.definitions import compiled_rules, schema_of
 
 if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Call
@@ -82,7 +81,7 @@ def _strategy(spec: Raw, version: Raw, kept: Raw) -> CustomStrategy:
         namespaced=spec["scope"] == "Namespaced",
         schema=schema,
         kept=Kept(api_version, schemas[api_version], schemas),
-        rules=compiled(schema),
+        rules=compiled_rules(schema),
         has_status="status" in subresources,
         scale=ScalePaths.of(subresources.get("scale")),
         selectable=_selectable(version),

@@ -25,11 +25,18 @@ from dryrack.apiserver.strategy import (
     object_meta,
     status_only,
 )
-from dryrack.extension.definitions.embedded import nameless, unreadable
-from dryrack.extension.definitions.filling import pruned, whole_numbers, with_defaults
-from dryrack.extension.definitions.lists import duplicates
-from dryrack.extension.definitions.mentions import mentions
-from dryrack.extension.definitions.values import NO_OLD, NOWHERE, problems
+from dryrack.extension.definitions import (
+    NO_OLD,
+    NOWHERE,
+    duplicates,
+    mentions_key,
+    nameless,
+    pruned,
+    unreadable,
+    value_problems,
+    whole_numbers,
+    with_defaults,
+)
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.go_numbers import plain
 from dryrack.kinds.validation.meta import (
@@ -44,7 +51,7 @@ from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 if TYPE_CHECKING:
     from dryrack.apiserver.custom.jsonpath import JsonPath
     from dryrack.apiserver.verbs.scale import ScalePaths
-    from dryrack.extension.definitions.rules import Ruled
+    from dryrack.extension.definitions import Ruled
     from dryrack.kinds.raw import Raw
 
 Schema = Mapping[str, Any]
@@ -96,8 +103,8 @@ class CustomStrategy(PlainStrategy):
         self._api_version = api_version
         self._kind = kind
         self._schema = schema
-        self._embeds = mentions(schema, "x-kubernetes-embedded-resource")
-        self._tells_apart = mentions(schema, "x-kubernetes-list-type")
+        self._embeds = mentions_key(schema, "x-kubernetes-embedded-resource")
+        self._tells_apart = mentions_key(schema, "x-kubernetes-list-type")
         self._kept = kept
         self._rules = rules
         self._scale = scale
@@ -156,7 +163,7 @@ class CustomStrategy(PlainStrategy):
 
     def _problems(self, obj: Raw, old: Any) -> list[FieldProblem]:
         found = [
-            *problems(self._schema, obj, old=old),
+            *value_problems(self._schema, obj, old=old),
             *(self._scale.problems(obj) if self._scale else ()),
             *(nameless(self._schema, obj) if self._embeds else ()),
             *(duplicates(self._schema, obj) if self._tells_apart else ()),
@@ -169,7 +176,7 @@ class CustomStrategy(PlainStrategy):
             return []
         before = old.get("status", NO_OLD)
         found = [
-            *problems(status, obj["status"], old=before, prefix="status"),
+            *value_problems(status, obj["status"], old=before, prefix="status"),
             *(self._scale.problems(obj, status_alone=True) if self._scale else ()),
             *duplicates(status, obj["status"], "status"),
         ]

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.cel import CANCELLED, Err, Optional
 from dryrack.cel.condition import Values, evaluate
-from dryrack.extension.definitions.rule_types import value_of
-from dryrack.extension.definitions.values import NO_OLD, NOWHERE, item_key, items_by_key
+from dryrack.extension.definitions import NO_OLD, NOWHERE, item_key, items_by_key, value_of
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 
 if TYPE_CHECKING:
-    from dryrack.extension.definitions.rules import Rule, Ruled
+    from dryrack.extension.definitions import Rule, Ruled
 
 # What all rules together may cost for one object; one evaluation may cost a tenth of it.
 OBJECT_COST_MAX = 10_000_000

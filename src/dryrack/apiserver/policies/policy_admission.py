@@ -14,7 +14,7 @@ from dryrack.apiserver.answer.status import Status, StatusError, forbidden
 from dryrack.apiserver.policies.match_rules import matching
 from dryrack.apiserver.policies.policy_decisions import Denial, denials
 from dryrack.apiserver.policies.policy_variables import variables_of
-from dryrack.extension.policies.compiled_policy import PolicyCompiler
+from dryrack.extension.policies import PolicyCompiler
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import matches_labels
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.authorization import Authorization
     from dryrack.apiserver.policies.match_rules import Attempt
     from dryrack.apiserver.registry import Registry, Resource
-    from dryrack.extension.policies.compiled_policy import CompiledPolicy
+    from dryrack.extension.policies import CompiledPolicy
     from dryrack.kinds.raw import Raw
 
 GROUP = "admissionregistration.k8s.io"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.cel.condition import Condition
-    from dryrack.extension.policies.compiled_policy import CompiledPolicy, Validation
+    from dryrack.extension.policies import CompiledPolicy, Validation
     from dryrack.kinds.raw import Raw
 
 # What all expressions of a policy may cost for one write, as upstream has it.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.cel.authorization import Authorizer, Decision, Question, ResourceCheck
 from dryrack.client.transport import User
-from dryrack.extension.policies.policy_environment import AUTHORIZER, REQUEST_RESOURCE
+from dryrack.extension.policies import AUTHORIZER, REQUEST_RESOURCE
 
 if TYPE_CHECKING:
     from dryrack.apiserver.authorization import Authorization

@@ -51,7 +51,7 @@ def word_problems(text: str) -> tuple[str, ...]:
     return (*(too_long if len(text) > _WORD_BYTES_MAX else ()), *spelled)
 
 
-def definition_problems(definition: Raw) -> Iterator[FieldProblem]:
+def problems_of_definition(definition: Raw) -> Iterator[FieldProblem]:
     """All but the metadata."""
     spec = definition.get("spec") or {}
     yield from _group_and_scope(spec)

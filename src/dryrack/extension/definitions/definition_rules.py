@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.extension.definitions.definition_problems import definition_problems, name_problem
+from dryrack.extension.definitions.definition_problems import name_problem, problems_of_definition
 from dryrack.extension.definitions.reading import read_definition
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import Naming, common_metadata, metadata
@@ -45,7 +45,7 @@ class DefinitionRules(KindRules):
         found = [
             *metadata(meta, self.naming, namespaced=False),
             *((invalid("metadata.name", meta.name, named),) if named else ()),
-            *definition_problems(obj),
+            *problems_of_definition(obj),
         ]
         return found or tuple(common_metadata(meta, namespaced=False))
 

@@ -8,9 +8,9 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 
-def mentions(schema: Schema, key: str) -> bool:
+def mentions_key(schema: Schema, key: str) -> bool:
     """Whether a key is set at a schema, or at any that describes what is inside its values."""
-    return bool(schema.get(key)) or any(mentions(each, key) for each in _below(schema))
+    return bool(schema.get(key)) or any(mentions_key(each, key) for each in _below(schema))
 
 
 def _below(schema: Schema) -> Iterator[Schema]:

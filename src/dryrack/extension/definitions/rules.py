@@ -91,7 +91,7 @@ def compile_rule(
     return Rule(raw, condition, "oldSelf" in names, message)
 
 
-def compiled(schema: Schema, *, is_root: bool = True) -> Ruled | None:
+def compiled_rules(schema: Schema, *, is_root: bool = True) -> Ruled | None:
     """All rules of a schema that was accepted; nothing if it has none."""
     found = (
         compile_rule(raw, schema, is_root=is_root)
@@ -99,7 +99,7 @@ def compiled(schema: Schema, *, is_root: bool = True) -> Ruled | None:
     )
     rules = tuple(rule for rule in found if isinstance(rule, Rule))
     below = {
-        name: compiled(place, is_root=False)
+        name: compiled_rules(place, is_root=False)
         for name, place in (schema.get("properties") or {}).items()
     }
     values, items = schema.get("additionalProperties"), schema.get("items")
@@ -107,7 +107,7 @@ def compiled(schema: Schema, *, is_root: bool = True) -> Ruled | None:
         with_identity(schema) if is_root else schema,
         rules,
         {name: each for name, each in sorted(below.items()) if each is not None},
-        compiled(values, is_root=False) if isinstance(values, dict) else None,
-        compiled(items, is_root=False) if isinstance(items, dict) else None,
+        compiled_rules(values, is_root=False) if isinstance(values, dict) else None,
+        compiled_rules(items, is_root=False) if isinstance(items, dict) else None,
     )
     return ruled if ruled.has_any else None

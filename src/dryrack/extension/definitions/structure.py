@@ -15,7 +15,7 @@ from dryrack.extension.definitions.filling import pruned, with_defaults
 from dryrack.extension.definitions.lists import duplicates
 from dryrack.extension.definitions.rule_costs import Spent, Within
 from dryrack.extension.definitions.rules import Uncompiled, compile_rule
-from dryrack.extension.definitions.values import problems
+from dryrack.extension.definitions.values import value_problems
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     forbidden,
@@ -222,7 +222,7 @@ def _defaults(schema: Schema, path: str) -> Iterator[FieldProblem]:
             detail = "must not have unknown fields"
             yield invalid(f"{path}.default", default, detail)
         filled = with_defaults(schema, default)
-        for problem in (*problems(schema, filled), *duplicates(schema, filled)):
+        for problem in (*value_problems(schema, filled), *duplicates(schema, filled)):
             at = (
                 f"{path}.default" if problem.field == "<nil>" else f"{path}.default.{problem.field}"
             )

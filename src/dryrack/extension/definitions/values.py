@@ -91,7 +91,7 @@ class _Place:
         return _Place(f"{self.path}[{index}]", self.prefix)
 
 
-def problems(
+def value_problems(
     schema: Schema, value: Any, *, old: Any = NO_OLD, prefix: str = ""
 ) -> Iterator[FieldProblem]:
     """All that the schema has against a value; `prefix` is the path at which it stands."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
-from dryrack.extension.policies.policy_rules import PolicyBindingRules, PolicyRules
+from dryrack.extension.policies import PolicyBindingRules, PolicyRules
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write

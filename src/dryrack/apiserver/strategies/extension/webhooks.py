@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
-from dryrack.extension.policies.policy_rules import with_matches, with_scopes
+from dryrack.extension.policies import with_matches, with_scopes
 from dryrack.kinds.rules.copies import at, completed, each
 from dryrack.kinds.rules.kind_rules import KindRules
 
