@@ -16,6 +16,7 @@ from dryrack.placement import Cluster, Fleet, Occupant, Placed, place
 from dryrack.placement.place import place_on
 from dryrack.placement.preemption import (
     DisruptionBudget,
+    NoPreemption,
     Preemption,
     Preemptor,
     preempt_anywhere,
@@ -81,8 +82,10 @@ class World:
         return fits
 
 
-def names(found: Preemption | None) -> list[str]:
-    return [each.occupant.name[1] for each in found.victims] if found else []
+def names(found: Preemption | NoPreemption) -> list[str]:
+    if isinstance(found, NoPreemption):
+        return []
+    return [each.occupant.name[1] for each in found.victims]
 
 
 def test_the_least_important_pod_goes_and_the_others_stay() -> None:
@@ -91,7 +94,7 @@ def test_the_least_important_pod_goes_and_the_others_stay() -> None:
     world.run("old", "a", cpu=2, priority=5)
     world.run("young", "a", cpu=2, priority=1)
     found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2))
-    assert found is not None
+    assert isinstance(found, Preemption)
     assert names(found) == ["young"]
     assert found.node == "a"
 
@@ -100,7 +103,11 @@ def test_pods_of_the_same_priority_stay() -> None:
     """Preemption is for lower priorities alone."""
     world = World("a")
     world.run("equal", "a", cpu=4, priority=10)
-    assert preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2)) is None
+    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2))
+    assert isinstance(found, NoPreemption)
+    assert found.message == (
+        "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )
 
 
 def test_devices_of_victims_are_free() -> None:
@@ -125,7 +132,7 @@ def test_a_node_without_a_protected_victim_is_taken_before_others() -> None:
     found = preempt_on_node(world.cluster, Preemptor(10), wanted, [of_both])
     assert names(found) == ["protected"]
     found = preempt_on_node(world.cluster, Preemptor(10), wanted, [spared])
-    assert found is not None
+    assert isinstance(found, Preemption)
     assert (names(found), found.violations) == (["more-important"], 0)
 
 
@@ -156,14 +163,25 @@ def test_what_belongs_together_goes_together() -> None:
     found = preempt_anywhere(world.cluster, Preemptor(10, together=together), world.all_fit(1))
     assert names(found) == ["x0", "x1"]
     whole = Preemptor(10, own=frozenset({"x1"}), together=together)
-    assert preempt_anywhere(world.cluster, whole, world.all_fit(1)) is None
+    assert isinstance(preempt_anywhere(world.cluster, whole, world.all_fit(1)), NoPreemption)
+
+
+def test_pods_that_yield_go_first_whatever_their_priority() -> None:
+    """Backfill makes way for a gang of its own priority, and before pods of a lower one."""
+    world = World("a", device_count=2)
+    world.run("lower", "a", gpus=1, priority=1)
+    world.run("backfill", "a", gpus=1, priority=10)
+    preemptor = Preemptor(10, yields=lambda each: each.name[1] == "backfill")
+    assert names(preempt_anywhere(world.cluster, preemptor, world.all_fit(1))) == ["backfill"]
 
 
 def test_nothing_goes_where_it_does_not_help() -> None:
     """Three devices are not there, whoever goes."""
     world = World("a")
     world.run("small", "a", cpu=1)
-    assert preempt_on_node(world.cluster, Preemptor(10), world.fits_on(gpus=3)) is None
+    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(gpus=3))
+    assert isinstance(found, NoPreemption)
+    assert "1 Preemption is not helpful" in found.message
 
 
 _PODS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(0, 3)), max_size=7)
@@ -197,8 +215,8 @@ def test_no_victim_could_be_spared(pods: list[tuple[str, int, int]], wants: list
     with Trial(world.cluster) as trial:
         for key in removable:
             trial.remove(key)
-        assert fits() == (found is not None)
-    if found is None:
+        assert fits() == isinstance(found, Preemption)
+    if isinstance(found, NoPreemption):
         return
     with Trial(world.cluster) as trial:
         places = [trial.remove(each.key) for each in found.victims]

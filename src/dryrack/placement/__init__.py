@@ -32,8 +32,18 @@ from dryrack.placement.place import (
     Unplaced,
     decide,
     place,
+    place_on,
 )
 from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE
+from dryrack.placement.preemption import (
+    DisruptionBudget,
+    NoPreemption,
+    Preemption,
+    Preemptor,
+    preempt_anywhere,
+    preempt_on_node,
+)
+from dryrack.placement.reservations import Reservation, Reservations
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.whatif.what_if import Given, Refused, Settings, WhatIf, nodes_of, what_if
 from dryrack.placement.whatif.world import World
@@ -47,6 +57,7 @@ __all__ = [
     "ConfigurationReading",
     "Definition",
     "Dialect",
+    "DisruptionBudget",
     "Explanation",
     "Flaw",
     "Fleet",
@@ -59,15 +70,20 @@ __all__ = [
     "MemberPlaced",
     "MemberRefused",
     "Membership",
+    "NoPreemption",
     "NodeState",
     "NodeStory",
     "Occupant",
     "Placed",
     "Plugin",
+    "Preemption",
+    "Preemptor",
     "Profile",
     "ProfileConfig",
     "Refusal",
     "Refused",
+    "Reservation",
+    "Reservations",
     "Settings",
     "Unfinished",
     "Unplaced",
@@ -82,6 +98,9 @@ __all__ = [
     "place",
     "place_gang",
     "place_gang_now",
+    "place_on",
+    "preempt_anywhere",
+    "preempt_on_node",
     "read_configuration",
     "stories",
     "what_if",

@@ -38,6 +38,10 @@ _CANDIDATES_PERCENT = 10
 _PRIORITY_FLOOR = 2**31
 
 
+def _nobody(_: Occupant) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
     """A PodDisruptionBudget as it is counted now."""
@@ -103,6 +107,24 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True)
+class NoPreemption:
+    """Nothing that may go would help; `message` says it as kube-scheduler does."""
+
+    nodes: int
+    # Nodes that have nothing that may go.
+    without_victims: int
+
+    @property
+    def message(self) -> str:
+        counts = (
+            (self.without_victims, "No preemption victims found for incoming pod"),
+            (self.nodes - self.without_victims, "Preemption is not helpful for scheduling"),
+        )
+        told = ", ".join(f"{count} {words}" for count, words in counts if count)
+        return f"preemption: 0/{self.nodes} nodes are available: {told}."
+
+
+@dataclass(frozen=True, slots=True)
 class Preemptor:
     """Whoever wants to come, in whose favour pods of lower priority may go."""
 
@@ -111,6 +133,8 @@ class Preemptor:
     own: frozenset[Hashable] = frozenset()
     # Pods that go together or not at all, by the key of each of them.
     together: Mapping[Hashable, Sequence[Hashable]] = field(default_factory=dict)
+    # Pods that go before all others, whatever their priority.
+    yields: Callable[[Occupant], bool] = _nobody
 
     def units(self, fleet: Fleet, states: Iterable[NodeState]) -> list[_Unit]:
         """What could go from these nodes, the most important first."""
@@ -120,15 +144,23 @@ class Preemptor:
                 unit = self._unit(fleet, key)
                 if unit is not None:
                     found[unit.victims[0].key] = unit
-        return sorted(found.values(), key=lambda unit: unit.victims[0].rank)
+        return sorted(found.values(), key=self._importance)
+
+    def _importance(self, unit: _Unit) -> tuple[bool, tuple[int, str, tuple[str, str]]]:
+        first = unit.victims[0]
+        return self.yields(first.occupant), first.rank
 
     def _unit(self, fleet: Fleet, key: Hashable) -> _Unit | None:
         """The pod with all that go with it; None if one of these may not."""
         known = ((each, fleet.occupant(each)) for each in self.together.get(key, (key,)))
         victims = [Victim(each, pod) for each, pod in known if pod is not None]
-        if any(each.occupant.priority >= self.priority or each.key in self.own for each in victims):
+        if not all(self._may_go(each) for each in victims):
             return None
         return _Unit(tuple(sorted(victims, key=lambda victim: victim.rank)))
+
+    def _may_go(self, victim: Victim) -> bool:
+        pod = victim.occupant
+        return victim.key not in self.own and (pod.priority < self.priority or self.yields(pod))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +179,24 @@ def preempt_on_node(
     preemptor: Preemptor,
     fits_on: Callable[[str], bool],
     budgets: Sequence[DisruptionBudget] = (),
-) -> Preemption | None:
+) -> Preemption | NoPreemption:
     """
-    The node where the least has to go for one pod, and what that is; None if nothing helps.
+    The node where the least has to go for one pod, and what that is.
 
     `fits_on` tells whether the pod could be on a node as the books are at that moment.
     """
     found: list[Preemption] = []
+    without_victims = 0
     enough = max(CANDIDATES_MIN, len(cluster.fleet) * _CANDIDATES_PERCENT // 100)
     for state in cluster.fleet.states():
         units = preemptor.units(cluster.fleet, (state,))
+        without_victims += not units
         least = _Reprieve(cluster, partial(fits_on, state.name), budgets).least(units)
         if least is not None:
             found.append(replace(least, node=state.name))
         if len(found) > enough and any(not each.violations for each in found):
             break
-    return _best(found)
+    return _best(found) or NoPreemption(len(cluster.fleet), without_victims)
 
 
 def preempt_anywhere(
@@ -170,10 +204,14 @@ def preempt_anywhere(
     preemptor: Preemptor,
     fits: Callable[[], bool],
     budgets: Sequence[DisruptionBudget] = (),
-) -> Preemption | None:
-    """What has to go from any nodes, so that all of a gang can come; None if nothing helps."""
-    units = preemptor.units(cluster.fleet, cluster.fleet.states())
-    return _Reprieve(cluster, fits, budgets).least(units)
+) -> Preemption | NoPreemption:
+    """What has to go from any nodes, so that all of a gang can come."""
+    states = cluster.fleet.states()
+    least = _Reprieve(cluster, fits, budgets).least(preemptor.units(cluster.fleet, states))
+    if least is not None:
+        return least
+    without_victims = sum(not preemptor.units(cluster.fleet, (state,)) for state in states)
+    return NoPreemption(len(states), without_victims)
 
 
 def _best(found: Sequence[Preemption]) -> Preemption | None:

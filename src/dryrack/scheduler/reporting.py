@@ -87,10 +87,18 @@ class Reporter:
             await self.event(pod, "NotSupported", message, type="Warning", once=each)
 
     async def event(
-        self, pod: Raw, reason: str, message: str, *, type: str, once: str = ""
+        self,
+        pod: Raw,
+        reason: str,
+        message: str,
+        *,
+        type: str,
+        once: str = "",
+        by: Raw | None = None,
     ) -> None:
+        """Tells a pod something; `by` is the pod whose scheduler says it, if not its own."""
         regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
-        recorder = self._recorders[scheduler_of(pod)]
+        recorder = self._recorders[scheduler_of(by or pod)]
         await recorder.record(regarding, reason, _shortened(message), type=type, once=once)
 
 

@@ -1,0 +1,127 @@
+"""
+Preemption, carried out: victims are told, deleted, and waited for.
+
+What is decided is in `placement.preemption`. The writes are those of kube-scheduler: a victim gets
+the condition DisruptionTarget, an event, and is deleted with its own grace period; the pod in whose
+favour that is says where it will go (`nominatedNodeName`). Until the victims are gone nothing more
+is preempted for it. All of it is in the API, so that a scheduler that starts anew goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.client.client import STRATEGIC_PATCH
+from dryrack.client.endpoints import PODS
+from dryrack.client.errors import ConflictError, NotFoundError
+from dryrack.client.informer import name_of
+from dryrack.client.timekeeping import timestamp
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.placement import DisruptionBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from dryrack.client.client import Client
+    from dryrack.client.informer import Informer, Name
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.raw import Raw
+    from dryrack.placement import Preemption
+    from dryrack.scheduler.reporting import Reporter
+
+_REASON = "PreemptionByScheduler"
+
+
+class Evictions:
+    """Victims that were sent away, by whom they make way for."""
+
+    def __init__(
+        self, client: Client, clock: Timekeeper, pods: Informer, reporter: Reporter
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._pods = pods
+        self._reporter = reporter
+        # Name and uid of each victim.
+        self._leaving: dict[Hashable, dict[Name, str]] = {}
+
+    def is_waiting(self, unit: Hashable) -> bool:
+        """Whether victims of this one have yet to go."""
+        leaving = self._leaving.get(unit, {})
+        for name, uid in list(leaving.items()):
+            pod = self._pods.get(*name)
+            if pod is None or pod["metadata"]["uid"] != uid:
+                del leaving[name]
+        if not leaving:
+            self._leaving.pop(unit, None)
+        return bool(leaving)
+
+    def forget(self, unit: Hashable) -> None:
+        """It is placed, or gone."""
+        self._leaving.pop(unit, None)
+
+    async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
+        """Sends the victims away in favour of these pods, which are told where they will go."""
+        victims = [self._pods.get(*each.occupant.name) for each in preemption.victims]
+        there = [victim for victim in victims if victim is not None]
+        self._leaving[unit] = {name_of(each): each["metadata"]["uid"] for each in there}
+        for pod in pods:
+            await self._nominate(pod, preemption.node)
+        for victim in there:
+            await self._send_away(victim, pods[0])
+
+    async def _nominate(self, pod: Raw, node: str) -> None:
+        if node and pod.get("status", {}).get("nominatedNodeName") != node:
+            await self._patch(pod, {"nominatedNodeName": node})
+
+    async def _send_away(self, victim: Raw, pod: Raw) -> None:
+        metadata, preemptor = victim["metadata"], pod["metadata"]
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": _REASON,
+            "message": f"{pod['spec'].get('schedulerName')}: preempting to accommodate a higher "
+            "priority pod",
+            "lastTransitionTime": timestamp(self._clock.now()),
+        }
+        try:
+            if "deletionTimestamp" not in metadata:
+                await self._patch(victim, {"conditions": [condition]})
+                await self._client.delete(
+                    PODS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
+                )
+        except (NotFoundError, ConflictError):
+            # It went by itself, or another has its name by now.
+            return
+        node = victim["spec"].get("nodeName", "")
+        message = f"Preempted by pod {preemptor['uid']} on node {node}"
+        await self._reporter.event(victim, "Preempted", message, type="Normal", by=pod)
+
+    async def _patch(self, pod: Raw, status: Raw) -> None:
+        metadata = pod["metadata"]
+        await self._client.patch(
+            PODS,
+            metadata["name"],
+            {"metadata": {"uid": metadata["uid"]}, "status": status},
+            namespace=metadata["namespace"],
+            subresource="status",
+            media_type=STRATEGIC_PATCH,
+        )
+
+
+def disruption_budgets(budgets: Iterable[Raw]) -> list[DisruptionBudget]:
+    """What PodDisruptionBudgets allow as they are counted now."""
+    return [
+        DisruptionBudget(
+            each["metadata"]["namespace"],
+            _selector(each.get("spec", {}).get("selector")),
+            each.get("status", {}).get("disruptionsAllowed", 0),
+            frozenset(each.get("status", {}).get("disruptedPods") or ()),
+        )
+        for each in budgets
+    ]
+
+
+def _selector(said: Raw | None) -> LabelSelector | None:
+    return None if said is None else decode(said, LabelSelector)
