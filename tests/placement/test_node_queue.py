@@ -117,25 +117,73 @@ def test_what_is_remembered_is_what_would_be_found(seed: int) -> None:
         world.change()
 
 
+def queue_of(names: str) -> tuple[NodeQueue, dict[str, NodeState]]:
+    states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in names}
+    return NodeQueue(states), states
+
+
+def front(queue: NodeQueue) -> str:
+    best = queue.best()
+    return "" if best is None else best[0].name
+
+
 def test_a_node_that_refused_is_asked_again_when_something_left_it() -> None:
     """Until then it is passed over, and counted with its reason."""
-    states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in "ab"}
-    queue = NodeQueue(states)
-    for state in queue.open():
-        queue.close(state.name, "full")
-    assert (list(queue.open()), queue.refusals) == ([], {"full": 2})
+    queue, _ = queue_of("ab")
+    for name in "ab":
+        assert front(queue) == name
+        queue.close(name, "full")
+    assert (front(queue), queue.refusals) == ("", {"full": 2})
+    queue.touch("a")
     queue.reopen("b")
-    assert [state.name for state in queue.open()] == ["b"]
+    assert front(queue) == "b"
     assert queue.refusals == {"full": 1}
 
 
 def test_the_next_node_is_the_one_with_the_fewest_pods() -> None:
     """Also after pods came to those that were asked before."""
-    states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in "abc"}
-    queue = NodeQueue(states)
+    queue, states = queue_of("abc")
     taken = []
     for _ in range(4):
-        state = next(queue.open())
-        state.take({"pods": ONE})
-        taken.append(state.name)
+        taken.append(front(queue))
+        states[taken[-1]].take({"pods": ONE})
+        queue.touch(taken[-1])
     assert taken == ["a", "b", "c", "a"]
+
+
+def test_the_score_comes_before_the_number_of_pods() -> None:
+    """It is computed again for nodes to which something happened, and for no others."""
+    states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in "abc"}
+    scores, scored = {"a": 1, "b": 3, "c": 2}, []
+
+    def score(node: NodeState) -> int:
+        scored.append(node.name)
+        return scores[node.name]
+
+    queue = NodeQueue(states, score)
+    assert front(queue) == "b"
+    scores["b"], scores["a"] = 0, 9
+    queue.touch("b")
+    assert front(queue) == "c"
+    assert "".join(scored) == "abcb"
+
+
+def test_a_node_whose_devices_are_not_known_counts_as_the_best() -> None:
+    """One that said what it has counts by that, until something happens there."""
+    queue, _ = queue_of("abc")
+
+    def value(scores: tuple[int, ...] | None) -> int:
+        return 10 if scores is None else scores[0]
+
+    for name, score in (("a", 2), ("b", 7), ("c", 5)):
+        best = queue.best(value)
+        assert best is not None
+        assert (best[0].name, best[1]) == (name, None)
+        queue.know(name, (score,))
+    best = queue.best(value)
+    assert best is not None
+    assert (best[0].name, best[1], queue.highest(1)) == ("b", (7,), (7,))
+    queue.touch("c")
+    best = queue.best(value)
+    assert best is not None
+    assert (best[0].name, best[1]) == ("c", None)

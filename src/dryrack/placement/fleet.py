@@ -17,7 +17,7 @@ from dryrack.placement.node_state import NodeState
 from dryrack.placement.pod_counts import PodIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from dryrack.placement.occupant import Occupant
 
@@ -96,6 +96,8 @@ class Fleet:
             self._users.setdefault(claim, {})[pod] = None
         if node in self._states:
             self.pods.change(self._states[node], occupant, 1)
+        for queue in self._queues.values():
+            queue.touch(node)
 
     def leave(self, pod: Hashable) -> bool:
         """The pod is on no node; whether it was on one."""
@@ -119,11 +121,15 @@ class Fleet:
             state = self._absent[name] = NodeState(_NOWHERE)
         return state
 
-    def queue(self, kind: Hashable) -> NodeQueue:
-        """Where pods of a kind may find room; of the kinds that were asked about last."""
+    def queue(self, kind: Hashable, score: Callable[[NodeState], int]) -> NodeQueue:
+        """
+        Where pods of a kind may find room; of the kinds that were asked about last.
+
+        `score` is that of a node by itself, for every pod of the kind.
+        """
         found = self._queues.pop(kind, None)
         if found is None:
-            found = NodeQueue(self._states)
+            found = NodeQueue(self._states, score)
         self._queues[kind] = found
         if len(self._queues) > KINDS_MAX:
             del self._queues[next(iter(self._queues))]

@@ -44,7 +44,8 @@ class PodConstraints:
     affinity: NodeMatcher | None
     # Claims that are to be allocated, one for extended resources last.
     wanted: Sequence[ResourceClaim]
-    # Where those can be used that are allocated.
+    # Those that have their devices, and where some of these can be used.
+    allocated: Sequence[ResourceClaim]
     reaches: Sequence[Reach]
     # What it wants by extended resources, where a node has none of them of its own.
     extended: ExtendedResources | None
@@ -70,6 +71,7 @@ class PodConstraints:
             required,
             None if required is None else parse_node_selector(required),
             wanted,
+            allocated,
             tuple(_reaches(allocated)),
             extended,
         )

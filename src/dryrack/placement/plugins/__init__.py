@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 from dryrack.placement.framework import Profile
 from dryrack.placement.plugins.dynamic_resources import DYNAMIC_RESOURCES
 from dryrack.placement.plugins.node_affinity import NODE_AFFINITY, NODE_NAME
-from dryrack.placement.plugins.node_resources import NODE_PORTS, NODE_RESOURCES_FIT
+from dryrack.placement.plugins.node_resources import (
+    NODE_PORTS,
+    NODE_RESOURCES_BALANCED_ALLOCATION,
+    NODE_RESOURCES_FIT,
+)
 from dryrack.placement.plugins.taint_toleration import NODE_UNSCHEDULABLE, TAINT_TOLERATION
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ IN_TREE: Mapping[str, Plugin] = {
         NODE_PORTS,
         NODE_RESOURCES_FIT,
         DYNAMIC_RESOURCES,
+        NODE_RESOURCES_BALANCED_ALLOCATION,
     )
 }
 
@@ -41,6 +46,7 @@ DEFAULT_PLUGINS: Mapping[str, int] = {
     "NodePorts": 1,
     "NodeResourcesFit": 1,
     "DynamicResources": 2,
+    "NodeResourcesBalancedAllocation": 1,
 }
 
 DEFAULT_PROFILE = Profile(

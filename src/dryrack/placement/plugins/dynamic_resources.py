@@ -14,12 +14,13 @@ import msgspec
 from dryrack.allocation import claim_name
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.selectors import SelectorError
-from dryrack.placement.framework import Plugin
+from dryrack.placement.framework import DeviceScorer, Plugin
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
+    from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.placement.extended_resources import ExtendedResources
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Args, Check
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from dryrack.placement.pod_constraints import PodConstraints, Reach
 
 ELSEWHERE = "resourceclaim not available on the node"
+# As many as the API lets a request have.
+_ALTERNATIVES_MAX = 8
 
 
 def _available(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
@@ -60,6 +63,36 @@ def _made_for_another(extended: ExtendedResources, node: NodeState) -> NodeRefus
     return NodeRefusal(ELSEWHERE, fact, "delete the claim")
 
 
+def _preferred(pod: PodConstraints, _fleet: Fleet, _args: Args) -> DeviceScorer | None:
+    """How far in front the alternatives are that requests with firstAvailable would get."""
+    most = sum(
+        _ALTERNATIVES_MAX
+        for claim in pod.wanted
+        for request in claim.spec.devices.requests
+        if request.first_available
+    )
+    if not most:
+        return None
+    had = sum(_rank(each, each.status.allocation) for each in pod.allocated)
+
+    def score(node: NodeState, allocations: Sequence[AllocationResult]) -> int:
+        wanted = pod.wanted_on(node.node)
+        return had + sum(map(_rank, wanted, allocations))
+
+    return DeviceScorer(score, most=had + most, is_relative=True)
+
+
+def _rank(claim: ResourceClaim, allocation: AllocationResult | None) -> int:
+    """The first alternative of a request counts 8, the second 7, and so on."""
+    given = {each.request for each in allocation.devices.results} if allocation else set()
+    return sum(
+        _ALTERNATIVES_MAX - place
+        for request in claim.spec.devices.requests
+        for place, alternative in enumerate(request.first_available)
+        if f"{request.name}/{alternative.name}" in given
+    )
+
+
 def _quantity(value: object) -> str:
     assert isinstance(value, Quantity), "nothing else in a request is no JSON"
     return value.text
@@ -75,7 +108,8 @@ def _asks(pod: PodConstraints) -> Hashable:
     ]
     selectors = tuple(reach.selector for reach in pod.reaches)
     made = pod.extended.made if pod.extended is not None else None
-    return _encode(devices), selectors, made and _encode(made.spec), tuple(pod.by_devices)
+    had = sum(_rank(each, each.status.allocation) for each in pod.allocated)
+    return _encode(devices), selectors, had, made and _encode(made.spec), tuple(pod.by_devices)
 
 
-DYNAMIC_RESOURCES = Plugin("DynamicResources", filter=_available, sign=_asks)
+DYNAMIC_RESOURCES = Plugin("DynamicResources", filter=_available, score=_preferred, sign=_asks)

@@ -8,6 +8,7 @@ from dryrack.kinds.quantity import ZERO, Quantity
 from dryrack.placement.demand import PODS, HostPort
 from dryrack.placement.framework import Plugin
 from dryrack.placement.node_state import NodeRefusal
+from dryrack.placement.plugins.resource_scores import score_balance, score_fit
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -87,4 +88,7 @@ def _amounts(pod: PodConstraints) -> Hashable:
 
 
 NODE_PORTS = Plugin("NodePorts", filter=_ports_free, sign=_amounts)
-NODE_RESOURCES_FIT = Plugin("NodeResourcesFit", filter=_fits, sign=_amounts)
+NODE_RESOURCES_FIT = Plugin("NodeResourcesFit", filter=_fits, score=score_fit, sign=_amounts)
+NODE_RESOURCES_BALANCED_ALLOCATION = Plugin(
+    "NodeResourcesBalancedAllocation", score=score_balance, sign=_amounts
+)

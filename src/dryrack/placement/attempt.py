@@ -1,0 +1,321 @@
+"""
+One attempt to find the best node for a pod, as far as that is known soon.
+
+Where plugins look at each node by itself, nodes come best first, and the first that takes the pod
+is the one. Scores of devices are known only from nodes that were asked; then it is the first that
+no other can surpass. Where plugins hold nodes against each other, all that take the pod are scored.
+
+As in Kubernetes, an error of a claim on any node that is looked at ends the attempt, because trying
+other nodes cannot put it right; so does an error of a plugin. Where a search is given up, other
+nodes are tried: theirs may be easier.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.allocation import (
+    Allocated,
+    AllocationError,
+    Code,
+    Reason,
+    Search,
+    Undecided,
+    Unsatisfiable,
+    claim_name,
+)
+from dryrack.placement.framework import SCORE_MAX, PluginError
+from dryrack.placement.node_queue import Unmet
+from dryrack.placement.outcomes import (
+    NO_DEVICES,
+    NOT_DECIDED,
+    Placed,
+    Refusal,
+    Unfinished,
+    Unplaced,
+)
+from dryrack.placement.plugins.dynamic_resources import ELSEWHERE
+from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dryrack.kinds.resource import ResourceClaim
+    from dryrack.placement.framework import Check, Plugin, Profile
+    from dryrack.placement.node_queue import NodeQueue
+    from dryrack.placement.node_state import NodeRefusal, NodeState
+    from dryrack.placement.outcomes import Cluster
+    from dryrack.placement.plugins_in_play import DeviceScores
+    from dryrack.placement.pod_constraints import PodConstraints
+
+_CORRECT = "correct what it names (dryrack lint says where); no node can help"
+# Said of nodes that all other filters let pass.
+_OF_DEVICES = (NO_DEVICES, NOT_DECIDED, ELSEWHERE)
+# More than any score, of a node that has to be asked in any case.
+_FIRST = 10**9
+
+# To ask a node for devices takes up to two milliseconds.
+_NODES_A_TURN = 8
+# Where all have to be asked, each turn begins with a look at every node.
+_NODES_OF_ALL_A_TURN = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A node that does not take the pod."""
+
+    words: tuple[str, ...]
+    # What was decided about its devices, if they do not do.
+    decision: Unsatisfiable | None = None
+
+
+def attempt(
+    pod: PodConstraints, cluster: Cluster, profile: Profile, *, searches_left: int
+) -> Placed | Unplaced | Unfinished:
+    """Where the pod goes."""
+    try:
+        plugins = PluginsInPlay.of(pod, cluster.fleet, profile)
+        return Attempt(plugins, cluster, searches_left).run()
+    except PluginError as error:
+        return _plugin_failed(pod, error)
+
+
+def attempt_on(
+    node: NodeState,
+    pod: PodConstraints,
+    cluster: Cluster,
+    profile: Profile,
+    *,
+    searches_left: int,
+) -> Placed | Unplaced | Refused | Unfinished:
+    """The pod on this very node."""
+    try:
+        plugins = PluginsInPlay.of(pod, cluster.fleet, profile)
+        return Attempt(plugins, cluster, searches_left).on(node, plugins.checks)
+    except PluginError as error:
+        return _plugin_failed(pod, error)
+
+
+def _plugin_failed(pod: PodConstraints, error: PluginError) -> Unplaced:
+    refusal = _for_all(pod.wanted, "", Code.ERROR, str(error), "mend the plugin")
+    return Unplaced(str(error), lambda: iter((refusal,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One pod, with the plugins that have something to say about it."""
+
+    plugins: PluginsInPlay
+    cluster: Cluster
+    searches_left: int
+
+    @property
+    def pod(self) -> PodConstraints:
+        return self.plugins.pod
+
+    def run(self) -> Placed | Unplaced | Unfinished:
+        only = self._only_node()
+        tried = self.on(only, self.plugins.checks) if only is not None else None
+        if isinstance(tried, Placed | Unplaced | Unfinished):
+            return tried
+        refused = {only.name: tried} if only is not None and tried is not None else {}
+        if self.plugins.see_cluster:
+            return self._of_all(refused)
+        return self._best_first(refused)
+
+    def _only_node(self) -> NodeState | None:
+        """
+        Where the pod or a claim is tied to one node no other can do.
+
+        Pods of daemon sets are: each is a kind of its own, and not worth remembering.
+        """
+        name = self.pod.only_node
+        return self.cluster.fleet.get(name) if name else None
+
+    def _best_first(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
+        """The best of the nodes that take the pod, if none of those that refused."""
+        kind = self.plugins.signature()
+        queue = self.cluster.fleet.queue(kind, self.plugins.node_score)
+        first: Unsatisfiable | None = None
+        placed: dict[str, Placed] = {}
+        asked = 0
+        while (best := queue.best(self._value_of_devices(queue))) is not None:
+            node, scores = best
+            if scores is not None and node.name in placed:
+                return placed[node.name]
+            if asked == _NODES_A_TURN:
+                return Unfinished()
+            tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
+            if isinstance(tried, Refused):
+                queue.close(node.name, *tried.words)
+                first = first or tried.decision
+            elif isinstance(tried, Placed) and self.plugins.device_scorers:
+                placed[node.name] = tried
+                queue.know(node.name, self.plugins.device_scores(node, tried.allocations))
+            else:
+                return tried
+            asked += isinstance(tried, Placed) or tried.words[0] in _OF_DEVICES
+        return Unplaced(self._message(queue, first), self._refusals, kind)
+
+    def _value_of_devices(self, queue: NodeQueue) -> Callable[[DeviceScores | None], int] | None:
+        """What devices add to the score of a node; those that are not known, at most."""
+        scorers = self.plugins.device_scorers
+        if not scorers:
+            return None
+        highest = queue.highest(len(scorers))
+        most = sum(weight * SCORE_MAX for _, weight, _ in scorers)
+        if any(s.is_relative and h < s.most for (_, _, s), h in zip(scorers, highest, strict=True)):
+            # What others are worth depends on the best of all.
+            most = _FIRST
+
+        def value(scores: DeviceScores | None) -> int:
+            return most if scores is None else self.plugins.device_total(scores, highest)
+
+        return value
+
+    def _of_all(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
+        """The same where nodes are held against each other: all that take the pod are scored."""
+        queue = self.cluster.fleet.queue(self.plugins.signature(), self.plugins.node_score)
+        placed: dict[str, Placed] = {}
+        first: Unsatisfiable | None = None
+        for node in queue.unknown():
+            if first_refusal(self.plugins.cluster_checks, node) is not None:
+                continue
+            if len(placed) == _NODES_OF_ALL_A_TURN and self.pod.wanted:
+                return Unfinished()
+            tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
+            if isinstance(tried, Refused):
+                queue.close(node.name, *tried.words)
+                first = first or tried.decision
+            elif isinstance(tried, Placed):
+                placed[node.name] = tried
+                queue.know(node.name, self.plugins.device_scores(node, tried.allocations))
+            else:
+                return tried
+        while (best := self._best_of_all(queue)) is not None:
+            tried = placed.get(best.name) or self.on(best, self.plugins.node_checks)
+            if not isinstance(tried, Refused):
+                return tried
+            # Devices that it shares with others have been given away.
+            queue.close(best.name, *tried.words)
+        return Unplaced(self._message(queue, first), self._refusals)
+
+    def _best_of_all(self, queue: NodeQueue) -> NodeState | None:
+        checks = self.plugins.cluster_checks
+        feasible = [each for each in queue.known() if first_refusal(checks, each[0]) is None]
+        if not feasible:
+            return None
+        nodes = [node for node, _, _ in feasible]
+        devices = [scores for _, _, scores in feasible]
+        highest = tuple(map(max, zip(*devices, strict=True)))
+        ranks = [
+            (-(score + of_all + self.plugins.device_total(scores, highest)), node.pods, node.name)
+            for (node, score, scores), of_all in zip(
+                feasible, self.plugins.cluster_scores(nodes), strict=True
+            )
+        ]
+        return self.cluster.fleet.get(min(ranks)[2])
+
+    def on(
+        self, node: NodeState, checks: Sequence[tuple[Plugin, Check]]
+    ) -> Placed | Unplaced | Refused | Unfinished:
+        """The pod on the node, or why not; Unplaced, if no other can do."""
+        refusal = first_refusal(checks, node)
+        if refusal is not None:
+            return Refused((refusal.words, *refusal.further))
+        wanted = self.pod.wanted_on(node.node)
+        if not wanted:
+            return Placed(node.name, self.pod.amounts, ())
+        try:
+            outcome = self.cluster.allocator.begin(node.node, wanted)
+        except AllocationError as error:
+            refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), _CORRECT)
+            return Unplaced(str(error), lambda: iter((refused,)))
+        if isinstance(outcome, Allocated):
+            return Placed(node.name, self.pod.amounts, outcome.results, tuple(wanted))
+        if isinstance(outcome, Search) and self.searches_left > 0:
+            return Unfinished(outcome)
+        if isinstance(outcome, Search | Undecided):
+            return Refused((NOT_DECIDED,))
+        return Refused((NO_DEVICES,), outcome)
+
+    def _refusals(self) -> Iterator[Refusal]:
+        """Why each of the nodes refuses, once all have done so."""
+        told: dict[NodeRefusal, tuple[Reason, ...]] = {}
+        for node in self.cluster.fleet.states():
+            refusal = first_refusal(self.plugins.checks, node)
+            if refusal is None:
+                yield Refusal(node.name, self._asked(node).reasons)
+                continue
+            if refusal not in told:
+                fact, remedy = refusal.fact, refusal.remedy
+                refused = _for_all(self.pod.wanted, node.name, Code.NODE, fact, remedy)
+                told[refusal] = refused.reasons
+            yield Refusal(node.name, told[refusal])
+
+    def _message(self, queue: NodeQueue, first: Unsatisfiable | None) -> str:
+        nodes = len(self.cluster.fleet)
+        if not nodes:
+            return "no nodes available to schedule pods"
+        refusals = self._counts(queue).items()
+        counts = ", ".join(sorted(f"{count} {refusal}" for refusal, count in refusals if count))
+        unmet, undecided = self._unmet(queue, first), self._undecided(queue)
+        return f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
+
+    def _counts(self, queue: NodeQueue) -> Mapping[str, int]:
+        """How many nodes refuse for what; each says what the first filter has against it."""
+        counts = Counter(queue.refusals)
+        for node in self.cluster.fleet.states() if self.plugins.cluster_checks else ():
+            words = queue.refusals_of(node.name)
+            if words and words[0] not in _OF_DEVICES:
+                continue
+            refusal = first_refusal(self.plugins.cluster_checks, node)
+            if refusal is not None:
+                counts.subtract(words)
+                counts.update((refusal.words, *refusal.further))
+        return counts
+
+    def _unmet(self, queue: NodeQueue, first: Unsatisfiable | None) -> str:
+        """Why devices do not do on a node that refused for that, the first if nobody was told."""
+        node = queue.first_refusing(NO_DEVICES)
+        if node is None:
+            return ""
+        names = tuple(map(claim_name, self.pod.wanted))
+        if queue.told is None or not queue.told.serves(names):
+            decision = first or self._asked(node)
+            queue.told = Unmet.of(decision.node, names, decision.reasons)
+        return queue.told.to(names)
+
+    def _asked(self, node: NodeState) -> Unsatisfiable | Undecided:
+        """What a node has against these claims that refused them, or others like them."""
+        try:
+            outcome = self.cluster.allocator.begin(node.node, self.pod.wanted_on(node.node))
+        except AllocationError as error:
+            refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), _CORRECT)
+            return Unsatisfiable(node.name, "", lambda: refused.reasons)
+        if isinstance(outcome, Allocated | Search):
+            # A search was given up; how it ended is forgotten, or there is less to search now.
+            return Undecided(node.name, "", tuple(map(claim_name, self.pod.wanted)))
+        return outcome
+
+    def _undecided(self, queue: NodeQueue) -> str:
+        """What there is to say about a search that was given up, which is the same for all."""
+        node = queue.first_refusing(NOT_DECIDED)
+        if node is None:
+            return ""
+        reason = Undecided(node.name, "", tuple(map(claim_name, self.pod.wanted))).reasons[0]
+        about = f", {reason.request}" if reason.request else ""
+        return f" Node {node.name}, claim {reason.claim}{about}: {reason.message}"
+
+
+def _for_all(
+    claims: Sequence[ResourceClaim], node: str, code: Code, fact: str, remedy: str
+) -> Refusal:
+    """The same reason for every claim."""
+    reasons = [
+        Reason(claim=claim_name(claim), request="", device="", code=code, fact=fact, remedy=remedy)
+        for claim in claims
+    ]
+    return Refusal(node, tuple(reasons))

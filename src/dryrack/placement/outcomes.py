@@ -1,0 +1,91 @@
+"""What becomes of a pod: placed, unplaced, or unfinished; and what it is placed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from dryrack.allocation import claim_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from dryrack.allocation import Outcome, Reason, Search
+    from dryrack.kinds.core import Node
+    from dryrack.kinds.resource import AllocationResult, ResourceClaim
+    from dryrack.placement.demand import Amounts
+    from dryrack.placement.fleet import Fleet
+
+# What kube-scheduler says of a node whose devices do not do.
+NO_DEVICES = "cannot allocate all claims"
+# Kubernetes counts seconds, the search here counts steps.
+NOT_DECIDED = "timed out trying to allocate devices"
+
+
+def _none() -> Iterator[Refusal]:
+    return iter(())
+
+
+class Allocates(Protocol):
+    """Gives devices out; raises `AllocationError`."""
+
+    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a pod is placed in."""
+
+    fleet: Fleet
+    allocator: Allocates
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The pod goes to the node, and its claims get these, in the order they were given."""
+
+    node: str
+    amounts: Amounts
+    allocations: tuple[AllocationResult, ...]
+    # Those that get them; the last may be one for extended resources, which has yet to be made.
+    claims: tuple[ResourceClaim, ...] = ()
+
+    @property
+    def given(self) -> dict[str, AllocationResult]:
+        """What each claim gets."""
+        return dict(zip(map(claim_name, self.claims), self.allocations, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node does not take a pod with these claims; no node for what no node can help."""
+
+    node: str
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """No node takes the pod; `message` says it as kube-scheduler would, and then why."""
+
+    message: str
+    # Works out why each node refuses.
+    _refusals: Callable[[], Iterator[Refusal]] = field(repr=False, compare=False, default=_none)
+    # Equal for pods and claims that every node treats alike.
+    kind: Hashable = field(repr=False, compare=False, default=None)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """
+        Why each of the nodes refuses, by name; to be read before the cluster changes.
+
+        Reasons of a pod with one claim may name another claim that wants the same.
+        """
+        return tuple(self._refusals())
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Not all nodes have been asked; a search has to end before one of them can say."""
+
+    search: Search | None = None

@@ -1,0 +1,152 @@
+"""
+The plugins of a profile that have something to say about one pod, and what they say of nodes.
+
+What they raise is told as an error of the plugin: it ends the attempt for this pod, and no other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from dryrack.placement.framework import (
+    SCORE_MAX,
+    ClusterScorer,
+    DeviceScorer,
+    NodeScorer,
+    PluginError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from dryrack.kinds.resource import AllocationResult
+    from dryrack.placement.fleet import Fleet
+    from dryrack.placement.framework import Check, Plugin, Profile, Scorer
+    from dryrack.placement.node_state import NodeRefusal, NodeState
+    from dryrack.placement.pod_constraints import PodConstraints
+
+_Answer = TypeVar("_Answer")
+
+# The score of each device plugin for what a node would give, before normalization.
+DeviceScores = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginsInPlay:
+    """Checks and scorers for one pod, each with its plugin; scorers with their weights."""
+
+    pod: PodConstraints
+    profile: Profile
+    # All, and apart those that look at the node alone, and at others, too.
+    checks: Sequence[tuple[Plugin, Check]]
+    node_checks: Sequence[tuple[Plugin, Check]]
+    cluster_checks: Sequence[tuple[Plugin, Check]]
+    node_scorers: Sequence[tuple[Plugin, int, NodeScorer]]
+    device_scorers: Sequence[tuple[Plugin, int, DeviceScorer]]
+    cluster_scorers: Sequence[tuple[Plugin, int, ClusterScorer]]
+
+    @staticmethod
+    def of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginsInPlay:
+        checks = []
+        for plugin in profile.filters:
+            assert plugin.filter is not None, "a profile filters by plugins that do"
+            args = profile.args_of(plugin)
+            check = call(plugin, plugin.filter, pod, fleet, args)
+            if check is not None:
+                checks.append((plugin, check))
+        scorers = tuple(_scorers(pod, fleet, profile))
+        return PluginsInPlay(
+            pod,
+            profile,
+            checks,
+            [each for each in checks if not each[0].sees_cluster],
+            [each for each in checks if each[0].sees_cluster],
+            [(p, w, s) for p, w, s in scorers if isinstance(s, NodeScorer)],
+            [(p, w, s) for p, w, s in scorers if isinstance(s, DeviceScorer)],
+            [(p, w, s) for p, w, s in scorers if isinstance(s, ClusterScorer)],
+        )
+
+    @property
+    def see_cluster(self) -> bool:
+        """Whether every node has to be held against the others."""
+        return bool(self.cluster_scorers or self.cluster_checks)
+
+    def signature(self) -> Hashable:
+        """The same for pods that every node by itself treats alike."""
+        local = [plugin for plugin, _ in self.node_checks]
+        local += [plugin for plugin, _, _ in (*self.node_scorers, *self.device_scorers)]
+        signs = {plugin.name: call(plugin, plugin.sign, self.pod) for plugin in local}
+        return self.profile, tuple(signs.items())
+
+    def node_score(self, node: NodeState) -> int:
+        """What scorers say that look at the node alone, weighed."""
+        total = 0
+        for plugin, weight, scorer in self.node_scorers:
+            total += weight * _in_range(plugin, call(plugin, scorer.score, node))
+        return total
+
+    def device_scores(
+        self, node: NodeState, allocations: Sequence[AllocationResult]
+    ) -> DeviceScores:
+        """What scorers say of the devices that the node would give."""
+        return tuple(
+            call(plugin, scorer.score, node, allocations)
+            for plugin, _, scorer in self.device_scorers
+        )
+
+    def device_total(self, scores: DeviceScores, highest: DeviceScores) -> int:
+        """The same weighed, where the highest of all nodes are these."""
+        total = 0
+        for (plugin, weight, scorer), score, most in zip(
+            self.device_scorers, scores, highest, strict=True
+        ):
+            normal = SCORE_MAX * score // most if scorer.is_relative and most else score
+            total += weight * _in_range(plugin, normal)
+        return total
+
+    def cluster_scores(self, nodes: Sequence[NodeState]) -> Sequence[int]:
+        """What scorers say that hold nodes against each other, weighed and added up."""
+        totals = [0] * len(nodes)
+        for plugin, weight, scorer in self.cluster_scorers:
+            scores = call(plugin, scorer.scores, nodes)
+            for index, score in enumerate(scores):
+                totals[index] += weight * _in_range(plugin, score)
+        return totals
+
+
+def call(plugin: Plugin, function: Callable[..., _Answer], *args: object) -> _Answer:
+    """What a function of the plugin says; whatever it raises is an error of the plugin."""
+    try:
+        return function(*args)
+    except Exception as error:
+        raise PluginError(
+            f"plugin {plugin.name}: {type(error).__name__}: {error}; mend it, or disable it"
+        ) from error
+
+
+def first_refusal(checks: Sequence[tuple[Plugin, Check]], node: NodeState) -> NodeRefusal | None:
+    """What the first of the filters says that has something against the node."""
+    for plugin, check in checks:
+        refusal = call(plugin, check, node)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def _scorers(
+    pod: PodConstraints, fleet: Fleet, profile: Profile
+) -> Iterator[tuple[Plugin, int, Scorer]]:
+    for plugin, weight in profile.scores:
+        assert plugin.score is not None, "a profile scores by plugins that do"
+        scorer = call(plugin, plugin.score, pod, fleet, profile.args_of(plugin))
+        if scorer is not None:
+            yield plugin, weight, scorer
+
+
+def _in_range(plugin: Plugin, score: int) -> int:
+    if not 0 <= score <= SCORE_MAX:
+        raise PluginError(
+            f"plugin {plugin.name}: a score of {score}; it has to be from 0 to {SCORE_MAX}"
+        )
+    return score
