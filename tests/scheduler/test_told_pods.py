@@ -10,7 +10,7 @@ from tests.scheduler.test_failures import all_bound, furnish
 from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
 
 from dryrack.client.client import Client, Selection
-from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, VOLUME_CLAIMS
+from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, VOLUME_CLAIMS
 
 if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
@@ -164,25 +164,6 @@ def test_a_pod_is_told_what_it_asks_for_in_vain(spec: Raw, asked: list[str]) -> 
         await tells(cluster, "picky", "Scheduled", scheduled)
         told = [f"not honoured by this scheduler yet: {each}" for each in asked]
         await tells(cluster, "picky", "NotSupported", told)
-
-    with_scheduler(story)
-
-
-@pytest.mark.parametrize("name", ["example.com/gpu", "deviceclass.resource.kubernetes.io/z"])
-def test_a_pod_is_told_that_no_claim_is_made_for_an_extended_resource(name: str) -> None:
-    """Neither for a name that the class has, nor for that of the class itself."""
-
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
-        client = cluster.client
-        await furnish(client, 0)
-        spec = {"extendedResourceName": "example.com/gpu"}
-        await client.create(CLASSES, {"metadata": {"name": "z"}, "spec": spec})
-        resources = {"requests": {name: "1"}, "limits": {name: "1"}}
-        await client.create(PODS, pod("asks", containers=[CONTAINER | {"resources": resources}]))
-        what = f"extended resource {name} of DeviceClass z"
-        await tells(
-            cluster, "asks", "NotSupported", [f"not honoured by this scheduler yet: {what}"]
-        )
 
     with_scheduler(story)
 

@@ -6,6 +6,7 @@ from dryrack.placement.configuration.reading import (
     ProfileConfig,
     read_configuration,
 )
+from dryrack.placement.extended_resources import ExtendedResources
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.framework import Plugin, Profile
 from dryrack.placement.gangs.dialects import (
@@ -59,6 +60,7 @@ __all__ = [
     "Dialect",
     "DisruptionBudget",
     "Explanation",
+    "ExtendedResources",
     "Flaw",
     "Fleet",
     "Gang",

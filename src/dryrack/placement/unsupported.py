@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.expansion.extended_resources import classes_by_resource
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from dryrack.kinds.core import Pod
-    from dryrack.kinds.resource import DeviceClass
-    from dryrack.placement.demand import Amounts
 
 
 def unsupported(pod: Pod) -> tuple[str, ...]:
@@ -33,15 +29,6 @@ def unsupported(pod: Pod) -> tuple[str, ...]:
     if any(each.when_unsatisfiable == "DoNotSchedule" for each in spread):
         found.append("topologySpreadConstraints with DoNotSchedule")
     return tuple(found)
-
-
-def backed_by_devices(amounts: Amounts, classes: Iterable[DeviceClass]) -> tuple[str, ...]:
-    """Extended resources for which Kubernetes would make a claim of a device class."""
-    served = classes_by_resource(classes)
-    wanted = sorted(each for each in amounts if isinstance(each, str) and each in served)
-    return tuple(
-        f"extended resource {each} of DeviceClass {served[each].metadata.name}" for each in wanted
-    )
 
 
 def may_preempt(pod: Pod, priorities: Mapping[int, int]) -> bool:

@@ -27,6 +27,7 @@ from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import to_builtins
 from dryrack.scheduler.binding_conditions import BindingConditionsError
 from dryrack.scheduler.demands import RESERVATIONS_MAX
+from dryrack.scheduler.extended_resources import ExtendedResourceClaims
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import AllocationResult
+    from dryrack.scheduler.extended_resources import ExtendedClaim
 
 _Item = TypeVar("_Item")
 
@@ -57,6 +59,8 @@ class Assignment:
     pod: Raw
     node: str
     consumers: Mapping[str, Raw]
+    # The claim that is made for it, or was, if it asks for extended resources of devices.
+    extended: ExtendedClaim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ class Binder:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
+        self.extended = ExtendedResourceClaims(client)
 
     async def reserve(self, plan: Plan) -> Reserved:
         """All claims of all pods, or none."""
@@ -134,12 +139,15 @@ class Binder:
         self, reserved: Reserved, ready: Callable[[Sequence[Raw]], Awaitable[None]]
     ) -> None:
         """
-        Waits until the devices of the claims, as they were written, can be used.
+        Tells pods of claims made for them, and waits until the devices of all can be used.
 
         Whoever is stopped in it leaves all reserved: the next one waits on.
         """
         written = [each.answer for each in reserved.written.values() if each.answer is not None]
         try:
+            for each in reserved.plan.assignments:
+                if each.extended is not None:
+                    await self.extended.tell(each.pod, each.extended)
             await ready(written)
         except Exception as failure:
             useless = failure.claim if isinstance(failure, BindingConditionsError) else ""
@@ -293,7 +301,8 @@ class Binder:
 
         The allocation of a useless claim goes as well, whoever has made it.
         """
-        if not reserved.written:
+        of_pods = [each for each in reserved.plan.assignments if each.extended is not None]
+        if not reserved.written and not of_pods:
             return
         kept = set()
         for assignment in reserved.plan.assignments:
@@ -307,6 +316,9 @@ class Binder:
                 continue
             finally:
                 written.answer = None
+        for each in of_pods:
+            if each.extended is not None and each.pod["metadata"]["uid"] not in kept:
+                await self.extended.discard(reserved.plan.claims[each.extended.name])
 
     async def _take_back(self, written: _Written, kept: set[str], *, is_useless: bool) -> None:
         use, current = written.use, written.answer

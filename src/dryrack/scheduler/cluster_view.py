@@ -27,6 +27,7 @@ from dryrack.client.endpoints import (
 from dryrack.client.informer import Name, name_of
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.expansion.extended_resources import classes_by_resource
 from dryrack.kinds.resource import (
     AllocationResult,
     DeviceClass,
@@ -36,13 +37,16 @@ from dryrack.kinds.resource import (
 from dryrack.kinds.slice_decode import SliceDecoder
 from dryrack.placement import Cluster, Fleet, Occupant
 from dryrack.scheduler.demands import volume_claim_key
+from dryrack.scheduler.extended_resources import ExtendedClaim, owners, the_one_that_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from dryrack.allocation import AffectedNodes, LiveAllocator
     from dryrack.client.informer import Informer, Informers
     from dryrack.kinds.raw import Raw
+    from dryrack.placement import ExtendedResources, Placed
+    from dryrack.scheduler.binding import Plan
 
 _DONE = ("Succeeded", "Failed")
 
@@ -76,6 +80,9 @@ class View:
         self._fleet = Fleet()
         self._allocator = allocator
         self._slices = SliceDecoder()
+        # Worked out when it is asked for, and forgotten when a class changes.
+        self._by_resource: Mapping[str, DeviceClass] | None = None
+        self._made = self.claims.index("extended resources", owners)
         self._promised: dict[str, AllocationResult] = {}
         # Claims as they were last read, until the caches are as far.
         self._settled: dict[str, Raw] = {}
@@ -111,9 +118,16 @@ class View:
         """A PersistentVolumeClaim."""
         return self._volume_claims.get(namespace, name)
 
-    def classes(self) -> Sequence[DeviceClass]:
-        """Every device class."""
-        return [decode(each, DeviceClass) for each in self._classes.all()]
+    def extended_resources(self) -> Mapping[str, DeviceClass]:
+        """The class that stands for each extended resource."""
+        if self._by_resource is None:
+            classes = [decode(each, DeviceClass) for each in self._classes.all()]
+            self._by_resource = classes_by_resource(classes)
+        return self._by_resource
+
+    def made_for(self, pod: str) -> Raw | None:
+        """The claim that was made for the extended resources of a pod, by its uid."""
+        return the_one_that_counts(self._made.get(pod))
 
     def known(self, claim: str) -> Raw | None:
         """The claim as it was last read or seen."""
@@ -130,6 +144,27 @@ class View:
         for claim, allocation in given.items():
             self._promised[claim] = allocation
             self._fleet.reopen(self._allocator.hold(claim, allocation))
+
+    def is_promised(self, claim: str) -> bool:
+        """Whether devices are about to be given to the claim."""
+        return claim in self._promised
+
+    def extended_claim(
+        self, wanted: ExtendedResources | None, placed: Placed
+    ) -> ExtendedClaim | None:
+        """The claim that is made for a pod on its node."""
+        state = self._fleet.get(placed.node)
+        return None if state is None else ExtendedClaim.of(wanted, placed, state.node)
+
+    def renamed(self, before: Plan, after: Plan) -> Plan:
+        """What was promised to claims that had yet to be made is theirs by the names they got."""
+        for old, new in zip(before.assignments, after.assignments, strict=True):
+            if old.extended is not None and new.extended is not None and old.extended.to_make:
+                allocation = self._promised.pop(old.extended.name)
+                self._allocator.hold(old.extended.name, None)
+                self._promised[new.extended.name] = allocation
+                self._allocator.hold(new.extended.name, allocation)
+        return after
 
     def take_back(self, pod: Name) -> None:
         """The pod did not get there: the books show again what the caches say."""
@@ -208,6 +243,7 @@ class View:
             self._help(self._allocator.put_slice(self._slices.decode(new)))
 
     def _class(self, old: Raw | None, new: Raw | None) -> None:
+        self._by_resource = None
         if new is None:
             self._help(self._allocator.drop_class(name_of(old or {}).name))
         else:

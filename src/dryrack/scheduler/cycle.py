@@ -14,7 +14,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation import LiveAllocator, claim_name
+from dryrack.allocation import LiveAllocator
 from dryrack.client.endpoints import TAINT_RULES
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
@@ -23,8 +23,7 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
 from dryrack.placement import DEFAULT_PROFILE, Occupant, Placed, Unfinished, Unplaced, decide
-from dryrack.placement.demand import demand
-from dryrack.placement.unsupported import backed_by_devices, may_preempt, unsupported
+from dryrack.placement.unsupported import may_preempt, unsupported
 from dryrack.scheduler.binding import (
     Assignment,
     Binder,
@@ -167,7 +166,8 @@ class Scheduler:
             # One that has yet to be made is told by a change of the pod.
             if wanted.claim:
                 self._queue.park_for(name, wanted.claim)
-                await self._refuse(raw, wanted.message)
+                if wanted.message:
+                    await self._refuse(raw, wanted.message)
         elif isinstance(outcome, Placed):
             try:
                 await self._carry_out(raw, wanted, outcome)
@@ -196,6 +196,7 @@ class Scheduler:
                 wanted.unallocated,
                 wanted.allocated,
                 self._view.cluster,
+                extended=wanted.extended,
                 profile=self._profiles[scheduler_of(raw)],
                 searches_left=self._searches.left(name),
             )
@@ -209,8 +210,7 @@ class Scheduler:
 
     async def _carry_out(self, pod: Raw, wanted: Demands, placed: Placed) -> None:
         name = name_of(pod)
-        names = [claim_name(claim) for claim in wanted.unallocated]
-        given = dict(zip(names, placed.allocations, strict=True))
+        given = placed.given
         occupant = Occupant.of(wanted.pod, amounts=placed.amounts)
         self._view.promise(name, placed.node, occupant, given)
         self._in_hand.add(name)
@@ -220,9 +220,11 @@ class Scheduler:
             if (known := self._view.known(full := "/".join(claim)))
         }
         consumers = dict.fromkeys(claims, pod_consumer(pod))
-        plan = Plan((Assignment(pod, placed.node, consumers),), claims, given)
+        extended = self._view.extended_claim(wanted.extended, placed)
+        plan = Plan((Assignment(pod, placed.node, consumers, extended),), claims, given)
         reserved: Reserved | None = None
         try:
+            plan = self._view.renamed(plan, await self._binder.extended.made(plan))
             reserved = await self._binder.reserve(plan)
             await self._binder.prepare(reserved, partial(self._devices_ready, plan))
             await self._binder.bind(reserved, self._view.has_node)
@@ -231,7 +233,10 @@ class Scheduler:
             raise
         finally:
             self._in_hand.discard(name)
-            for full, claim in claims.items():
+            for full in plan.given.keys() - plan.claims.keys():
+                # It was not made.
+                self._view.settle(full, None)
+            for full, claim in plan.claims.items():
                 await self._settle(claim, reserved.claim(full) if reserved else None)
         await self._reporter.scheduled(pod, placed.node)
 
@@ -268,9 +273,7 @@ class Scheduler:
 
     async def _refuse(self, pod: Raw, message: str) -> None:
         if await self._reporter.refused(pod, message):
-            known = decode(pod, Pod)
-            backed = backed_by_devices(demand(known), self._view.classes())
-            await self._reporter.warn(pod, (*unsupported(known), *backed))
+            await self._reporter.warn(pod, unsupported(decode(pod, Pod)))
 
     def _is_ours(self, pod: Raw) -> bool:
         return self._reporter.speaks_for(pod) and _is_schedulable(pod)

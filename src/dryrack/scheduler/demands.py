@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dryrack.kinds.expansion.extended_resources import asked_for, generate_name
 from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.placement import ExtendedResources
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dryrack.kinds.core import Pod
-    from dryrack.kinds.resource import ResourceClaim
+    from dryrack.kinds.resource import DeviceClass, ResourceClaim
 
 # As many as the API lets reserve a claim.
 RESERVATIONS_MAX = 256
@@ -22,6 +26,12 @@ class Finds(Protocol):
 
     def volume_claim(self, namespace: str, name: str) -> dict[str, Any] | None: ...
 
+    def is_promised(self, claim: str) -> bool: ...
+
+    def extended_resources(self) -> Mapping[str, DeviceClass]: ...
+
+    def made_for(self, pod: str) -> dict[str, Any] | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Demands:
@@ -30,6 +40,8 @@ class Demands:
     pod: Pod
     unallocated: tuple[ResourceClaim, ...]
     allocated: tuple[ResourceClaim, ...]
+    # What it asks for beside them by extended resources.
+    extended: ExtendedResources | None = None
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
@@ -57,29 +69,56 @@ def demands(pod: Pod, cluster: Finds) -> Demands | Waiting:
     lacking = _missing_volume(pod, cluster)
     if lacking is not None:
         return lacking
+    made = _made_for(pod, cluster)
+    names = [named_claim(pod, reference) for reference in pod.spec.resource_claims]
     found: dict[str, ResourceClaim] = {}
-    for reference in pod.spec.resource_claims:
-        name = named_claim(pod, reference)
+    for name in (*names, *(() if made is None else (made,))):
         if name is None:
             return Waiting()
         if not name:
             continue
-        claim = cluster.claim(pod.metadata.namespace, name)
-        full = f"{pod.metadata.namespace}/{name}"
-        if claim is None:
-            return Waiting(full, f'resourceclaim "{name}" not found')
-        if claim.metadata.deletion_timestamp is not None:
-            return Waiting(full, f'resourceclaim "{name}" is being deleted')
-        if _is_fully_reserved(claim, pod):
-            message = f'resourceclaim in use: {RESERVATIONS_MAX} pods share "{name}", the most'
-            return Waiting(full, f"{message} that can; one of them has to leave")
+        claim = _usable(pod, name, cluster)
+        if isinstance(claim, Waiting):
+            return claim
         found[name] = claim
     claims = tuple(found.values())
     return Demands(
         pod,
         tuple(claim for claim in claims if claim.status.allocation is None),
         tuple(claim for claim in claims if claim.status.allocation is not None),
+        _extended(pod, cluster, None if made is None else found[made]),
     )
+
+
+def _usable(pod: Pod, name: str, cluster: Finds) -> ResourceClaim | Waiting:
+    """The claim of that name, or what keeps the pod from using it."""
+    claim = cluster.claim(pod.metadata.namespace, name)
+    full = f"{pod.metadata.namespace}/{name}"
+    if claim is None:
+        return Waiting(full, f'resourceclaim "{name}" not found')
+    if claim.metadata.deletion_timestamp is not None:
+        return Waiting(full, f'resourceclaim "{name}" is being deleted')
+    if _is_fully_reserved(claim, pod):
+        message = f'resourceclaim in use: {RESERVATIONS_MAX} pods share "{name}", the most'
+        return Waiting(full, f"{message} that can; one of them has to leave")
+    if cluster.is_promised(full):
+        # Another pod is about to have it allocated, which is known in a moment.
+        return Waiting(full)
+    return claim
+
+
+def _made_for(pod: Pod, cluster: Finds) -> str | None:
+    """The claim for extended resources that an attempt before this one has made."""
+    if not asked_for(pod):
+        return None
+    made = cluster.made_for(pod.metadata.uid)
+    return None if made is None else str(made["metadata"]["name"])
+
+
+def _extended(pod: Pod, cluster: Finds, made: ResourceClaim | None) -> ExtendedResources | None:
+    # No other claim can have such a name: it ends in a hyphen.
+    name = generate_name(pod)
+    return ExtendedResources.of(pod, cluster.extended_resources(), name=name, made=made)
 
 
 def _missing_volume(pod: Pod, cluster: Finds) -> Waiting | None:

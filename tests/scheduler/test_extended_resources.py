@@ -1,0 +1,188 @@
+"""Extended resources that device classes stand for: the scheduler makes the claim itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.scheduler.test_failures import Failing, furnish
+from tests.scheduler.virtual import Stage, on_stage
+
+from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS
+from dryrack.scheduler.binding import FINALIZER
+
+Raw = dict[str, Any]
+
+GPU = "example.com/gpu"
+# Of one pod: its claim, the allocation, the pod's status, the binding, the event.
+WRITES = 5
+
+
+def asking(name: str, amount: int = 1, resource: str = GPU) -> Raw:
+    """A pod whose one container asks for devices by an extended resource."""
+    amounts = {resource: str(amount)}
+    resources = {"requests": amounts, "limits": amounts}
+    container = {"name": "c", "image": "i", "resources": resources}
+    metadata = {"name": name, "namespace": "default"}
+    return {"metadata": metadata, "spec": {"containers": [container]}}
+
+
+async def two_devices(stage: Stage) -> None:
+    """A node with two devices of a class that stands for the resource."""
+    await furnish(stage.client, 0)
+    spec = {"extendedResourceName": GPU}
+    await stage.client.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
+
+
+async def claims(stage: Stage) -> list[Raw]:
+    return list((await stage.client.list(CLAIMS)).items)
+
+
+@pytest.mark.parametrize("resource", [GPU, "deviceclass.resource.kubernetes.io/gpu"])
+def test_a_claim_is_made_for_a_pod_and_told_to_it(resource: str) -> None:
+    """It looks as kube-scheduler's: owner, annotation, finalizer, reservation, mappings."""
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        await stage.client.create(PODS, asking("p", 2, resource))
+        async with stage.scheduler():
+            pod = await stage.client.get(PODS, "p", "default")
+            [claim] = await claims(stage)
+            metadata, status = claim["metadata"], claim["status"]
+
+            assert await stage.node_of("p") == "n"
+            assert metadata["generateName"] == "p-extended-resources-"
+            assert metadata["annotations"] == {
+                "resource.kubernetes.io/extended-resource-claim": "true"
+            }
+            assert metadata["finalizers"] == [FINALIZER]
+            [owner] = metadata["ownerReferences"]
+            assert owner == {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": "p",
+                "uid": pod["metadata"]["uid"],
+                "controller": True,
+            }
+            [request] = claim["spec"]["devices"]["requests"]
+            assert request["name"] == "container-0-request-0"
+            assert request["exactly"]["count"] == 2
+            assert len(status["allocation"]["devices"]["results"]) == 2
+            assert [each["name"] for each in status["reservedFor"]] == ["p"]
+            assert pod["status"]["extendedResourceClaimStatus"] == {
+                "resourceClaimName": metadata["name"],
+                "requestMappings": [
+                    {
+                        "containerName": "c",
+                        "resourceName": resource,
+                        "requestName": "container-0-request-0",
+                    }
+                ],
+            }
+
+    on_stage(story)
+
+
+def test_a_pod_waits_until_devices_are_free() -> None:
+    """It is told what it lacks, has no claim meanwhile, and gets one when another pod goes."""
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        for name in ("first", "second"):
+            await stage.client.create(PODS, asking(name, 2))
+        async with stage.scheduler():
+            assert await stage.node_of("second") == ""
+            assert (await stage.told("second")).startswith(
+                "0/1 nodes are available: 1 cannot allocate all claims."
+            )
+            assert len(await claims(stage)) == 1
+
+            await stage.client.delete(PODS, "first", namespace="default", grace_seconds=0)
+            [claim] = await claims(stage)
+            bare = {**claim, "metadata": {**claim["metadata"], "finalizers": []}}
+            await stage.client.update(CLAIMS, bare)
+            await stage.client.delete(CLAIMS, claim["metadata"]["name"], namespace="default")
+            await stage.after(30)
+
+            assert await stage.node_of("second") == "n"
+
+    on_stage(story)
+
+
+def test_a_node_with_some_of_its_own_gives_those() -> None:
+    """No claim is made where a device plugin has what is asked for."""
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        node = await stage.client.get(NODES, "n")
+        allocatable = {**node["status"]["allocatable"], GPU: "1"}
+        await stage.client.update(
+            NODES, {**node, "status": {"allocatable": allocatable}}, subresource="status"
+        )
+        for name in ("first", "second"):
+            await stage.client.create(PODS, asking(name))
+        async with stage.scheduler():
+            assert await stage.node_of("first") == "n"
+            assert await claims(stage) == []
+            assert await stage.told("second") == (f"0/1 nodes are available: 1 Insufficient {GPU}.")
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(WRITES))
+def test_a_write_that_fails_once_leaves_one_claim(number: int, *, after: bool) -> None:
+    """Whichever it is, the pod is bound in the end with the claim that it is told of."""
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        await stage.client.create(PODS, asking("p", 2))
+        failing = Failing(stage.cluster.transport, frozenset({number}), after=after)
+        async with stage.scheduler(failing):
+            await stage.after(30)
+            pod = await stage.client.get(PODS, "p", "default")
+            [claim] = await claims(stage)
+            told = pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+
+            assert pod["spec"]["nodeName"] == "n"
+            assert told == claim["metadata"]["name"]
+            assert len(claim["status"]["allocation"]["devices"]["results"]) == 2
+
+    on_stage(story)
+
+
+def test_a_pod_that_cannot_be_bound_leaves_no_claim() -> None:
+    """What was made for it is deleted each time."""
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        await stage.client.create(PODS, asking("p", 2))
+        failing = Failing(stage.cluster.transport, path_end="/binding")
+        async with stage.scheduler(failing):
+            await stage.after(30)
+
+        assert sum(each.endswith("/binding") for each in failing.writes) > 1
+        assert await claims(stage) == []
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize("writes", range(1, 4))
+def test_what_a_scheduler_left_half_done_is_finished_with_the_same_claim(writes: int) -> None:
+    """One that died after any of its writes has its claim found by the next one."""
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        await stage.client.create(PODS, asking("p", 2))
+        dead = Failing(stage.cluster.transport, frozenset(range(writes, 1000)))
+        async with stage.scheduler(dead):
+            pass
+        [left] = await claims(stage)
+        async with stage.scheduler():
+            [claim] = await claims(stage)
+
+            assert claim["metadata"]["uid"] == left["metadata"]["uid"]
+            assert await stage.node_of("p") == "n"
+            assert len(claim["status"]["allocation"]["devices"]["results"]) == 2
+
+    on_stage(story)
