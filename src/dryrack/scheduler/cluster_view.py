@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dryrack.allocation import AffectedNodes, LiveAllocator
     from dryrack.client.informer import Informer, Informers
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import ExtendedResources, Placed
+    from dryrack.placement import ExtendedResources
     from dryrack.scheduler.binding import Plan
 
 _DONE = ("Succeeded", "Failed")
@@ -150,11 +150,11 @@ class View:
         return claim in self._promised
 
     def extended_claim(
-        self, wanted: ExtendedResources | None, placed: Placed
+        self, wanted: ExtendedResources | None, node: str, given: Mapping[str, AllocationResult]
     ) -> ExtendedClaim | None:
-        """The claim that is made for a pod on its node."""
-        state = self._fleet.get(placed.node)
-        return None if state is None else ExtendedClaim.of(wanted, placed, state.node)
+        """The claim that is made for a pod on its node, which is given these."""
+        state = self._fleet.get(node)
+        return None if state is None else ExtendedClaim.of(wanted, state.node, given)
 
     def renamed(self, before: Plan, after: Plan) -> Plan:
         """What was promised to claims that had yet to be made is theirs by the names they got."""

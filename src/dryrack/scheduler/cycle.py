@@ -220,7 +220,7 @@ class Scheduler:
             if (known := self._view.known(full := "/".join(claim)))
         }
         consumers = dict.fromkeys(claims, pod_consumer(pod))
-        extended = self._view.extended_claim(wanted.extended, placed)
+        extended = self._view.extended_claim(wanted.extended, placed.node, given)
         plan = Plan((Assignment(pod, placed.node, consumers, extended),), claims, given)
         reserved: Reserved | None = None
         try:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.kinds.core import ContainerExtendedResourceRequest, Node
     from dryrack.kinds.raw import Raw
-    from dryrack.kinds.resource import ResourceClaim
-    from dryrack.placement import ExtendedResources, Placed
+    from dryrack.kinds.resource import AllocationResult, ResourceClaim
+    from dryrack.placement import ExtendedResources
     from dryrack.scheduler.binding import Plan
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -64,7 +64,9 @@ class ExtendedClaim:
     to_make: ResourceClaim | None = None
 
     @staticmethod
-    def of(wanted: ExtendedResources | None, placed: Placed, node: Node) -> ExtendedClaim | None:
+    def of(
+        wanted: ExtendedResources | None, node: Node, given: Mapping[str, AllocationResult]
+    ) -> ExtendedClaim | None:
         """None, if the pod asks for nothing of the kind, or the node has it all."""
         if wanted is None:
             return None
@@ -72,8 +74,7 @@ class ExtendedClaim:
         if wanted.made is not None:
             return ExtendedClaim(claim_name(wanted.made), mappings)
         name = claim_name(wanted.claim)
-        made = [each for each in placed.claims if claim_name(each) == name]
-        return ExtendedClaim(name, mappings, made[0]) if made else None
+        return ExtendedClaim(name, mappings, wanted.on(node)) if name in given else None
 
 
 class ExtendedResourceClaims:
