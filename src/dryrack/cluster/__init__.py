@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from dryrack.cluster.ports import SystemChance, SystemClock
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
+    from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP, installed_plugins
     from dryrack.cluster.seeded_chance import SeededChance
 else:
     __getattr__ = exports(
@@ -54,11 +55,13 @@ else:
             ),
             "ports": "SystemChance SystemClock",
             "publish_snapshot": "publisher_needs read_world",
+            "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
             "seeded_chance": "SeededChance",
         },
     )
 
 __all__ = [
+    "PLUGIN_GROUP",
     "Attached",
     "Attachment",
     "Candidacy",
@@ -74,6 +77,7 @@ __all__ = [
     "check_needs",
     "connection_of",
     "families",
+    "installed_plugins",
     "load_catalogue",
     "new_identity",
     "publisher_needs",

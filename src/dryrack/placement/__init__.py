@@ -8,7 +8,16 @@ from dryrack.placement.configuration.reading import (
 )
 from dryrack.placement.extended_resources import ExtendedResources
 from dryrack.placement.fleet import Fleet
-from dryrack.placement.framework import Plugin, Profile
+from dryrack.placement.framework import (
+    Args,
+    Check,
+    ClusterScorer,
+    DeviceScorer,
+    NodeScorer,
+    Plugin,
+    PluginError,
+    Profile,
+)
 from dryrack.placement.gangs.dialects import (
     Definition,
     Dialect,
@@ -22,7 +31,7 @@ from dryrack.placement.gangs.dialects import (
 )
 from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused
 from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
-from dryrack.placement.node_state import NodeState
+from dryrack.placement.node_state import NodeRefusal, NodeState
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import (
     SEARCHES_MAX,
@@ -36,6 +45,7 @@ from dryrack.placement.place import (
     place_on,
 )
 from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE
+from dryrack.placement.pod_constraints import PodConstraints
 from dryrack.placement.preemption import (
     DisruptionBudget,
     NoPreemption,
@@ -45,6 +55,7 @@ from dryrack.placement.preemption import (
     preempt_on_node,
 )
 from dryrack.placement.reservations import Reservation, Reservations
+from dryrack.placement.trace import DecisionTrace, NodeTrace, trace
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.whatif.what_if import Given, Refused, Settings, WhatIf, nodes_of, what_if
 from dryrack.placement.whatif.world import World
@@ -53,10 +64,15 @@ __all__ = [
     "DEFAULT_PROFILE",
     "IN_TREE",
     "SEARCHES_MAX",
+    "Args",
+    "Check",
     "Cluster",
+    "ClusterScorer",
     "Configuration",
     "ConfigurationReading",
+    "DecisionTrace",
     "Definition",
+    "DeviceScorer",
     "Dialect",
     "DisruptionBudget",
     "Explanation",
@@ -73,11 +89,16 @@ __all__ = [
     "MemberRefused",
     "Membership",
     "NoPreemption",
+    "NodeRefusal",
+    "NodeScorer",
     "NodeState",
     "NodeStory",
+    "NodeTrace",
     "Occupant",
     "Placed",
     "Plugin",
+    "PluginError",
+    "PodConstraints",
     "Preemption",
     "Preemptor",
     "Profile",
@@ -105,5 +126,6 @@ __all__ = [
     "preempt_on_node",
     "read_configuration",
     "stories",
+    "trace",
     "what_if",
 ]
