@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.placement import Fleet, Occupant
-from dryrack.placement.affinity_terms import PodTerms
-from dryrack.placement.pod_counts import PodCounts
+from dryrack.placement.index.affinity_terms import PodTerms
+from dryrack.placement.index.pod_counts import PodCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +83,10 @@ def questions() -> dict[str, PodCounts]:
         "here": PodCounts("zone", has_app_a, namespaces=here),
         "by node": PodCounts("", has_app_a, namespaces=here),
         "open nodes": PodCounts(
-            "zone", has_app_a, namespaces=here, includes=lambda node: not node.spec.unschedulable
+            "zone",
+            has_app_a,
+            namespaces=here,
+            includes=lambda state: not state.node.spec.unschedulable,
         ),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -117,53 +116,6 @@ def test_a_claim_that_all_its_places_are_taken_of_is_waited_for() -> None:
         await client.update(CLAIMS, left, subresource="status")
         await eventually(cluster, lambda: is_bound(client, "late"))
         assert await events_of(client, "late", "FailedScheduling") == [told]
-
-    with_scheduler(story)
-
-
-TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}
-REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
-PREFERRED = {
-    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]
-}
-SPREAD = TERM | {"maxSkew": 1}
-
-
-@pytest.mark.parametrize(
-    ("spec", "asked"),
-    [
-        ({"affinity": {"podAffinity": REQUIRED}}, ["required podAffinity"]),
-        ({"affinity": {"podAntiAffinity": REQUIRED}}, ["required podAntiAffinity"]),
-        ({"affinity": {"podAntiAffinity": PREFERRED}}, []),
-        (
-            {"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "DoNotSchedule"}]},
-            ["topologySpreadConstraints with DoNotSchedule"],
-        ),
-        ({"topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "ScheduleAnyway"}]}, []),
-    ],
-    ids=json.dumps,
-)
-def test_a_pod_is_told_what_it_asks_for_in_vain(spec: Raw, asked: list[str]) -> None:
-    """Once, also when it is refused first and placed later; preferences may go unmet anywhere."""
-
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
-        client = cluster.client
-        await furnish(client, 0)
-        container = CONTAINER | {"resources": {"requests": {"cpu": "6"}}}
-        await client.create(PODS, pod("first", containers=[container]))
-        await eventually(cluster, lambda: is_bound(client, "first"))
-        await client.create(PODS, pod("picky", containers=[container], **spec))
-        await tells(
-            cluster,
-            "picky",
-            "FailedScheduling",
-            ["0/1 nodes are available: 1 Insufficient cpu."],
-        )
-        await client.delete(PODS, "first", namespace="default", grace_seconds=0)
-        scheduled = ["Successfully assigned default/picky to n"]
-        await tells(cluster, "picky", "Scheduled", scheduled)
-        told = [f"not honoured by this scheduler yet: {each}" for each in asked]
-        await tells(cluster, "picky", "NotSupported", told)
 
     with_scheduler(story)
 

@@ -105,13 +105,19 @@ class NodeAddress(Model, frozen=True, kw_only=True):
     address: str = ""
 
 
+class ContainerImage(Model, frozen=True, kw_only=True):
+    """An image that a node has."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: Int64 = 0
+
+
 class NodeStatus(Model, frozen=True, kw_only=True):
     UNMODELLED: ClassVar[frozenset[str]] = frozenset(
         [
             "phase",
             "daemonEndpoints",
             "nodeInfo",
-            "images",
             "volumesInUse",
             "volumesAttached",
             "config",
@@ -124,6 +130,7 @@ class NodeStatus(Model, frozen=True, kw_only=True):
     allocatable: Mapping[str, Quantity] = {}
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
 
 
@@ -250,6 +257,11 @@ class PersistentVolumeClaimVolumeSource(Model, frozen=True, kw_only=True):
     read_only: bool = False
 
 
+class ImageVolumeSource(Model, frozen=True, kw_only=True):
+    reference: str = ""
+    pull_policy: str = ""
+
+
 class Volume(Model, frozen=True, kw_only=True):
     UNMODELLED: ClassVar[frozenset[str]] = frozenset(
         [
@@ -281,12 +293,12 @@ class Volume(Model, frozen=True, kw_only=True):
             "storageos",
             "csi",
             "ephemeral",
-            "image",
         ]
     )
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    image: ImageVolumeSource | None = None
 
 
 class PodSpec(Model, frozen=True, kw_only=True):
@@ -384,6 +396,40 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+class VolumeNodeAffinity(Model, frozen=True, kw_only=True):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
+    """Where a volume can be used; what it is stored on is not modelled."""
+
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class PersistentVolume(KubernetesObject, frozen=True, kw_only=True):
+    API_VERSION: ClassVar[str] = "v1"
+
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+
+
+class PersistentVolumeClaimSpec(Model, frozen=True, kw_only=True):
+    """Which volume a claim is bound to, and how it is if it is not."""
+
+    volume_name: str = ""
+    storage_class_name: str | None = None
+
+
+class PersistentVolumeClaimStatus(Model, frozen=True, kw_only=True):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
+    API_VERSION: ClassVar[str] = "v1"
+
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
 class NamespaceSpec(Model, frozen=True, kw_only=True):

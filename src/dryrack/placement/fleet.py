@@ -12,9 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.kinds.core import Node
+from dryrack.placement.index.node_index import NodeIndex
+from dryrack.placement.index.owner_selectors import OwnerSelectors
+from dryrack.placement.index.pod_counts import PodIndex
+from dryrack.placement.index.volumes import Volumes
 from dryrack.placement.node_queue import NodeQueue
 from dryrack.placement.node_state import NodeState
-from dryrack.placement.pod_counts import PodIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -39,8 +42,11 @@ class Fleet:
         self._queues: dict[Hashable, NodeQueue] = {}
         # How many of which pods are where, for those who ask about other pods.
         self.pods = PodIndex(self._states)
-        # Labels of the namespaces, as far as they are known.
+        # What is known besides: labels of namespaces, images and taints, owners of pods, volumes.
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.nodes = NodeIndex()
+        self.owners = OwnerSelectors()
+        self.volumes = Volumes()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -60,6 +66,7 @@ class Fleet:
         if state is None:
             state = self._states[name] = self._absent.pop(name, NodeState(node))
         state.replace(node)
+        self.nodes.put(node)
         self.pods.put(state)
         self.reopen((name,))
 
@@ -68,6 +75,7 @@ class Fleet:
         state = self._states.pop(name, None)
         if state is not None and state.occupants:
             self._absent[name] = state
+        self.nodes.drop(name)
         self.pods.drop(name)
         # So that nobody counts it among those that refuse.
         self.reopen((name,))

@@ -23,7 +23,7 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
 from dryrack.placement import DEFAULT_PROFILE, Occupant, Placed, Unfinished, Unplaced, decide
-from dryrack.placement.unsupported import may_preempt, unsupported
+from dryrack.placement.unsupported import may_preempt
 from dryrack.scheduler.binding import (
     Assignment,
     Binder,
@@ -174,7 +174,6 @@ class Scheduler:
             except BindingConditionsError as error:
                 await self._refuse(raw, str(error))
                 raise
-            await self._reporter.warn(raw, unsupported(wanted.pod))
         elif outcome is not None:
             self._queue.park(name)
             message = outcome.message
@@ -272,8 +271,7 @@ class Scheduler:
         self._view.settle("/".join(name_of(claim)), current)
 
     async def _refuse(self, pod: Raw, message: str) -> None:
-        if await self._reporter.refused(pod, message):
-            await self._reporter.warn(pod, unsupported(decode(pod, Pod)))
+        await self._reporter.refused(pod, message)
 
     def _is_ours(self, pod: Raw) -> bool:
         return self._reporter.speaks_for(pod) and _is_schedulable(pod)

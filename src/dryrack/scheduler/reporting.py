@@ -80,12 +80,6 @@ class Reporter:
         await self.event(pod, "FailedScheduling", message, type="Warning")
         return True
 
-    async def warn(self, pod: Raw, what: Sequence[str]) -> None:
-        """Says once what a pod asks for in vain: such an event has a name that can be had once."""
-        for each in what:
-            message = f"not honoured by this scheduler yet: {each}"
-            await self.event(pod, "NotSupported", message, type="Warning", once=each)
-
     async def event(
         self,
         pod: Raw,

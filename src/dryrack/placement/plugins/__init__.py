@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 
 from dryrack.placement.framework import Profile
 from dryrack.placement.plugins.dynamic_resources import DYNAMIC_RESOURCES
+from dryrack.placement.plugins.image_locality import IMAGE_LOCALITY
+from dryrack.placement.plugins.inter_pod_affinity import INTER_POD_AFFINITY
 from dryrack.placement.plugins.node_affinity import NODE_AFFINITY, NODE_NAME
 from dryrack.placement.plugins.node_resources import (
     NODE_PORTS,
     NODE_RESOURCES_BALANCED_ALLOCATION,
     NODE_RESOURCES_FIT,
 )
+from dryrack.placement.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD
 from dryrack.placement.plugins.taint_toleration import NODE_UNSCHEDULABLE, TAINT_TOLERATION
+from dryrack.placement.plugins.volumes import VOLUME_BINDING, VOLUME_ZONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +36,13 @@ IN_TREE: Mapping[str, Plugin] = {
         NODE_AFFINITY,
         NODE_PORTS,
         NODE_RESOURCES_FIT,
+        VOLUME_BINDING,
+        VOLUME_ZONE,
+        POD_TOPOLOGY_SPREAD,
+        INTER_POD_AFFINITY,
         DYNAMIC_RESOURCES,
         NODE_RESOURCES_BALANCED_ALLOCATION,
+        IMAGE_LOCALITY,
     )
 }
 
@@ -45,8 +54,13 @@ DEFAULT_PLUGINS: Mapping[str, int] = {
     "NodeAffinity": 2,
     "NodePorts": 1,
     "NodeResourcesFit": 1,
+    "VolumeBinding": 1,
+    "VolumeZone": 1,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
     "DynamicResources": 2,
     "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
 }
 
 DEFAULT_PROFILE = Profile(

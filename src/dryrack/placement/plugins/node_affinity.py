@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.selectors import SelectorError
-from dryrack.placement.framework import Plugin
+from dryrack.kinds.core import NodeAffinity, NodeSelector
+from dryrack.kinds.decode import decode
+from dryrack.kinds.selectors import SelectorError, parse_node_selector, strict_node_selector
+from dryrack.placement.framework import ClusterScorer, Plugin, default_normalize
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
@@ -23,6 +25,13 @@ _NOT_SELECTED = NodeRefusal(
     is_unresolvable=True,
 )
 
+_NOT_ADDED = NodeRefusal(
+    "node(s) didn't match scheduler-enforced node affinity",
+    "the affinity that the scheduler's profile adds excludes the node",
+    "label the node, or use another profile",
+    is_unresolvable=True,
+)
+
 
 def _named(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     name = pod.pod.spec.node_name
@@ -34,13 +43,18 @@ def _named(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     return lambda node: None if node.name == name else refusal
 
 
-def _selected(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
+def selected(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
+    """Filter: the node selector and the required affinity."""
     selector, affinity = pod.pod.spec.node_selector, pod.affinity
-    if not selector and affinity is None:
+    required = _added(args).required_during_scheduling_ignored_during_execution
+    added = None if required is None else strict_node_selector(required)
+    if not selector and affinity is None and added is None:
         return None
 
     def check(node: NodeState) -> NodeRefusal | None:
         labels = node.node.metadata.labels
+        if added is not None and not added.matches(node.node):
+            return _NOT_ADDED
         if any(labels.get(key) != value for key, value in selector.items()):
             return _NOT_SELECTED
         try:
@@ -53,9 +67,35 @@ def _selected(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     return check
 
 
-def _wishes(pod: PodConstraints) -> Hashable:
+def _preferred(pod: PodConstraints, _fleet: Fleet, args: Args) -> ClusterScorer | None:
+    """Score: the weights of the preferences that a node meets."""
+    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
+    wishes = [
+        (term, each.weight)
+        for part in (affinity, _added(args))
+        if part is not None
+        for each in part.preferred_during_scheduling_ignored_during_execution
+        for term in parse_node_selector(NodeSelector(node_selector_terms=(each.preference,))).terms
+    ]
+    if not wishes:
+        return None
+
+    def met(node: NodeState) -> int:
+        labels = node.node.metadata.labels
+        return sum(weight for term, weight in wishes if term.matches(labels, node.name))
+
+    return ClusterScorer(lambda nodes: default_normalize([met(node) for node in nodes]))
+
+
+def _added(args: Args) -> NodeAffinity:
+    """What the profile adds to the affinity of every pod."""
+    return decode(args.get("addedAffinity") or {}, NodeAffinity)
+
+
+def selection(pod: PodConstraints) -> Hashable:
+    """Equal for pods that select the same nodes."""
     return tuple(sorted(pod.pod.spec.node_selector.items())), pod.required_affinity
 
 
 NODE_NAME = Plugin("NodeName", filter=_named, sign=lambda pod: pod.pod.spec.node_name)
-NODE_AFFINITY = Plugin("NodeAffinity", filter=_selected, sign=_wishes)
+NODE_AFFINITY = Plugin("NodeAffinity", filter=selected, score=_preferred, sign=selection)

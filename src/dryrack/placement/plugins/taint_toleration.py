@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import Taint
 from dryrack.kinds.selectors import tolerates_taint, untolerated_taint
-from dryrack.placement.framework import Plugin
+from dryrack.placement.framework import ClusterScorer, Plugin, default_normalize
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _CORDON = NodeRefusal(
     is_unresolvable=True,
 )
 _BLOCKING = ("NoSchedule", "NoExecute")
+_AVOIDED = "PreferNoSchedule"
 
 
 def _cordoned(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
@@ -49,9 +50,24 @@ def _tainted(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check:
     return check
 
 
+def _welcome(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | None:
+    """Score: the fewer taints a node has that the pod had better avoid, the better."""
+    if not fleet.nodes.avoided:
+        return None
+    tolerations = pod.pod.spec.tolerations
+
+    def avoided(node: NodeState) -> int:
+        taints = [each for each in node.node.spec.taints if each.effect == _AVOIDED]
+        return sum(not any(tolerates_taint(t, each) for t in tolerations) for each in taints)
+
+    return ClusterScorer(
+        lambda nodes: default_normalize([avoided(node) for node in nodes], reverse=True)
+    )
+
+
 def _tolerations(pod: PodConstraints) -> Hashable:
     return pod.pod.spec.tolerations
 
 
 NODE_UNSCHEDULABLE = Plugin("NodeUnschedulable", filter=_cordoned, sign=_tolerations)
-TAINT_TOLERATION = Plugin("TaintToleration", filter=_tainted, sign=_tolerations)
+TAINT_TOLERATION = Plugin("TaintToleration", filter=_tainted, score=_welcome, sign=_tolerations)

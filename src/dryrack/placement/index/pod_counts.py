@@ -13,13 +13,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.kinds.selectors import SelectorError
-from dryrack.placement.affinity_terms import NO_TERMS, PodTerms
+from dryrack.placement.index.affinity_terms import NO_TERMS, PodTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
-    from dryrack.kinds.core import Node
-    from dryrack.placement.affinity_terms import AffinityTerm
+    from dryrack.placement.index.affinity_terms import AffinityTerm
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.occupant import Occupant
 
@@ -46,7 +45,7 @@ class PodCounts:
         selects: Callable[[Occupant], bool],
         *,
         namespaces: frozenset[str] | None = None,
-        includes: Callable[[Node], bool] | None = None,
+        includes: Callable[[NodeState], bool] | None = None,
     ) -> None:
         self.namespaces = namespaces
         self.domains: dict[str, int] = {}
@@ -68,7 +67,7 @@ class PodCounts:
     def recount(self, state: NodeState) -> None:
         """The node is there, as it is now."""
         self.forget(state.name)
-        domain = self._domain(state.node)
+        domain = self._domain(state)
         if domain is not None:
             self._set(state.name, domain, sum(map(self._counts, state.occupants.values())))
 
@@ -88,7 +87,7 @@ class PodCounts:
 
     def add(self, state: NodeState, by: int) -> None:
         """So many more pods that count are on the node."""
-        domain, pods = self._nodes.get(state.name) or (self._domain(state.node), 0)
+        domain, pods = self._nodes.get(state.name) or (self._domain(state), 0)
         if domain is not None:
             self.forget(state.name)
             self._set(state.name, domain, pods + by)
@@ -99,10 +98,10 @@ class PodCounts:
             self.domains[domain] = self.domains.get(domain, 0) + pods
             self._sizes[domain] = self._sizes.get(domain, 0) + 1
 
-    def _domain(self, node: Node) -> str | None:
-        if self._includes is not None and not self._includes(node):
+    def _domain(self, state: NodeState) -> str | None:
+        if self._includes is not None and not self._includes(state):
             return None
-        return node.metadata.labels.get(self._key) if self._key else EVERY_NODE
+        return state.node.metadata.labels.get(self._key) if self._key else EVERY_NODE
 
     def _counts(self, occupant: Occupant) -> bool:
         if self.namespaces is not None and occupant.name[0] not in self.namespaces:

@@ -1,0 +1,172 @@
+"""
+InterPodAffinity: pods that want to be near others, or far from them.
+
+What a pod requires of others is asked of the pods that run, and what those require of others is
+asked of it. Near is on a node with the same value of a label. A pod that wants to be near its own
+kind may be the first of them.
+
+Preferences count by weight, those of the pods that run too; a pod that runs and requires others
+near it prefers them by `hardPodAffinityWeight`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.selectors import SelectorError
+from dryrack.placement.framework import SCORE_MAX, ClusterScorer, Plugin
+from dryrack.placement.index.affinity_terms import NO_TERMS, PodTerms
+from dryrack.placement.index.pod_counts import PodCounts
+from dryrack.placement.node_state import NodeRefusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.kinds.core import Pod
+    from dryrack.placement.fleet import Fleet
+    from dryrack.placement.framework import Args, Check
+    from dryrack.placement.index.affinity_terms import AffinityTerm
+    from dryrack.placement.node_state import NodeState
+    from dryrack.placement.occupant import Occupant
+    from dryrack.placement.pod_constraints import PodConstraints
+
+HARD_POD_AFFINITY_WEIGHT = 1
+
+# A label of nodes, and how many pods there are by its value.
+_Domains = tuple[str, "Mapping[str, int]"]
+
+
+def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
+    """Filter: what the pod requires of others, and others of it."""
+    namespace, labels = pod.pod.metadata.namespace, pod.pod.metadata.labels
+    try:
+        terms = PodTerms.of(pod.pod.spec.affinity, namespace).among(fleet.namespaces)
+    except SelectorError as error:
+        fact = f"the pod's affinity makes no sense: {error}"
+        words = f"parsing pod: {error}"
+        refusal = NodeRefusal(words, fact, "correct the affinity", is_unresolvable=True)
+        return lambda _node: refusal
+    against = [
+        (term.topology_key, counts.domains)
+        for term, counts in fleet.pods.anti_affinity.items()
+        if _means(term, pod.pod, fleet)
+    ]
+    if not (against or terms.affinity or terms.anti_affinity):
+        return None
+    near = [
+        (term.topology_key, _meant(terms.affinity, term.topology_key, fleet))
+        for term in terms.affinity
+    ]
+    is_one = all(term.matches(namespace, labels) for term in terms.affinity)
+    return _Requirements(
+        near,
+        may_be_first=is_one and not any(domains for _, domains in near),
+        far=[(t.topology_key, _meant((t,), t.topology_key, fleet)) for t in terms.anti_affinity],
+        against=against,
+    ).refusal
+
+
+def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
+    """Score: what the pod prefers, and what the pods that run prefer of it."""
+    try:
+        terms = PodTerms.of(pod.pod.spec.affinity, pod.pod.metadata.namespace)
+    except SelectorError:
+        terms = NO_TERMS
+    if not terms.preferred and args.get("ignorePreferredTermsOfExistingPods"):
+        return None
+    wanted = [
+        (term.topology_key, weight, _meant((term,), term.topology_key, fleet))
+        for term, weight in terms.among(fleet.namespaces).preferred
+    ]
+    known = fleet.pods
+    hard = args.get("hardPodAffinityWeight")
+    hard = HARD_POD_AFFINITY_WEIGHT if hard is None else hard
+    existing = [(term, weight, counts) for (term, weight), counts in known.preferred.items()]
+    existing += [(term, hard, counts) for term, counts in known.affinity.items() if hard]
+    wanted += [
+        (term.topology_key, weight, counts.domains)
+        for term, weight, counts in existing
+        if _means(term, pod.pod, fleet)
+    ]
+    wanted = [each for each in wanted if each[2]]
+    return ClusterScorer(partial(_scores, wanted)) if wanted else None
+
+
+def _scores(
+    wanted: Sequence[tuple[str, int, Mapping[str, int]]], nodes: Sequence[NodeState]
+) -> Sequence[int]:
+    """From 0 for the least to 100 for the most preferred, by key, weight, and pods by domain."""
+    totals = []
+    for node in nodes:
+        labels = node.node.metadata.labels
+        near = [w * pods.get(labels[key], 0) for key, w, pods in wanted if key in labels]
+        totals.append(sum(near))
+    least, most = min(totals), max(totals)
+    if least == most:
+        return [0] * len(totals)
+    return [int(SCORE_MAX * ((total - least) / (most - least))) for total in totals]
+
+
+@dataclass(frozen=True, slots=True)
+class _Requirements:
+    near: Sequence[_Domains]
+    # No pod is anywhere that the pod wants to be near, and it is one of those that it wants.
+    may_be_first: bool
+    far: Sequence[_Domains]
+    against: Sequence[_Domains]
+
+    def refusal(self, state: NodeState) -> NodeRefusal | None:
+        labels = state.node.metadata.labels
+        for key, domains in self.near:
+            if key not in labels:
+                fact = f"the node has no label {key}"
+                return _refused("match pod affinity rules", fact, is_unresolvable=True)
+            if not domains.get(labels[key]) and not self.may_be_first:
+                fact = f"no pod that the pod has to be near is in {key}={labels[key]}"
+                return _refused("match pod affinity rules", fact, is_unresolvable=True)
+        for key, domains in self.far:
+            if key in labels and domains.get(labels[key]):
+                fact = f"a pod that the pod has to be far from is in {key}={labels[key]}"
+                return _refused("match pod anti-affinity rules", fact)
+        for key, domains in self.against:
+            if key in labels and domains.get(labels[key]):
+                fact = f"a pod that has to be far from this one is in {key}={labels[key]}"
+                return _refused("satisfy existing pods anti-affinity rules", fact)
+        return None
+
+
+def _meant(terms: Sequence[AffinityTerm], topology_key: str, fleet: Fleet) -> Mapping[str, int]:
+    """How many pods all of the terms mean, by domain; they know the namespaces that they select."""
+
+    def selects(occupant: Occupant) -> bool:
+        namespace, _ = occupant.name
+        return all(term.matches(namespace, occupant.labels) for term in terms)
+
+    anywhere = any(term.namespace_selector.matches({}) for term in terms)
+    namespaces = None if anywhere else frozenset[str]().union(*(t.namespaces for t in terms))
+    counts = fleet.pods.counts(
+        (__name__, terms, topology_key),
+        lambda: PodCounts(topology_key, selects, namespaces=namespaces),
+    )
+    return counts.domains
+
+
+def _means(term: AffinityTerm, pod: Pod, fleet: Fleet) -> bool:
+    namespace = pod.metadata.namespace
+    return term.matches(namespace, pod.metadata.labels, fleet.namespaces.get(namespace, {}))
+
+
+def _refused(rule: str, fact: str, *, is_unresolvable: bool = False) -> NodeRefusal:
+    remedy = "change the affinity, or the pods near it"
+    return NodeRefusal(f"node(s) didn't {rule}", fact, remedy, is_unresolvable=is_unresolvable)
+
+
+INTER_POD_AFFINITY = Plugin(
+    "InterPodAffinity",
+    filter=_allowed,
+    score=_preferred,
+    sees_cluster=True,
+    sign=lambda _pod: None,
+)

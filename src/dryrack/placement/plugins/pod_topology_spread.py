@@ -1,0 +1,245 @@
+"""
+PodTopologySpread: pods of a kind spread evenly over the domains of a label of nodes.
+
+A domain may have at most `maxSkew` pods more than the one with the fewest; where there are fewer
+domains than `minDomains`, the fewest are none. Which nodes count is for the pod's node affinity to
+say and, if it wants so, its tolerations. With `ScheduleAnyway` fewer pods are only better.
+
+A pod without constraints has the profile's default ones, for the pods that its Services and the
+workload that made it select (see `owner_selectors`). Kube-scheduler's own defaults spread over
+nodes and zones, and only score.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.core import TopologySpreadConstraint
+from dryrack.kinds.decode import decode
+from dryrack.kinds.selectors import SelectorError, parse_label_selector, untolerated_taint
+from dryrack.placement.framework import SCORE_MAX, ClusterScorer, Plugin
+from dryrack.placement.index.pod_counts import EVERY_NODE, PodCounts
+from dryrack.placement.node_state import NodeRefusal
+from dryrack.placement.plugins.node_affinity import selected, selection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.kinds.selectors import LabelMatcher
+    from dryrack.placement.fleet import Fleet
+    from dryrack.placement.framework import Args, Check
+    from dryrack.placement.node_state import NodeState
+    from dryrack.placement.occupant import Occupant
+    from dryrack.placement.pod_constraints import PodConstraints
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+_BLOCKING = ("NoSchedule", "NoExecute")
+_UNEVEN = "node(s) didn't match pod topology spread constraints"
+_REMEDY = "raise maxSkew, or make room where there are fewer of the pods"
+
+SYSTEM_CONSTRAINTS = (
+    TopologySpreadConstraint(
+        max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"
+    ),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable="ScheduleAnyway"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """A constraint, parsed."""
+
+    topology_key: str
+    max_skew: int
+    selector: LabelMatcher
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+
+    @staticmethod
+    def of(given: TopologySpreadConstraint, labels: Mapping[str, str]) -> _Spread:
+        """A constraint of a pod with these labels; raises `SelectorError`."""
+        own = {key: labels[key] for key in given.match_label_keys if key in labels}
+        return _Spread(
+            given.topology_key,
+            given.max_skew,
+            parse_label_selector(given.label_selector).narrowed(own),
+            1 if given.min_domains is None else given.min_domains,
+            given.node_affinity_policy in (None, "Honor"),
+            given.node_taints_policy == "Honor",
+        )
+
+
+def _even(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None:
+    """Filter: constraints with `DoNotSchedule`."""
+    try:
+        spreads = _spreads(pod, fleet, args, "DoNotSchedule")
+    except SelectorError as error:
+        fact = f"a topology spread constraint makes no sense: {error}"
+        refusal = NodeRefusal(_UNEVEN, fact, "correct it", is_unresolvable=True)
+        return lambda _node: refusal
+    if not spreads:
+        return None
+    keys = tuple(each.topology_key for each in spreads)
+    limits = []
+    for each in spreads:
+        domains = _in_domains(each, pod, fleet, keys).domains
+        fewest = min(domains.values(), default=0) if len(domains) >= each.min_domains else 0
+        most = fewest + each.max_skew - each.selector.matches(pod.pod.metadata.labels)
+        limits.append((each.topology_key, domains, most))
+    return partial(_refusal, limits)
+
+
+def _refusal(
+    limits: Sequence[tuple[str, Mapping[str, int], int]], node: NodeState
+) -> NodeRefusal | None:
+    """Of the constraints, given as the key, the pods by domain, and how many there may be."""
+    labels = node.node.metadata.labels
+    for key, domains, most in limits:
+        if key not in labels:
+            words = f"{_UNEVEN} (missing required label)"
+            fact = f"the node has no label {key}"
+            return NodeRefusal(words, fact, "label the node", is_unresolvable=True)
+        pods = domains.get(labels[key], 0)
+        if pods > most:
+            fact = f"{key}={labels[key]} has {pods} of the pods that are to be spread already"
+            return NodeRefusal(_UNEVEN, fact, _REMEDY)
+    return None
+
+
+def _spread_most(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
+    """Score: constraints with `ScheduleAnyway`."""
+    try:
+        spreads = _spreads(pod, fleet, args, "ScheduleAnyway")
+    except SelectorError:
+        return None
+    if not spreads:
+        return None
+    # Where nobody asked for zones, nodes without one are spread over all the same.
+    needs_keys = bool(pod.pod.spec.topology_spread_constraints) or not _is_system(args)
+    keys = tuple(each.topology_key for each in spreads) if needs_keys else ()
+    counts = [
+        _on_nodes(each, pod, fleet)
+        if each.topology_key == HOSTNAME
+        else _in_domains(each, pod, fleet, keys)
+        for each in spreads
+    ]
+    return ClusterScorer(partial(_scores, spreads, counts, keys))
+
+
+def _scores(
+    spreads: Sequence[_Spread],
+    counts: Sequence[PodCounts],
+    keys: Sequence[str],
+    nodes: Sequence[NodeState],
+) -> Sequence[int]:
+    """The fewer pods are in a node's domains the better; nodes that lack a key get nothing."""
+    spread_over = [n for n in nodes if all(key in n.node.metadata.labels for key in keys)]
+    weights = [math.log(_domains(each.topology_key, spread_over) + 2) for each in spreads]
+
+    def cost(node: NodeState) -> int:
+        labels, total = node.node.metadata.labels, 0.0
+        for each, pods, weight in zip(spreads, counts, weights, strict=True):
+            key = each.topology_key
+            if key in labels:
+                here = pods.on(node.name) if key == HOSTNAME else pods.domains.get(labels[key], 0)
+                total += here * weight + (each.max_skew - 1)
+        return math.floor(total) + (total % 1 >= 0.5)
+
+    costs = {node.name: cost(node) for node in spread_over}
+    least, most = min(costs.values(), default=0), max(costs.values(), default=0)
+    if most == 0:
+        return [SCORE_MAX if node.name in costs else 0 for node in nodes]
+    return [
+        SCORE_MAX * (most + least - costs[node.name]) // most if node.name in costs else 0
+        for node in nodes
+    ]
+
+
+def _domains(key: str, nodes: Sequence[NodeState]) -> int:
+    if key == HOSTNAME:
+        return len(nodes)
+    return len({node.node.metadata.labels.get(key, "") for node in nodes})
+
+
+def _spreads(pod: PodConstraints, fleet: Fleet, args: Args, action: str) -> list[_Spread]:
+    """The pod's own constraints with this action, or the default ones if it has none at all."""
+    own, labels = pod.pod.spec.topology_spread_constraints, pod.pod.metadata.labels
+    given = [each for each in own or _defaults(args) if each.when_unsatisfiable == action]
+    if own or not given:
+        return [_Spread.of(each, labels) for each in given]
+    selector = fleet.owners.of(pod.pod)
+    if selector.is_empty:
+        return []
+    return [replace(_Spread.of(each, labels), selector=selector) for each in given]
+
+
+def _is_system(args: Args) -> bool:
+    return (args.get("defaultingType") or "System") == "System"
+
+
+def _defaults(args: Args) -> Sequence[TopologySpreadConstraint]:
+    if _is_system(args):
+        return SYSTEM_CONSTRAINTS
+    return [decode(each, TopologySpreadConstraint) for each in args.get("defaultConstraints") or ()]
+
+
+def _on_nodes(spread: _Spread, pod: PodConstraints, fleet: Fleet) -> PodCounts:
+    """The pods by node, whether or not the node counts otherwise."""
+    namespace = pod.pod.metadata.namespace
+    return fleet.pods.counts(
+        (__name__, spread.selector, namespace),
+        lambda: PodCounts(
+            EVERY_NODE, partial(_is_spread, spread.selector), namespaces=frozenset((namespace,))
+        ),
+    )
+
+
+def _in_domains(
+    spread: _Spread, pod: PodConstraints, fleet: Fleet, keys: tuple[str, ...]
+) -> PodCounts:
+    """The pods by domain, on the nodes that have all keys and count for the pod."""
+    namespace, tolerations = pod.pod.metadata.namespace, pod.pod.spec.tolerations
+    selects = selected(pod, fleet, {}) if spread.honors_affinity else None
+
+    def includes(node: NodeState) -> bool:
+        labels, taints = node.node.metadata.labels, node.node.spec.taints
+        return not (
+            any(key not in labels for key in keys)
+            or (selects is not None and selects(node) is not None)
+            or (spread.honors_taints and untolerated_taint(taints, tolerations, _BLOCKING))
+        )
+
+    nodes = (
+        selection(pod) if spread.honors_affinity else None,
+        tolerations if spread.honors_taints else None,
+    )
+    return fleet.pods.counts(
+        (__name__, spread.selector, namespace, spread.topology_key, keys, nodes),
+        lambda: PodCounts(
+            spread.topology_key,
+            partial(_is_spread, spread.selector),
+            namespaces=frozenset((namespace,)),
+            includes=includes,
+        ),
+    )
+
+
+def _is_spread(selector: LabelMatcher, occupant: Occupant) -> bool:
+    """As in kube-scheduler, a selector of everything counts nobody, and who leaves is gone."""
+    if occupant.is_terminating or selector.is_empty:
+        return False
+    return selector.matches(occupant.labels)
+
+
+POD_TOPOLOGY_SPREAD = Plugin(
+    "PodTopologySpread",
+    filter=_even,
+    score=_spread_most,
+    sees_cluster=True,
+    sign=lambda _pod: None,
+)

@@ -1,0 +1,199 @@
+"""
+Our plugins and kube-scheduler's on the same cases, and where they differ.
+
+    python -m tests.placement.kube_scheduler.compare CASES [SEED]
+
+A plugin of ours that has nothing to say must not prefer any node in kube-scheduler either.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from tests.golang import build
+from tests.oracle.oracles import Oracle
+from tests.placement.kube_scheduler.generator import Generator
+
+from dryrack.kinds.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.placement import Fleet, Occupant
+from dryrack.placement.framework import ClusterScorer, NodeScorer, Profile
+from dryrack.placement.index.owner_selectors import selector_of
+from dryrack.placement.plugins import DEFAULT_PROFILE
+from dryrack.placement.pod_constraints import PodConstraints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tests.placement.kube_scheduler.generator import Raw
+
+    from dryrack.placement.node_state import NodeState
+
+MODULE = Path(__file__).parents[2] / "oracle" / "scheduler"
+
+# What kube-scheduler says of nodes that a pod does not name, before it asks any; we ask them.
+NOT_NAMED = "node(s) didn't satisfy plugin(s)"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a case."""
+
+    unschedulable: str = ""
+    refusals: dict[str, list[str]] = {}
+    scores: dict[str, dict[str, int]] = {}
+    message: str = ""
+    error: str = ""
+    panic: str = ""
+
+
+def scheduler_oracle() -> Oracle[Answer]:
+    """Kube-scheduler's framework with its own plugins, built if need be."""
+    return Oracle(build(MODULE).path("place"), Answer)
+
+
+def cases(seed: int) -> Iterator[Raw]:
+    chance = Random(seed)
+    while True:
+        yield Generator(chance).case()
+
+
+def ours(case: Mapping[str, Any]) -> Answer:
+    """Our answer to a case."""
+    fleet, pod = _fleet(case), PodConstraints.of(decode(case["pod"], Pod))
+    profile, problem = _profile(case), fleet.volumes.problem(pod.pod)
+    if problem is not None:
+        return Answer(unschedulable=problem.message)
+    checks = [
+        check
+        for plugin in profile.filters
+        if plugin.filter and (check := plugin.filter(pod, fleet, profile.args_of(plugin)))
+    ]
+    refusals, feasible = {}, []
+    for state in fleet.states():
+        refusal = next(filter(None, (check(state) for check in checks)), None)
+        if refusal is None:
+            feasible.append(state)
+        else:
+            refusals[state.name] = [refusal.words, *refusal.further]
+    return Answer(refusals=refusals, scores=_scores(pod, fleet, profile, feasible))
+
+
+def differences(ours: Answer, theirs: Answer) -> Iterator[str]:
+    """Where two answers differ."""
+    if theirs.panic or theirs.error:
+        yield f"they fail: {theirs.panic or theirs.error}"
+    elif theirs.unschedulable != ours.unschedulable:
+        yield f"ours {ours.unschedulable!r}, theirs {theirs.unschedulable!r}"
+    else:
+        yield from _refusal_differences(ours, theirs)
+        yield from _score_differences(ours.scores, theirs.scores)
+
+
+def _refusal_differences(ours: Answer, theirs: Answer) -> Iterator[str]:
+    for node in sorted({*ours.refusals, *ours.scores, *theirs.refusals}):
+        our, their = ours.refusals.get(node), theirs.refusals.get(node)
+        if (our is None) != (their is None) or sorted(our or ()) != sorted(their or ()):
+            yield f"{node}: ours {our}, theirs {their}"
+
+
+def _score_differences(
+    ours: Mapping[str, Mapping[str, int]], theirs: Mapping[str, Mapping[str, int]]
+) -> Iterator[str]:
+    if ours.keys() != theirs.keys():
+        return
+    plugins = {plugin for plugin, _ in DEFAULT_PROFILE.scores}
+    for name in sorted(plugin.name for plugin in plugins):
+        our = {node: scores.get(name) for node, scores in ours.items()}
+        their = {node: scores.get(name, 0) for node, scores in theirs.items()}
+        if None in our.values():
+            if len(set(their.values())) > 1:
+                yield f"{name}: ours says nothing, theirs {their}"
+        elif our != their:
+            yield f"{name}: ours {our}, theirs {their}"
+
+
+def _scores(
+    pod: PodConstraints, fleet: Fleet, profile: Profile, nodes: Sequence[NodeState]
+) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {node.name: {} for node in nodes}
+    for plugin, weight in profile.scores if nodes else ():
+        assert plugin.score is not None
+        match plugin.score(pod, fleet, profile.args_of(plugin)):
+            case ClusterScorer(scores):
+                answers: Iterable[int] = scores(nodes)
+            case NodeScorer(score):
+                answers = map(score, nodes)
+            case _:
+                continue
+        for node, answer in zip(nodes, answers, strict=True):
+            found[node.name][plugin.name] = weight * answer
+    return found
+
+
+def _profile(case: Mapping[str, Any]) -> Profile:
+    if "configuration" not in case:
+        return DEFAULT_PROFILE
+    (profile,) = case["configuration"]["profiles"]
+    args = {each["name"]: each["args"] for each in profile["pluginConfig"]}
+    return Profile(filters=DEFAULT_PROFILE.filters, scores=DEFAULT_PROFILE.scores, args=args)
+
+
+def _fleet(case: Mapping[str, Any]) -> Fleet:
+    fleet = Fleet()
+    for raw in case["nodes"]:
+        fleet.put(decode(raw, Node))
+    for raw in case["pods"]:
+        pod = decode(raw, Pod)
+        fleet.stand(pod.metadata.name, pod.spec.node_name, Occupant.of(pod))
+    for raw in case["namespaces"]:
+        fleet.namespaces[raw["metadata"]["name"]] = raw["metadata"]["labels"]
+    for kind, raw in _owners(case):
+        metadata, selector = raw["metadata"], raw["spec"].get("selector")
+        by_labels = kind in ("Service", "ReplicationController")
+        parsed = selector_of(selector) if by_labels else decode(selector, LabelSelector)
+        fleet.owners.put(kind, metadata["namespace"], metadata["name"], parsed)
+    fleet.volumes.are_stored = True
+    for raw in case.get("volumeClaims", ()):
+        claim = decode(raw, PersistentVolumeClaim)
+        fleet.volumes.claims[claim.metadata.namespace, claim.metadata.name] = claim
+    for raw in case.get("volumes", ()):
+        volume = decode(raw, PersistentVolume)
+        fleet.volumes.volumes[volume.metadata.name] = volume
+    return fleet
+
+
+def _owners(case: Mapping[str, Any]) -> Iterator[tuple[str, Raw]]:
+    for key, kind in (
+        ("services", "Service"),
+        ("replicaSets", "ReplicaSet"),
+        ("statefulSets", "StatefulSet"),
+        ("replicationControllers", "ReplicationController"),
+    ):
+        for raw in case.get(key, ()):
+            yield kind, raw
+
+
+def main(count: int, seed: int) -> None:
+    """Prints the cases that differ, with their number."""
+    differing = 0
+    with scheduler_oracle() as oracle:
+        asked = (case for case, _ in zip(cases(seed), range(count), strict=False))
+        for number, (case, theirs) in enumerate(oracle.ask(asked)):
+            found = list(differences(ours(case), theirs))
+            if found:
+                differing += 1
+                if differing <= 10:
+                    lines = "\n  ".join(found)
+                    sys.stdout.write(f"case {number} of seed {seed}:\n  {lines}\n")
+                    Path(f"/tmp/intree-case-{number}.json").write_text(json.dumps(case, indent=1))
+    sys.stdout.write(f"{differing} of {count} cases differ\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)

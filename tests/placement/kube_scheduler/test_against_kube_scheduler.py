@@ -1,0 +1,62 @@
+"""
+Same nodes, same words and same scores as kube-scheduler's own plugins, on random small clusters.
+
+The oracle runs the framework of the reference release with its default plugins. More cases by hand:
+`python -m tests.placement.kube_scheduler.compare CASES SEED`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+import pytest
+import yaml
+from tests.placement.kube_scheduler.compare import cases, differences, ours, scheduler_oracle
+
+CASES = 300
+SEED = 36
+SHOWN_MAX = 3
+
+
+@pytest.mark.real
+@pytest.mark.timeout(1800)
+def test_nodes_and_scores_are_those_of_kube_scheduler() -> None:
+    """The same nodes pass, the others say the same, and every plugin scores the same."""
+    found = []
+    with scheduler_oracle() as oracle:
+        for case, theirs in oracle.ask(islice(cases(SEED), CASES)):
+            differs = "\n".join(differences(ours(case), theirs))
+            if differs:
+                found.append(f"{yaml.safe_dump(case)}\n{differs}")
+
+    shown = "\n---\n".join(found[:SHOWN_MAX])
+    assert not found, f"{len(found)} of {CASES} differ (seed {SEED}):\n{shown}"
+
+
+def test_the_cases_are_about_everything() -> None:
+    """Every refusal and every score of the plugins comes up, so that comparing them says much."""
+    words: Counter[str] = Counter()
+    for case in islice(cases(SEED), CASES):
+        answer = ours(case)
+        words.update(each for told in answer.refusals.values() for each in told)
+        words.update({name for scores in answer.scores.values() for name in scores})
+        words[answer.unschedulable] += 1
+
+    for expected in (
+        "node(s) didn't match pod affinity rules",
+        "node(s) didn't match pod anti-affinity rules",
+        "node(s) didn't satisfy existing pods anti-affinity rules",
+        "node(s) didn't match pod topology spread constraints",
+        "node(s) didn't match pod topology spread constraints (missing required label)",
+        "node(s) didn't match PersistentVolume's node affinity",
+        "node(s) had no available volume zone",
+        "node(s) didn't match scheduler-enforced node affinity",
+        "pod has unbound immediate PersistentVolumeClaims",
+        "InterPodAffinity",
+        "PodTopologySpread",
+        "TaintToleration",
+        "NodeAffinity",
+        "ImageLocality",
+    ):
+        assert words[expected] >= 3, expected

@@ -1,0 +1,99 @@
+"""Pods whose volumes tie them to nodes, and what keeps them waiting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.placement.test_other_pods import message, node_of, three_nodes
+
+from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim, Pod
+from dryrack.kinds.decode import decode
+from dryrack.placement.index.volumes import VolumeProblem, Volumes
+
+ZONE = "topology.kubernetes.io/zone"
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+
+
+def pod() -> Pod:
+    source = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    metadata = {"name": "p", "namespace": "default"}
+    return decode({"metadata": metadata, "spec": {"volumes": [source]}}, Pod)
+
+
+def claim(volume: str = "disk", **more: Any) -> PersistentVolumeClaim:
+    metadata = {"name": "data", "namespace": "default", **more}
+    return decode({"metadata": metadata, "spec": {"volumeName": volume}}, PersistentVolumeClaim)
+
+
+def disk(*, labels: dict[str, str] | None = None, zone: str = "") -> PersistentVolume:
+    expression = {"key": ZONE, "operator": "In", "values": [zone]}
+    required = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    spec = {"nodeAffinity": required} if zone else {}
+    return decode(
+        {"metadata": {"name": "disk", "labels": labels or {}}, "spec": spec}, PersistentVolume
+    )
+
+
+def test_a_pod_goes_where_its_volume_can_be_used() -> None:
+    """That is what the volume's node affinity says, or the label of its zone."""
+    for volume in (disk(zone="b"), disk(labels={ZONE: "b"})):
+        made = three_nodes()
+        made.fleet.drop("nowhere")
+        made.fleet.volumes.claims["default", "data"] = claim()
+        made.fleet.volumes.volumes["disk"] = volume
+
+        assert node_of(pod(), made) == "b1"
+
+
+def test_a_pod_waits_for_a_node_that_has_its_volume() -> None:
+    """In the words of kube-scheduler."""
+    made = three_nodes()
+    made.fleet.volumes.claims["default", "data"] = claim()
+    made.fleet.volumes.volumes["disk"] = disk(zone="c")
+    words = "4 node(s) didn't match PersistentVolume's node affinity"
+
+    assert message(pod(), made) == f"0/4 nodes are available: {words}."
+
+
+def test_a_claim_without_a_volume_ties_nobody_where_nothing_is_stored() -> None:
+    """On virtual nodes pods run with claims that no controller binds."""
+    volumes = Volumes(claims={("default", "data"): claim(volume="")})
+
+    assert volumes.problem(pod()) is None
+
+
+@pytest.mark.parametrize(
+    ("claims", "stored", "words"),
+    [
+        ([], False, 'persistentvolumeclaim "data" not found'),
+        (
+            [claim(deletionTimestamp="2026-01-01T00:00:00Z")],
+            False,
+            'persistentvolumeclaim "data" is being deleted',
+        ),
+        ([claim(volume="")], True, "pod has unbound immediate PersistentVolumeClaims"),
+        ([claim()], True, "pod has unbound immediate PersistentVolumeClaims"),
+        ([claim(annotations=BOUND)], True, 'persistentvolume "disk" not found'),
+    ],
+)
+def test_a_pod_waits_for_its_claims(
+    claims: list[PersistentVolumeClaim], stored: bool, words: str
+) -> None:
+    """Where things are stored until they are bound, and elsewhere until they are there."""
+    known = {("default", each.metadata.name): each for each in claims}
+
+    problem = Volumes(are_stored=stored, claims=known).problem(pod())
+    assert problem == VolumeProblem(("default", "data"), words)
+
+
+def test_a_claim_that_waits_for_its_pod_is_told_that_nobody_chooses() -> None:
+    """Kube-scheduler would choose the node and have the volume made there."""
+    waiting = claim(volume="", annotations={"volume.beta.kubernetes.io/storage-class": "local"})
+    volumes = Volumes(
+        are_stored=True, claims={("default", "data"): waiting}, waiting_classes={"local"}
+    )
+
+    problem = volumes.problem(pod())
+    assert problem is not None
+    assert "is bound when a node is chosen, which this scheduler does not do yet" in problem.message
