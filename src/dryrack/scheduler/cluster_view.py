@@ -28,6 +28,7 @@ from dryrack.client.informer import Name, name_of
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.expansion.extended_resources import classes_by_resource
+from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.resource import (
     AllocationResult,
     DeviceClass,
@@ -132,6 +133,13 @@ class View:
     def known(self, claim: str) -> Raw | None:
         """The claim as it was last read or seen."""
         return self._settled.get(claim) or self.claims.get(*claim.split("/"))
+
+    def held_for(self, pod: Pod) -> tuple[Raw, ...]:
+        """The claims of a pod that are reserved for it."""
+        namespace, uid = pod.metadata.namespace, pod.metadata.uid
+        names = [named_claim(pod, each) for each in pod.spec.resource_claims]
+        claims = [self.known(f"{namespace}/{name}") for name in dict.fromkeys(names) if name]
+        return tuple(claim for claim in claims if claim is not None and _is_user(claim, uid))
 
     def has_node(self, name: str) -> bool:
         return self._fleet.get(name) is not None
@@ -269,6 +277,11 @@ def _occupies(pod: Raw) -> tuple[object, ...]:
 
 def _is_done(pod: Raw) -> bool:
     return pod.get("status", {}).get("phase") in _DONE
+
+
+def _is_user(claim: Raw, uid: str) -> bool:
+    users = claim.get("status", {}).get("reservedFor", ())
+    return any(user["uid"] == uid for user in users)
 
 
 def _revision(obj: Raw) -> int:

@@ -11,43 +11,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import LiveAllocator
 from dryrack.client.endpoints import TAINT_RULES
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
-from dryrack.client.timekeeping import sleep
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
-from dryrack.placement import DEFAULT_PROFILE, Occupant, Placed, Unfinished, Unplaced, decide
+from dryrack.placement import (
+    DEFAULT_PROFILE,
+    Flaw,
+    GangKey,
+    Occupant,
+    Placed,
+    Unfinished,
+    Unplaced,
+    decide,
+)
 from dryrack.placement.unsupported import may_preempt
 from dryrack.scheduler.binding import (
-    Assignment,
     Binder,
     OvertakenError,
-    Plan,
-    Reserved,
-    full_name,
-    pod_consumer,
 )
 from dryrack.scheduler.binding_conditions import (
     TIMEOUT_SECONDS,
     BindingConditions,
     BindingConditionsError,
-    unready,
 )
 from dryrack.scheduler.cluster_view import View
+from dryrack.scheduler.commits import Commits, Decided
 from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.gang_cycle import GangCycle
+from dryrack.scheduler.gang_table import GangTable
 from dryrack.scheduler.metering import Result, SchedulingMeter
-from dryrack.scheduler.queue import Rank, SchedulingQueue
+from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
 from dryrack.scheduler.reporting import DEFAULT_NAME, Reporter, scheduler_of
 from dryrack.scheduler.searches import LongSearches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
@@ -64,7 +68,6 @@ NAMES = (DEFAULT_NAME, "dryrack", "kubenexus-scheduler")
 PROFILES = dict.fromkeys(NAMES, DEFAULT_PROFILE)
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
-_ASK_AGAIN_SECONDS = 1.0
 
 
 class Scheduler:
@@ -95,18 +98,38 @@ class Scheduler:
         self._meter = SchedulingMeter(clock, metrics)
         self._reporter = Reporter(client, clock, chance, names=tuple(profiles), meter=self._meter)
         self._profiles = profiles
-        self._binder = Binder(client, clock)
+        binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
-        self._queue: SchedulingQueue[Name] = SchedulingQueue(clock, self._rank_of)
+        self._queue: SchedulingQueue[Unit] = SchedulingQueue(clock, self._rank_of)
         self._meter.read_queue(self._pending)
-        self._in_hand: set[Name] = set()
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
         self._deciding = asyncio.Lock()
         self._searches = LongSearches(self._queue.add)
         reading = informers or self._own
         assert reading is not None, "if nobody gave any, they are its own"
         self._view = View(reading, allocator or LiveAllocator(chance=chance), self._queue)
-        self._conditions = BindingConditions(self._view.claims, clock, binding_timeout_seconds)
+        self._commits = Commits(
+            self._view,
+            binder,
+            clock=clock,
+            reporter=self._reporter,
+            conditions=BindingConditions(self._view.claims, clock, binding_timeout_seconds),
+            slots=self._slots,
+        )
+        self._table = GangTable(clock)
+        self._gangs = GangCycle(
+            self._table,
+            self._view,
+            client=client,
+            clock=clock,
+            binder=binder,
+            commits=self._commits,
+            queue=self._queue,
+            searches=self._searches,
+            reporter=self._reporter,
+            profiles=self._profiles,
+            deciding=self._deciding,
+        )
         self._view.pods.listen(self._pod_changed)
 
     async def run(self) -> None:
@@ -136,23 +159,30 @@ class Scheduler:
 
     async def _serve(self, group: asyncio.TaskGroup) -> None:
         while True:
-            name = await self._queue.take()
+            unit = await self._queue.take()
             await self._slots.acquire()
-            group.create_task(self._attempt(name), name=f"schedule {'/'.join(name)}")
+            group.create_task(self._attempt(unit), name=f"schedule {_shown(unit)}")
 
-    async def _attempt(self, name: Name) -> None:
-        self._meter.began(name)
+    async def _attempt(self, unit: Unit) -> None:
+        pods = self._table.pending(unit) if isinstance(unit, GangKey) else (unit,)
+        for pod in pods:
+            self._meter.began(pod)
         try:
-            await self._schedule(name)
+            if isinstance(unit, GangKey):
+                await self._gangs.schedule(unit)
+            else:
+                await self._schedule(unit)
         except (ApiError, TransportError, OvertakenError, BindingConditionsError) as error:
-            _logger.info("pod %s: %s; decided anew", "/".join(name), error)
-            self._meter.ended(name, Result.ERROR)
-            self._queue.retry(name)
+            _logger.info("%s: %s; decided anew", _shown(unit), error)
+            for pod in pods:
+                self._meter.ended(pod, Result.ERROR)
+            self._queue.retry(unit)
         else:
-            self._queue.forget(name)
+            self._queue.forget(unit)
         finally:
-            self._meter.left(name)
-            self._queue.done(name)
+            for pod in pods:
+                self._meter.left(pod)
+            self._queue.done(unit)
             self._slots.release()
 
     async def _schedule(self, name: Name) -> None:
@@ -163,14 +193,14 @@ class Scheduler:
         # Whatever stands in the books because of it does so before anything is awaited.
         raw, wanted, outcome = decision
         if isinstance(wanted, Waiting):
-            # One that has yet to be made is told by a change of the pod.
             if wanted.claim:
                 self._queue.park_for(name, wanted.claim)
-                if wanted.message:
-                    await self._refuse(raw, wanted.message)
+            # One that has yet to be made is told by a change of the pod.
+            if wanted.message:
+                await self._refuse(raw, wanted.message)
         elif isinstance(outcome, Placed):
             try:
-                await self._carry_out(raw, wanted, outcome)
+                await self._commits.carry_out([_decided(raw, wanted, outcome)])
             except BindingConditionsError as error:
                 await self._refuse(raw, str(error))
                 raise
@@ -185,7 +215,13 @@ class Scheduler:
         """What is to become of the pod; nothing yet, if that takes a long search."""
         while True:
             raw = self._view.pods.get(*name)
-            if raw is None or not self._is_ours(raw) or name in self._in_hand:
+            if raw is None or not self._is_ours(raw) or name in self._commits.in_hand:
+                return None
+            gang = self._table.of(name)
+            if isinstance(gang, Flaw):
+                return raw, Waiting(message=gang.message), None
+            if gang is not None and gang not in self._table.whole:
+                self._queue.add(gang)
                 return None
             wanted = demands(decode(raw, Pod), self._view)
             if isinstance(wanted, Waiting):
@@ -207,69 +243,6 @@ class Scheduler:
                 return None
             await asyncio.sleep(0)
 
-    async def _carry_out(self, pod: Raw, wanted: Demands, placed: Placed) -> None:
-        name = name_of(pod)
-        given = placed.given
-        occupant = Occupant.of(wanted.pod, amounts=placed.amounts)
-        self._view.promise(name, placed.node, occupant, given)
-        self._in_hand.add(name)
-        claims = {
-            full: known
-            for claim in wanted.names
-            if (known := self._view.known(full := "/".join(claim)))
-        }
-        consumers = dict.fromkeys(claims, pod_consumer(pod))
-        extended = self._view.extended_claim(wanted.extended, placed.node, given)
-        plan = Plan((Assignment(pod, placed.node, consumers, extended),), claims, given)
-        reserved: Reserved | None = None
-        try:
-            plan = self._view.renamed(plan, await self._binder.extended.made(plan))
-            reserved = await self._binder.reserve(plan)
-            await self._binder.prepare(reserved, partial(self._devices_ready, plan))
-            await self._binder.bind(reserved, self._view.has_node)
-        except BaseException:
-            self._view.take_back(name)
-            raise
-        finally:
-            self._in_hand.discard(name)
-            for full in plan.given.keys() - plan.claims.keys():
-                # It was not made.
-                self._view.settle(full, None)
-            for full, claim in plan.claims.items():
-                await self._settle(claim, reserved.claim(full) if reserved else None)
-        await self._reporter.scheduled(pod, placed.node)
-
-    async def _devices_ready(self, plan: Plan, claims: Sequence[Raw]) -> None:
-        """Waits for binding conditions; other pods may use the claims, and be bound, meanwhile."""
-        lacking = {full_name(claim) for claim in claims if unready(claim)}
-        if not lacking:
-            return
-        for claim in claims:
-            self._view.settle(full_name(claim), claim)
-        for each in plan.assignments:
-            if not lacking.isdisjoint(each.consumers):
-                message = f"waiting for binding conditions for device on node {each.node}"
-                await self._reporter.event(
-                    each.pod, "BindingConditionsPending", message, type="Normal"
-                )
-        self._slots.release()
-        try:
-            await self._conditions.ready(claims)
-        finally:
-            await self._slots.acquire()
-
-    async def _settle(self, claim: Raw, written: Raw | None) -> None:
-        """Learns what became of a claim; until that is known, it counts as promised."""
-        current = written
-        while written is None:
-            try:
-                current = await self._binder.now(claim)
-            except (ApiError, TransportError):
-                await sleep(self._clock, _ASK_AGAIN_SECONDS)
-                continue
-            break
-        self._view.settle("/".join(name_of(claim)), current)
-
     async def _refuse(self, pod: Raw, message: str) -> None:
         await self._reporter.refused(pod, message)
 
@@ -283,6 +256,7 @@ class Scheduler:
 
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
+        gangs = self._table.change(old, new)
         if new is None or not self._is_ours(new):
             self._queue.drop(name)
             self._searches.forget(name)
@@ -290,12 +264,26 @@ class Scheduler:
         elif old is None or _asks(old) != _asks(new):
             self._meter.queued(name, scheduler_of(new))
             self._queue.add(name)
+        if old is None or new is None or _counts(old) != _counts(new):
+            for gang in gangs:
+                self._queue.add(gang)
 
-    def _rank_of(self, name: Name) -> Rank:
-        pod = self._view.pods.get(*name)
+    def _rank_of(self, unit: Unit) -> Rank:
+        if isinstance(unit, GangKey):
+            return self._table.rank(unit)
+        pod = self._view.pods.get(*unit)
         if pod is None:
             return Rank(0, "")
         return Rank(pod["spec"].get("priority", 0), pod["metadata"]["creationTimestamp"])
+
+
+def _shown(unit: Unit) -> str:
+    return str(unit) if isinstance(unit, GangKey) else f"pod {'/'.join(unit)}"
+
+
+def _decided(raw: Raw, wanted: Demands, placed: Placed) -> Decided:
+    occupant = Occupant.of(wanted.pod, amounts=placed.amounts)
+    return Decided(raw, wanted, placed.node, occupant, placed.given)
 
 
 def _is_schedulable(pod: Raw) -> bool:
@@ -308,3 +296,9 @@ def _asks(pod: Raw) -> tuple[Any, ...]:
     """What about a pod decides where it goes; its other changes are our own refusals."""
     status = pod.get("status", {})
     return pod["spec"], pod["metadata"].get("labels"), status.get("resourceClaimStatuses")
+
+
+def _counts(pod: Raw) -> tuple[Any, ...]:
+    """What about a pod matters to the others of its gang."""
+    has_failed = pod.get("status", {}).get("phase") == "Failed"
+    return *_asks(pod), "deletionTimestamp" in pod["metadata"], has_failed

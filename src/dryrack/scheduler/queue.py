@@ -17,13 +17,18 @@ import heapq
 import itertools
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
+from dryrack.client.informer import Name
 from dryrack.client.workqueue import Key, WorkQueue
+from dryrack.placement import GangKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.base.ports import Clock
     from dryrack.client.timekeeping import Timekeeper
+
+# What is scheduled at a time: a pod, or a gang.
+Unit = Name | GangKey
 
 # The threshold of the plugin in the seed.
 STARVATION_SECONDS = 60.0

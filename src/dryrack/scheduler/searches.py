@@ -18,33 +18,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from dryrack.allocation import Search
-    from dryrack.client.informer import Name
+    from dryrack.scheduler.queue import Unit
 
 
 class LongSearches:
-    """Who waits for which search, and how many each pod has waited for."""
+    """Which pods and gangs wait for which search, and how many each has waited for."""
 
-    def __init__(self, ended: Callable[[Name], None]) -> None:
-        """`ended` is told of each pod that waited."""
+    def __init__(self, ended: Callable[[Unit], None]) -> None:
+        """`ended` is told of each that waited."""
         self._ended = ended
         self._searches: dict[Hashable, Search] = {}
-        self._waiting: dict[Hashable, dict[Name, None]] = {}
-        self._made: dict[Name, int] = {}
+        self._waiting: dict[Hashable, dict[Unit, None]] = {}
+        self._made: dict[Unit, int] = {}
         self._some = asyncio.Event()
 
-    def left(self, pod: Name) -> int:
+    def left(self, unit: Unit) -> int:
         """How many more the pod may wait for before it has to be decided."""
-        return SEARCHES_MAX - self._made.get(pod, 0)
+        return SEARCHES_MAX - self._made.get(unit, 0)
 
-    def wait(self, pod: Name, search: Search) -> None:
-        self._made[pod] = self._made.get(pod, 0) + 1
+    def wait(self, unit: Unit, search: Search) -> None:
+        self._made[unit] = self._made.get(unit, 0) + 1
         self._searches.setdefault(search.facts, search)
-        self._waiting.setdefault(search.facts, {})[pod] = None
+        self._waiting.setdefault(search.facts, {})[unit] = None
         self._some.set()
 
-    def forget(self, pod: Name) -> None:
+    def forget(self, unit: Unit) -> None:
         """The pod is decided, or gone."""
-        self._made.pop(pod, None)
+        self._made.pop(unit, None)
 
     async def run(self) -> None:
         """Makes the searches, those that were wanted first in front."""
@@ -54,7 +54,7 @@ class LongSearches:
             for _ in search.turns:
                 await asyncio.sleep(0)
             del self._searches[facts]
-            for pod in self._waiting.pop(facts):
-                self._ended(pod)
+            for unit in self._waiting.pop(facts):
+                self._ended(unit)
             if not self._searches:
                 self._some.clear()

@@ -1,0 +1,147 @@
+"""
+Commits: decisions in the books at once, then written, then known.
+
+A decision may be about many pods, a gang: they are promised, reserved and bound as one plan. While
+a plan is being written it counts as true, so that the next decision is made beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dryrack.client.errors import ApiError, TransportError
+from dryrack.client.informer import name_of
+from dryrack.client.timekeeping import sleep
+from dryrack.scheduler.binding import Assignment, Plan, full_name, pod_consumer
+from dryrack.scheduler.binding_conditions import unready
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.client.informer import Name
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.resource import AllocationResult
+    from dryrack.placement import Occupant
+    from dryrack.scheduler.binding import Binder, Bound, Reserved
+    from dryrack.scheduler.binding_conditions import BindingConditions
+    from dryrack.scheduler.cluster_view import View
+    from dryrack.scheduler.demands import Demands
+    from dryrack.scheduler.reporting import Reporter
+
+_ASK_AGAIN_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A pod and where it goes, with what its claims get that have nothing yet."""
+
+    raw: Raw
+    wanted: Demands
+    node: str
+    occupant: Occupant
+    given: Mapping[str, AllocationResult]
+
+    @property
+    def name(self) -> Name:
+        return name_of(self.raw)
+
+
+class Commits:
+    """Carries decisions out; `in_hand` are the pods that are being written."""
+
+    def __init__(
+        self,
+        view: View,
+        binder: Binder,
+        *,
+        clock: Timekeeper,
+        reporter: Reporter,
+        conditions: BindingConditions,
+        slots: asyncio.Semaphore,
+    ) -> None:
+        self.in_hand: set[Name] = set()
+        self._view = view
+        self._binder = binder
+        self._clock = clock
+        self._reporter = reporter
+        self._conditions = conditions
+        self._slots = slots
+
+    async def carry_out(self, decided: Sequence[Decided]) -> Bound:
+        """
+        Binds the pods, with all their claims; raises if none could be bound.
+
+        Whatever stands in the books because of it does so before anything is awaited.
+        """
+        for each in decided:
+            self._view.promise(each.name, each.node, each.occupant, each.given)
+            self.in_hand.add(each.name)
+        plan = self._plan(decided)
+        reserved: Reserved | None = None
+        arrived: set[Name] = set()
+        try:
+            plan = self._view.renamed(plan, await self._binder.extended.made(plan))
+            reserved = await self._binder.reserve(plan)
+            await self._binder.prepare(reserved, partial(self._devices_ready, plan))
+            bound = await self._binder.bind(reserved, self._view.has_node)
+            arrived = {name_of(each.pod) for each in bound.assignments}
+        finally:
+            for each in decided:
+                if each.name not in arrived:
+                    self._view.take_back(each.name)
+                self.in_hand.discard(each.name)
+            for full in plan.given.keys() - plan.claims.keys():
+                # It was not made.
+                self._view.settle(full, None)
+            for full, claim in plan.claims.items():
+                await self._settle(claim, reserved.claim(full) if reserved else None)
+        for assignment in bound.assignments:
+            await self._reporter.scheduled(assignment.pod, assignment.node)
+        return bound
+
+    def _plan(self, decided: Sequence[Decided]) -> Plan:
+        names = {"/".join(claim): None for each in decided for claim in each.wanted.names}
+        claims = {name: known for name in names if (known := self._view.known(name))}
+        assignments = []
+        for each in decided:
+            own = ["/".join(claim) for claim in each.wanted.names]
+            consumers = dict.fromkeys(filter(claims.get, own), pod_consumer(each.raw))
+            extended = self._view.extended_claim(each.wanted.extended, each.node, each.given)
+            assignments.append(Assignment(each.raw, each.node, consumers, extended))
+        given = {name: it for each in decided for name, it in each.given.items()}
+        return Plan(tuple(assignments), claims, given)
+
+    async def _devices_ready(self, plan: Plan, claims: Sequence[Raw]) -> None:
+        """Waits for binding conditions; other pods may use the claims, and be bound, meanwhile."""
+        lacking = {full_name(claim) for claim in claims if unready(claim)}
+        if not lacking:
+            return
+        for claim in claims:
+            self._view.settle(full_name(claim), claim)
+        for each in plan.assignments:
+            if not lacking.isdisjoint(each.consumers):
+                message = f"waiting for binding conditions for device on node {each.node}"
+                await self._reporter.event(
+                    each.pod, "BindingConditionsPending", message, type="Normal"
+                )
+        self._slots.release()
+        try:
+            await self._conditions.ready(claims)
+        finally:
+            await self._slots.acquire()
+
+    async def _settle(self, claim: Raw, written: Raw | None) -> None:
+        """Learns what became of a claim; until that is known, it counts as promised."""
+        current = written
+        while written is None:
+            try:
+                current = await self._binder.now(claim)
+            except (ApiError, TransportError):
+                await sleep(self._clock, _ASK_AGAIN_SECONDS)
+                continue
+            break
+        self._view.settle(full_name(claim), current)

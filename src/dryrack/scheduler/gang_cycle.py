@@ -1,0 +1,304 @@
+"""
+The cycle of a gang: it waits for its members, is decided whole, and is written as one plan.
+
+Nothing is written before the decision is whole, so no other client ever sees devices that are held
+by a gang which is not going to run. What a plan could not finish is taken up again from what the
+cluster shows, as after a restart: members that wait are placed beside those that are bound, with
+what is reserved for them, then without it. If that is not possible, the gang is dissolved: its
+bound members are deleted and told why, because half a gang keeps what it cannot use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.client.endpoints import PODS
+from dryrack.client.errors import NotFoundError
+from dryrack.client.informer import name_of
+from dryrack.client.timekeeping import seconds_of
+from dryrack.placement import (
+    Dialect,
+    Flaw,
+    GangPlaced,
+    GangRefused,
+    Member,
+    Unfinished,
+    place_gang,
+)
+from dryrack.scheduler.binding import OvertakenError
+from dryrack.scheduler.binding_conditions import BindingConditionsError
+from dryrack.scheduler.commits import Decided
+from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.reporting import scheduler_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.raw import Raw
+    from dryrack.placement import Gang, GangKey, Profile
+    from dryrack.scheduler.binding import Binder
+    from dryrack.scheduler.cluster_view import View
+    from dryrack.scheduler.commits import Commits
+    from dryrack.scheduler.gang_table import GangState, GangTable
+    from dryrack.scheduler.queue import SchedulingQueue, Unit
+    from dryrack.scheduler.reporting import Reporter
+    from dryrack.scheduler.searches import LongSearches
+
+# Members of one gang are created one after the other; nobody is told that some are missing before
+# no further one came for this long.
+GATHERING_SECONDS = 1.0
+# Another scheduler may be about to finish what looks unfinished here.
+FINISHING_SECONDS = 5.0
+# What the coscheduling plugin waits for a gang, if nobody says otherwise.
+TIMEOUT_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """Why nothing is decided yet; members are told if there is a message."""
+
+    message: str = ""
+    claim: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """The members that are to be bound."""
+
+    decided: tuple[Decided, ...]
+
+
+_Outcome = _Placed | _Waits | GangRefused
+
+
+class GangCycle:
+    """Decides about gangs and carries it out; the queue hands each gang to one worker at a time."""
+
+    def __init__(
+        self,
+        table: GangTable,
+        view: View,
+        *,
+        client: Client,
+        clock: Timekeeper,
+        binder: Binder,
+        commits: Commits,
+        queue: SchedulingQueue[Unit],
+        searches: LongSearches,
+        reporter: Reporter,
+        profiles: Mapping[str, Profile],
+        deciding: asyncio.Lock,
+    ) -> None:
+        self._table = table
+        self._view = view
+        self._client = client
+        self._clock = clock
+        self._binder = binder
+        self._commits = commits
+        self._queue = queue
+        self._searches = searches
+        self._reporter = reporter
+        self._profiles = profiles
+        self._deciding = deciding
+
+    async def schedule(self, key: GangKey) -> None:
+        """One attempt; raises what another attempt may put right."""
+        async with self._deciding:
+            state = self._table.state(key)
+            if state is None:
+                self._queue.drop(key)
+                self._searches.forget(key)
+            outcome = None
+            if state is not None and self._is_ours(key, state):
+                state, outcome = await self._outcome(key, state)
+        if state is None or outcome is None:
+            return
+        # Whatever stands in the books because of it does so before anything is awaited.
+        if isinstance(outcome, _Placed):
+            await self._carry_out(key, state, outcome.decided)
+        elif isinstance(outcome, GangRefused):
+            self._queue.park_backed_off(key)
+            await self._give_up(key, state, self._in_time(key, state, outcome.message))
+        else:
+            if outcome.claim:
+                self._queue.park_for(key, outcome.claim)
+            if outcome.message:
+                await self._give_up(key, state, outcome.message)
+
+    def _is_ours(self, key: GangKey, state: GangState) -> bool:
+        """Whether there is something to do for this scheduler."""
+        left = state.bound if key in self._table.unfinished else ()
+        return any(map(self._reporter.speaks_for, (*state.pending, *left)))
+
+    async def _outcome(self, key: GangKey, state: GangState) -> tuple[GangState, _Outcome | None]:
+        """What is to become of the gang; nothing yet, if that takes a long search."""
+        while True:
+            self._table.judge(key, state, self._holds)
+            if key in self._table.whole:
+                for raw in state.pending:
+                    self._queue.add(name_of(raw))
+                return state, None
+            found = self._members(key, state)
+            if isinstance(found, _Waits):
+                return state, found
+            gang = state.gang
+            assert not isinstance(gang, Flaw), "a gang with a flaw waits"
+            outcome = place_gang(
+                gang,
+                tuple(member for member, _, _ in found.values()),
+                self._view.cluster,
+                profile=self._profiles[scheduler_of(state.pending[0])],
+                bound=len(state.bound),
+                searches_left=self._searches.left(key),
+            )
+            if not isinstance(outcome, Unfinished):
+                self._searches.forget(key)
+                return state, _decided(outcome, found)
+            if outcome.search is not None:
+                self._searches.wait(key, outcome.search)
+                return state, None
+            await asyncio.sleep(0)
+            current = self._table.state(key)
+            if current is None:
+                return state, None
+            state = current
+
+    def _members(
+        self, key: GangKey, state: GangState
+    ) -> dict[str, tuple[Member, Raw, Demands]] | _Waits:
+        """The members that can be placed, if they are enough."""
+        gang = state.gang
+        if isinstance(gang, Flaw):
+            return _Waits(gang.message)
+        names = {scheduler_of(raw) for raw in state.pending}
+        if len(names) > 1:
+            named = ", ".join(sorted(names))
+            return _Waits(
+                f"{key}: its pods name different schedulers: {named}; give all of them the same "
+                f"spec.schedulerName"
+            )
+        if gang.too_few:
+            return self._gathering(key, gang)
+        found: dict[str, tuple[Member, Raw, Demands]] = {}
+        waits: Waiting | None = None
+        for raw in state.pending:
+            wanted = demands(state.pods[name_of(raw)], self._view)
+            if isinstance(wanted, Waiting):
+                waits = waits or wanted
+                continue
+            member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
+            found[member.name] = (member, raw, wanted)
+        if waits is not None and len(state.bound) + len(found) < gang.min_count:
+            # A claim that has yet to be made is told by a change of its pod.
+            return _Waits(f"{key}: {waits.message}" if waits.message else "", waits.claim)
+        return found
+
+    def _gathering(self, key: GangKey, gang: Gang) -> _Waits:
+        left = self._table.grown_at(key) + GATHERING_SECONDS - self._clock.now()
+        if left > 0:
+            self._queue.add_after(key, left)
+            return _Waits()
+        return _Waits(gang.too_few)
+
+    async def _carry_out(self, key: GangKey, state: GangState, decided: Sequence[Decided]) -> None:
+        try:
+            bound = await self._commits.carry_out(decided)
+        except BindingConditionsError as error:
+            for each in decided:
+                await self._reporter.refused(each.raw, str(error))
+            raise
+        for assignment in bound.assignments:
+            self._table.arrived(assignment.pod)
+        assert not isinstance(state.gang, Flaw), "a gang with a flaw is not placed"
+        if len(state.bound) + len(bound.assignments) >= state.gang.min_count:
+            self._table.whole.add(key)
+            self._table.unfinished.pop(key, None)
+            for raw in state.pending:
+                self._queue.add(name_of(raw))
+            return
+        self._table.unfinished.setdefault(key, self._clock.now())
+        _, failure = bound.failures[0]
+        raise OvertakenError(f"{key}: {len(bound.failures)} pods could not be bound: {failure}")
+
+    async def _give_up(self, key: GangKey, state: GangState, message: str) -> None:
+        """The gang is not placed now: nothing is held, and everybody is told."""
+        held = self._reserved(state)
+        for claim, uids in held:
+            await self._binder.release(claim, uids)
+            self._view.settle("/".join(name_of(claim)), await self._binder.now(claim))
+        if held:
+            # What was held may be just what the gang lacks.
+            self._queue.add(key)
+            return
+        if key in self._table.unfinished:
+            await self._dissolve(key, state, message)
+            return
+        for raw in filter(self._reporter.speaks_for, state.pending):
+            await self._reporter.refused(raw, message)
+
+    def _in_time(self, key: GangKey, state: GangState, message: str) -> str:
+        """The message with what there is to say about the time that the gang has waited."""
+        gang = state.gang
+        assert not isinstance(gang, Flaw), "a gang with a flaw is not refused"
+        timeout = gang.timeout_seconds
+        if timeout is None and key.dialect in (Dialect.LABELS, Dialect.COSCHEDULING):
+            timeout = TIMEOUT_SECONDS
+        if timeout is None:
+            return message
+        left = seconds_of(gang.created) + timeout - self._clock.now()
+        if left > 0:
+            self._queue.add_after(key, left)
+            return message
+        return f"{message.rstrip('.')}. Timed out after {timeout} s; tried again when things change"
+
+    async def _dissolve(self, key: GangKey, state: GangState, message: str) -> None:
+        """Half a gang that cannot be finished goes."""
+        left = self._table.unfinished[key] + FINISHING_SECONDS - self._clock.now()
+        if left > 0:
+            self._queue.add_after(key, left)
+            return
+        number = len(state.bound)
+        told = f"{key} could not be finished with {number} of its pods bound, which go: {message}"
+        for raw in filter(self._reporter.speaks_for, state.bound):
+            await self._reporter.event(raw, "GangDissolved", told, type="Warning")
+            await self._delete(raw)
+        for raw in filter(self._reporter.speaks_for, state.pending):
+            await self._reporter.refused(raw, told)
+
+    async def _delete(self, pod: Raw) -> None:
+        metadata = pod["metadata"]
+        try:
+            await self._client.delete(
+                PODS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
+            )
+        except NotFoundError:
+            return
+
+    def _reserved(self, state: GangState) -> list[tuple[Raw, list[str]]]:
+        """Claims that are held for members that are not bound, each with those members."""
+        found: dict[str, tuple[Raw, list[str]]] = {}
+        for raw in state.pending:
+            for claim in self._view.held_for(state.pods[name_of(raw)]):
+                _, uids = found.setdefault("/".join(name_of(claim)), (claim, []))
+                uids.append(raw["metadata"]["uid"])
+        return list(found.values())
+
+    def _holds(self, pod: Pod) -> bool:
+        return bool(self._view.held_for(pod))
+
+
+def _decided(
+    outcome: GangPlaced | GangRefused, members: Mapping[str, tuple[Member, Raw, Demands]]
+) -> _Placed | GangRefused:
+    if isinstance(outcome, GangRefused):
+        return outcome
+    decided = []
+    for each in outcome.placements:
+        _, raw, wanted = members[each.member.name]
+        decided.append(Decided(raw, wanted, each.node, each.occupant, each.given))
+    return _Placed(tuple(decided))
