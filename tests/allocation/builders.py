@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import (
     Allocated,
-    AllocatedState,
-    Allocator,
     Features,
+    LiveAllocator,
     Release,
     Unsatisfiable,
 )
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
-from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
+from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from dryrack.allocation import Outcome
+    from dryrack.allocation import Outcome, SearchMemo
+    from dryrack.base.ports import Chance
 
 DRIVER = "gpu.example.com"
 NODE = "node-1"
@@ -126,21 +126,34 @@ def node(name: str = NODE, **labels: str) -> Node:
     return decode({"metadata": {"name": name, "labels": labels}}, Node)
 
 
+def used(*devices_: str, pool: str = "pool", **fields: Any) -> AllocationResult:
+    """What a claim has."""
+    of_claim = {"request": "r", "driver": DRIVER, "pool": pool, **fields}
+    results = [{**of_claim, "device": each} for each in devices_]
+    return decode({"devices": {"results": results}}, AllocationResult)
+
+
 def allocator(
-    slices: Sequence[ResourceSlice],
+    slices: Iterable[ResourceSlice],
     *,
-    allocated: AllocatedState | None = None,
+    held: Mapping[str, AllocationResult] | None = None,
+    classes: Iterable[DeviceClass] = (),
     features: Features | None = None,
     release: Release = Release.V1_36,
-) -> Allocator:
-    return Allocator(
-        slices,
-        [device_class()],
-        features=features,
-        release=release,
-        allocated=allocated,
-        chance=Counting(),
+    chance: Chance | None = None,
+    endings: SearchMemo | None = None,
+) -> LiveAllocator:
+    """One that was told of slices, of classes (without any: "gpu"), and of what claims have."""
+    made = LiveAllocator(
+        features=features, release=release, chance=chance or Counting(), endings=endings
     )
+    for each in tuple(classes) or (device_class(),):
+        made.put_class(each)
+    for offered in slices:
+        made.put_slice(offered)
+    for claim_, allocation in (held or {}).items():
+        made.hold(claim_, allocation)
+    return made
 
 
 def given(outcome: Outcome) -> list[list[str]]:

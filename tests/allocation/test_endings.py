@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.allocation.builders import (
     Counting,
+    allocator,
     claim,
     device,
     device_class,
     node,
     pool,
     request,
+    used,
 )
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
 
 from dryrack.allocation import (
     Allocated,
-    AllocatedState,
-    Allocator,
-    Features,
     LiveAllocator,
     Search,
     Undecided,
@@ -36,11 +33,6 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import AllocationResult
 from dryrack.placement import Settings, World, what_if
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dryrack.kinds.resource import ResourceSlice
-
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> Searches:
@@ -51,22 +43,12 @@ def a_node(name: str) -> Node:
     return decode({"metadata": {"name": name}}, Node)
 
 
-def allocator(slices: Sequence[ResourceSlice], *used: str) -> Allocator:
-    """An allocator with these devices in use, as pool/device."""
-    results = [
-        {"request": "r", "driver": "gpu.example.com", "pool": where, "device": device}
-        for where, device in (each.split("/") for each in used)
-    ]
-    taken = decode({"devices": {"results": results}}, AllocationResult)
-    state = AllocatedState().allocate(taken, Features.defaults())
-    return Allocator(slices, [device_class()], allocated=state, chance=Counting())
-
-
 def test_nodes_that_are_alike_are_searched_once(searches: Searches) -> None:
     """Names, attributes that nobody asks for, and what is used of other devices tell nothing."""
     names = [f"node-{number}" for number in range(5)]
     slices = [each for name in names for each in hard_node(name)]
-    asked = allocator(slices, "node-2-pool/node-2-nic-0", "node-4-pool/node-4-nic-1")
+    held = {name: used(f"{name}-nic-0", pool=f"{name}-pool") for name in ("node-2", "node-4")}
+    asked = allocator(slices, held=held)
     outcomes = [asked.allocate(a_node(name), [hard_claim(f"of-{name}")]) for name in names]
 
     assert searches.made == 1
@@ -79,7 +61,8 @@ def test_nodes_that_are_alike_are_searched_once(searches: Searches) -> None:
 def test_what_matters_is_searched_anew(searches: Searches) -> None:
     """Other sizes, more in a counter, a device in use, another number of devices: all differ."""
     others = [*hard_node("b", seed=6), *hard_node("c", spare=1000), *hard_node("d", spare=1000)]
-    asked = allocator([*hard_node("a"), *others], "d-pool/d-part-00")
+    held = {"other": used("d-part-00", pool="d-pool")}
+    asked = allocator([*hard_node("a"), *others], held=held)
     for name in "abcd":
         asked.allocate(a_node(name), [hard_claim()])
     assert searches.made == 4
@@ -87,7 +70,8 @@ def test_what_matters_is_searched_anew(searches: Searches) -> None:
     assert searches.made == 5
 
     # Then it is like another.
-    asked.with_allocated(AllocatedState()).allocate(a_node("d"), [hard_claim()])
+    asked.hold("other", None)
+    asked.allocate(a_node("d"), [hard_claim()])
     assert searches.made == 5
 
 

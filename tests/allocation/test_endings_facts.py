@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.allocation.builders import (
-    Counting,
     all_devices,
+    allocator,
     claim,
     counters,
     device,
-    device_class,
     devices,
     drawing,
     node,
@@ -29,8 +28,6 @@ from tests.oracle.verdicts import our_verdict
 
 from dryrack.allocation import (
     Allocated,
-    AllocatedState,
-    Allocator,
     Features,
     Unsatisfiable,
 )
@@ -86,15 +83,7 @@ class Scene:
     def outcome(self, endings: SearchMemo) -> Outcome:
         results = [{"request": "r", "driver": "gpu.example.com", **each} for each in self.used]
         taken = decode({"devices": {"results": results}}, AllocationResult)
-        state = AllocatedState().allocate(taken, LISTS)
-        asked = Allocator(
-            self.slices,
-            [device_class()],
-            features=LISTS,
-            allocated=state,
-            chance=Counting(),
-            endings=endings,
-        )
+        asked = allocator(self.slices, held={"other": taken}, features=LISTS, endings=endings)
         return asked.allocate(node(), [self.claim])
 
 

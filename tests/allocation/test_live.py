@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.allocation.at_once import Standing
 
-from dryrack.allocation import Allocated, AllocatedState, AllocationError, Allocator, Features
+from dryrack.allocation import Allocated, AllocationError, Features
 from dryrack.allocation.search.incremental import NO_NODES, LiveAllocator
 from dryrack.allocation.supply.taints import apply_taint_rules
+from dryrack.allocation.supply.usage import UsageTable
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -157,13 +159,14 @@ class World:
         metadata = {"name": name, "labels": {"zone": self.zones[name]}}
         return decode({"metadata": metadata}, Node)
 
-    def anew(self) -> Allocator:
-        state = AllocatedState().allocate_all(
-            [(given, claim) for claim, given in self.held.items()], FEATURES
-        )
+    def anew(self) -> Standing:
+        books = UsageTable(FEATURES)
+        for claim, given_out in self.held.items():
+            books.allocate(given_out, claim)
         rules = [self.rules[name] for name in sorted(self.rules)]
         slices = apply_taint_rules([self.slices[name] for name in sorted(self.slices)], rules)
-        return Allocator(slices, self.classes.values(), allocated=state, chance=Counting())
+        classes = self.classes.values()
+        return Standing(slices=slices, classes=classes, allocated=books, chance=Counting())
 
     def outcomes(self, claim: ResourceClaim, node: Node) -> tuple[object, object]:
         self.chance.reset()
@@ -174,7 +177,7 @@ class World:
         assert ours == wanted
 
 
-def _outcome(allocator: LiveAllocator | Allocator, node: Node, claim: ResourceClaim) -> object:
+def _outcome(allocator: LiveAllocator | Standing, node: Node, claim: ResourceClaim) -> object:
     try:
         found = allocator.allocate(node, [claim])
     except AllocationError as error:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.allocation.builders import DRIVER, device, node, slice_
 
-from dryrack.allocation import Features, PoolId, Release
+from dryrack.allocation import Features, Release
+from dryrack.allocation.model.identity import PoolId
 from dryrack.allocation.supply.pools import Inventory, Pool
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from tests.allocation.builders import (
     refused,
     request,
     slice_,
+    used,
     way,
 )
 
-from dryrack.allocation import AllocatedState, Code, DeviceId, Features
+from dryrack.allocation import Code, DeviceId, Features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,14 +68,14 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Code, str]] = {
     "in use by a known claim": (
         [device("gpu-0")],
         [request("r")],
-        {"allocated": AllocatedState(frozenset([GPU_0]), holders={GPU_0: "team/train"})},
+        {"held": {"team/train": used("gpu-0")}},
         Code.IN_USE,
         "in use by claim team/train; free it",
     ),
     "in use by somebody": (
         [device("gpu-0")],
         [request("r")],
-        {"allocated": AllocatedState(frozenset([GPU_0]))},
+        {"held": {"": used("gpu-0")}},
         Code.IN_USE,
         "in use; free it",
     ),
@@ -165,9 +166,9 @@ def test_the_request_comes_first_with_what_it_lacks() -> None:
 
 def test_only_devices_that_are_meant_are_counted() -> None:
     """A device in use that no selector lets through is told as not selected."""
-    used = {"allocated": AllocatedState(frozenset([GPU_0]))}
+    held = {"team/train": used("gpu-0")}
     offered = [device("gpu-0", a="a"), device("gpu-1", a="b")]
-    first, *rest = why(pool(offered), claim(request("r", 2, select=SELECT_B)), **used)
+    first, *rest = why(pool(offered), claim(request("r", 2, select=SELECT_B)), held=held)
 
     assert first.fact == "wants 2 devices, and 1 of 2 can be had"
     assert [reason.code for reason in rest] == [Code.REQUEST_SELECTOR]

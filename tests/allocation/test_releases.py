@@ -19,21 +19,18 @@ from tests.allocation.builders import (
     pool,
     refused,
     request,
+    used,
 )
 
 from dryrack.allocation import (
     Allocated,
-    AllocatedState,
     AllocationError,
-    Allocator,
     DeviceId,
     Features,
     Release,
-    SharedDeviceId,
 )
 from dryrack.base.errors import DryrackError
 from dryrack.kinds.decode import decode
-from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import DeviceClass
 
 GPU_0 = DeviceId(DRIVER, "pool", "gpu-0")
@@ -81,7 +78,7 @@ def test_distinct_devices_of_one_request_are_compared_since_1_37() -> None:
 def test_all_devices_include_full_ones_since_1_37() -> None:
     """Up to 1.36 a device without room is not one of "all"."""
     offered = [shareable("gpu-0", "10"), shareable("gpu-1", "10")]
-    state = AllocatedState(capacity={GPU_0: {"memory": Quantity.parse("8")}})
+    held = {"other": used("gpu-0", shareID="share", consumedCapacity={"memory": "8"})}
     wanted = [
         claim(
             {
@@ -94,8 +91,8 @@ def test_all_devices_include_full_ones_since_1_37() -> None:
         )
     ]
 
-    before = allocator(pool(offered), allocated=state)
-    after = allocator(pool(offered), allocated=state, release=Release.V1_37)
+    before = allocator(pool(offered), held=held)
+    after = allocator(pool(offered), held=held, release=Release.V1_37)
     assert given(before.allocate(node(), wanted)) == [["gpu-1"]]
     assert refused(after.allocate(node(), wanted))
 
@@ -104,11 +101,11 @@ def test_a_share_without_capacity_draws_once_since_1_37() -> None:
     """Up to 1.36 a share that consumes nothing is charged to the counters again."""
     more = {"allowMultipleAllocations": True}
     offered = [{**drawing("gpu-0", memory=6), **more}]
-    state = AllocatedState(shared=frozenset([SharedDeviceId(*GPU_0, "share")]))
+    held = {"other": used("gpu-0", shareID="share")}
     slices, wanted = pool(offered, sets=[counters(memory=10)]), [claim(request("r"))]
 
-    assert refused(allocator(slices, allocated=state).allocate(node(), wanted))
-    after = allocator(slices, allocated=state, release=Release.V1_37)
+    assert refused(allocator(slices, held=held).allocate(node(), wanted))
+    after = allocator(slices, held=held, release=Release.V1_37)
     assert given(after.allocate(node(), wanted)) == [["gpu-0"]]
 
 
@@ -187,7 +184,7 @@ def test_configurations_of_a_class_come_first_and_once(release: Release) -> None
 
     own = {"opaque": {"driver": DRIVER, "parameters": {"of": "claim"}}}
     asked = claim(request("a"), request("b"), config=[own])
-    serving = Allocator(pool(devices(2)), [gpu], release=release, chance=Never())
+    serving = allocator(pool(devices(2)), classes=[gpu], release=release, chance=Never())
     outcome = serving.allocate(node(), [asked])
 
     assert isinstance(outcome, Allocated)

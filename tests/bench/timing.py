@@ -104,7 +104,7 @@ def _both(
 
 def _allocate(prepared: Prepared) -> None:
     try:
-        prepared.allocator().allocate(prepared.node, prepared.claims)
+        prepared.outcome()
     except AllocationError:
         return
 

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tests.allocation.at_once import Standing
 from tests.cases.record import ANY_SHARE, allocator_answer, without_chance
 
 from dryrack.allocation import (
     Allocated,
-    AllocatedState,
     AllocationError,
-    Allocator,
     DeviceId,
     Features,
-    SharedDeviceId,
     Undecided,
 )
+from dryrack.allocation.model.identity import SharedDeviceId
 from dryrack.allocation.search.candidates import CelCompiler
+from dryrack.allocation.supply.usage import UsageSnapshot
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.quantity import Quantity
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tests.oracle.oracles import AllocatorAnswer
 
-    from dryrack.allocation.proof.search_memo import SearchMemo
+    from dryrack.allocation import Outcome, SearchMemo
 
 # What Go prints of its own values, what only a cluster can know, and what a parser guesses
 # that was meant by text that is no CEL.
@@ -124,24 +124,23 @@ class Prepared:
         self._features = features(case.get("features", ()))
         self._allocated = _in_use(case)
 
-    def allocator(self, endings: SearchMemo | None = None) -> Allocator:
-        """A new allocator that knows nothing yet but compiled expressions, and these endings."""
-        return Allocator(
-            self._slices,
-            self._classes,
+    def outcome(self, endings: SearchMemo | None = None) -> Outcome:
+        """Nothing is known from before but compiled expressions, and these endings."""
+        standing = Standing(
+            slices=self._slices,
+            classes=self._classes,
             features=self._features,
             allocated=self._allocated,
             chance=_OneShare(),
             compiler=_compiler(self._features),
-            endings=endings,
         )
+        return standing.allocate(self.node, self.claims, endings)
 
 
 def our_verdict(case: Mapping[str, Any], endings: SearchMemo | None = None) -> Verdict:
     """The verdict of our allocator; `fatal` is None if it gave the search up."""
-    prepared = Prepared(case)
     try:
-        outcome = prepared.allocator(endings).allocate(prepared.node, prepared.claims)
+        outcome = Prepared(case).outcome(endings)
     except AllocationError as error:
         return Verdict(error=str(error), fatal=True)
     if isinstance(outcome, Allocated):
@@ -157,12 +156,12 @@ def features(names: Iterable[str]) -> Features:
     return Features(**dict.fromkeys(fields, True))
 
 
-def _in_use(case: Mapping[str, Any]) -> AllocatedState:
+def _in_use(case: Mapping[str, Any]) -> UsageSnapshot:
     capacity: dict[DeviceId, dict[str, Quantity]] = {}
     for device in case.get("allocatedCapacity", ()):
         consumed = {name: Quantity.parse(text) for name, text in device["consumed"].items()}
         capacity[_identity(device)] = consumed
-    return AllocatedState(
+    return UsageSnapshot(
         devices=frozenset(map(_identity, case.get("allocatedDevices", ()))),
         shared=frozenset(
             SharedDeviceId(*_identity(device), device["shareID"])

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
+from tests.allocation.builders import allocator
 
-from dryrack.allocation import Allocated, Allocator
+from dryrack.allocation import Allocated
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
@@ -53,7 +54,7 @@ def cluster(*states: NodeState, devices: int = 0) -> Cluster:
     }
     slices = [decode({"metadata": {"name": "s"}, "spec": spec}, ResourceSlice)]
     classes = [decode({"metadata": {"name": "c"}}, DeviceClass)]
-    return Cluster(fleet(*states), Allocator(slices, classes, chance=NoChance()))
+    return Cluster(fleet(*states), allocator(slices, classes=classes, chance=NoChance()))
 
 
 def fleet(*states: NodeState) -> Fleet:

@@ -2,13 +2,12 @@
 
 from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
-from dryrack.allocation.model.identity import DeviceId, PoolId, SharedDeviceId, claim_name
+from dryrack.allocation.model.identity import DeviceId, claim_name
 from dryrack.allocation.model.reasons import Code, Reason
 from dryrack.allocation.obstacles import Obstacle, brief, fold
 from dryrack.allocation.proof.search_memo import SearchMemo
 from dryrack.allocation.search.allocator import (
     Allocated,
-    Allocator,
     Outcome,
     Undecided,
     Unsatisfiable,
@@ -17,27 +16,22 @@ from dryrack.allocation.search.incremental import NO_NODES, AffectedNodes, LiveA
 from dryrack.allocation.search.long_search import Search
 from dryrack.allocation.search.problem import Site
 from dryrack.allocation.supply.taints import apply_taint_rules, blocking_taints, evicts_from
-from dryrack.allocation.supply.usage import AllocatedState
 
 __all__ = [
     "NO_NODES",
     "AffectedNodes",
     "Allocated",
-    "AllocatedState",
     "AllocationError",
-    "Allocator",
     "Code",
     "DeviceId",
     "Features",
     "LiveAllocator",
     "Obstacle",
     "Outcome",
-    "PoolId",
     "Reason",
     "Release",
     "Search",
     "SearchMemo",
-    "SharedDeviceId",
     "Site",
     "Undecided",
     "Unsatisfiable",

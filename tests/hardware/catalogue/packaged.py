@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tests.allocation.builders import Counting
+from tests.allocation import builders
 
-from dryrack.allocation import Allocator
 from dryrack.cluster.catalogue import load_catalogue
 from dryrack.hardware.catalogue import Cards, Catalogue, devices_on
 from dryrack.hardware.inventory import Pool, Section
@@ -16,6 +15,7 @@ from dryrack.hardware.slicing import slices_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dryrack.allocation import LiveAllocator
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kinds.resource import DeviceClass, ResourceSlice
 
@@ -48,5 +48,5 @@ def slices_on(machine: InstanceType, cards: Cards, node: str = NODE) -> list[Res
     return [each for pool in pools for each in slices_of(pool)]
 
 
-def allocator(slices: Sequence[ResourceSlice]) -> Allocator:
-    return Allocator(slices, classes(), chance=Counting())
+def allocator(slices: Sequence[ResourceSlice]) -> LiveAllocator:
+    return builders.allocator(slices, classes=classes())

@@ -17,7 +17,7 @@ from tests.hardware.catalogue.mixes import (
 )
 from tests.hardware.catalogue.packaged import NODE, allocator
 
-from dryrack.allocation import Allocated, AllocatedState, Features
+from dryrack.allocation import Allocated
 from dryrack.kinds.quantity import Quantity
 
 KNOWN = {
@@ -86,16 +86,14 @@ def test_every_profile_is_on_offer_at_its_places_and_nowhere_else(model: str) ->
 @pytest.mark.parametrize("model", PROFILES)
 def test_seven_claims_one_after_the_other_fill_a_card(model: str) -> None:
     """What earlier claims have is gone for later ones, and an eighth gets nothing."""
-    state, answers = AllocatedState(), allocator(one_card(model))
+    answers = allocator(one_card(model))
     for number in range(7):
         wanted = wanting(model, mix_of(g1=1), f"claim-{number}")
-        outcome = answers.with_allocated(state).allocate(node(NODE), [wanted])
+        outcome = answers.allocate(node(NODE), [wanted])
         assert isinstance(outcome, Allocated)
-        state = state.allocate(outcome.results[0], Features.defaults())
+        answers.hold(f"claim-{number}", outcome.results[0])
 
-    assert refused(
-        answers.with_allocated(state).allocate(node(NODE), [wanting(model, mix_of(g1=1))])
-    )
+    assert refused(answers.allocate(node(NODE), [wanting(model, mix_of(g1=1))]))
 
 
 @pytest.mark.parametrize("model", ["h100-sxm5-80gb", "h200-141gb"])

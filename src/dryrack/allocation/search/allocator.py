@@ -1,42 +1,33 @@
 """
-The allocator: what Kubernetes' scheduler would do with these claims on this node.
+One attempt: what Kubernetes' scheduler would do with these claims on this node.
 
-`Allocator` is built once for a cluster's slices and classes and can be asked about any number
-of nodes and claims; `with_allocated` gives one for another state of use that shares all that
-was worked out about slices and selectors. Asking changes nothing: give the result to
-`AllocatedState.allocate` to make it so.
+`attempt` is a function of a context (classes, features, what is in use) and of the pools that a
+node sees; `incremental` keeps both as a cluster changes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.diagnosis import diagnose
 from dryrack.allocation.model.errors import AllocationError
-from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import Code, Reason
-from dryrack.allocation.proof.search_memo import SearchMemo
-from dryrack.allocation.search.candidates import CelCompiler
 from dryrack.allocation.search.long_search import Search, look_further
 from dryrack.allocation.search.problem import AllocatorContext, Problem
 from dryrack.allocation.search.results import assemble
 from dryrack.allocation.search.walk import Ending, Walk
-from dryrack.allocation.supply.pools import Inventory
-from dryrack.allocation.supply.usage import AllocatedState
-from dryrack.cel.selectors import SelectorTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from dryrack.allocation.search.problem import Site
     from dryrack.allocation.supply.pools import Pool
     from dryrack.base.ports import Chance
-    from dryrack.cel.selectors import SelectorCompiler
     from dryrack.kinds.core import Node
-    from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+    from dryrack.kinds.resource import AllocationResult, ResourceClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,60 +84,6 @@ INVALID_POOLS = "invalid resource pools were encountered"
 _DEAD_ENDS_MAX = 24
 
 
-class Allocator:
-    """Answers for one state of the cluster."""
-
-    def __init__(
-        self,
-        slices: Sequence[ResourceSlice],
-        classes: Iterable[DeviceClass],
-        *,
-        features: Features | None = None,
-        release: Release = Release.V1_36,
-        allocated: AllocatedState | None = None,
-        chance: Chance,
-        compiler: SelectorCompiler | None = None,
-        endings: SearchMemo | None = None,
-    ) -> None:
-        """`endings` are those of other allocators of the same release and features."""
-        features = features if features is not None else Features.defaults(release)
-        by_name: dict[str, DeviceClass] = {}
-        for each in classes:
-            by_name.setdefault(each.metadata.name, each)
-        self._inventory = Inventory(slices, features, release)
-        self._chance = chance
-        self._surroundings = AllocatorContext(
-            features=features,
-            release=release,
-            classes=by_name,
-            allocated=allocated or AllocatedState(),
-            selectors=SelectorTable(compiler or CelCompiler(features, release)),
-            endings=endings if endings is not None else SearchMemo(),
-        )
-
-    def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
-        """
-        Devices for all claims together on the node, or why there are none.
-
-        Raises `AllocationError` where Kubernetes would stop trying altogether.
-        """
-        pools = self._inventory.pools(node)
-        return attempt(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
-
-    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
-        """The same, or a long search: when it has ended, whoever begins again is answered."""
-        pools = self._inventory.pools(node)
-        return begin(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
-
-    def with_allocated(self, allocated: AllocatedState) -> Allocator:
-        """The same cluster with other devices in use; cheap."""
-        other = object.__new__(Allocator)
-        other._inventory = self._inventory
-        other._chance = self._chance
-        other._surroundings = replace(self._surroundings, allocated=allocated)
-        return other
-
-
 def attempt(
     surroundings: AllocatorContext,
     pools: Sequence[Pool],
@@ -155,7 +92,11 @@ def attempt(
     claims: Sequence[ResourceClaim],
     chance: Chance,
 ) -> Outcome:
-    """What comes of trying claims on a node that sees these pools, however long that takes."""
+    """
+    Devices for all claims together on a node that sees these pools, or why there are none.
+
+    Raises `AllocationError` where Kubernetes would stop trying altogether.
+    """
     begun = begin(surroundings, pools, node=node, claims=claims, chance=chance)
     while isinstance(begun, Search):
         begun.finish()

@@ -2,7 +2,7 @@
 An allocator for a cluster that changes while it is asked.
 
 Slices, classes, taint rules and allocations come and go one at a time, and a change costs what it
-changes. An answer is that of an `Allocator` which was built for the cluster as it is now; asking
+changes. An answer is that of an allocator which was built for the cluster as it is now; asking
 changes nothing. Reasons for a refusal are to be read before the next change. Every change answers
 with the nodes that it may help: on all others, what did not fit before does not fit now either.
 """
@@ -80,12 +80,16 @@ class LiveAllocator:
         )
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
-        """As `Allocator.allocate`."""
+        """
+        Devices for all claims together on the node, or why there are none.
+
+        Raises `AllocationError` where Kubernetes would stop trying altogether.
+        """
         pools = self._inventory.pools(node)
         return attempt(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
 
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
-        """As `Allocator.begin`."""
+        """The same, or a long search: when it has ended, whoever begins again is answered."""
         pools = self._inventory.pools(node)
         return begin(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
 

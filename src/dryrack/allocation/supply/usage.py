@@ -1,12 +1,10 @@
 """
 Which devices are in use, as the scheduler works it out from the claims.
 
-`AllocatedState` is a value: giving a result out and taking it back are functions from one
-state to the next, and one undoes the other exactly. Admin access does not count as use; a
-share counts as a share together with the capacity it consumes.
-
-A `UsageTable` is the same for whoever follows a cluster as it changes: it is changed in place, and
-a change costs what it changes, however much is in use.
+A `UsageTable` follows a cluster as it changes: a change costs what it changes, however much is in
+use, and giving a result out and taking it back leaves no trace. Admin access does not count as
+use; a share counts as a share together with the capacity it consumes. A `UsageSnapshot` is what
+was in use when a search began.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,7 +51,7 @@ class Taken(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AllocatedState:
+class UsageSnapshot:
     """
     What is taken. `holders` only serves explanations: the claim that has a device.
 
@@ -81,54 +79,15 @@ class AllocatedState:
                 self._by_pool.setdefault(PoolId(driver, name), set()).add(device)
         return self._by_pool.get(pool, _NOBODY)
 
-    def snapshot(self, devices: Iterable[DeviceId]) -> "AllocatedState":
+    def snapshot(self, devices: Iterable[DeviceId]) -> "UsageSnapshot":
         return self
-
-    def allocate(
-        self, allocation: AllocationResult, features: Features, *, claim: str = ""
-    ) -> "AllocatedState":
-        """The state once the allocation is in force."""
-        return self.allocate_all([(allocation, claim)], features)
-
-    def allocate_all(
-        self, allocations: Iterable[tuple[AllocationResult, str]], features: Features
-    ) -> "AllocatedState":
-        """The state once all the allocations, each of a claim, are in force."""
-        devices, shared = set(self.devices), set(self.shared)
-        capacity, holders = dict(self.capacity), dict(self.holders)
-        for allocation, claim in allocations:
-            for result, share in _counted(allocation, features):
-                device = _device(result)
-                holders.setdefault(device, claim)
-                if share is None:
-                    devices.add(device)
-                    continue
-                shared.add(share)
-                if result.consumed_capacity:
-                    capacity[device] = _plus(capacity.get(device, {}), result.consumed_capacity)
-        return AllocatedState(frozenset(devices), frozenset(shared), capacity, holders)
-
-    def release(self, allocation: AllocationResult, features: Features) -> "AllocatedState":
-        """The state once the allocation is gone."""
-        devices, shared = set(self.devices), set(self.shared)
-        capacity, holders = dict(self.capacity), dict(self.holders)
-        for result, share in _counted(allocation, features):
-            device = _device(result)
-            if share is None:
-                devices.discard(device)
-            else:
-                shared.discard(share)
-                _subtract(capacity, device, result.consumed_capacity)
-            if not any(other.whole == device for other in shared):
-                holders.pop(device, None)
-        return AllocatedState(frozenset(devices), frozenset(shared), capacity, holders)
 
 
 class UsageTable:
     """
-    What is taken, as a cluster changes: see `AllocatedState` for what counts.
+    What is taken, as a cluster changes: see the module's docstring for what counts.
 
-    Invariant: after any allocations and releases it tells what the value would.
+    Invariant: it tells what a new table would that is given only what is in force.
     """
 
     def __init__(self, features: Features) -> None:
@@ -145,10 +104,10 @@ class UsageTable:
     def in_use(self, pool: PoolId) -> _Names:
         return self._by_pool.get(pool, _NOBODY)
 
-    def snapshot(self, devices: Iterable[DeviceId]) -> AllocatedState:
+    def snapshot(self, devices: Iterable[DeviceId]) -> UsageSnapshot:
         these = tuple(devices)
         shares = ((device, self._shares.get(device, ())) for device in these)
-        return AllocatedState(
+        return UsageSnapshot(
             frozenset(self.devices.intersection(these)),
             frozenset(SharedDeviceId(*device, each) for device, ids in shares for each in ids),
             {device: self.capacity[device] for device in these if device in self.capacity},

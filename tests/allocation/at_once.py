@@ -1,0 +1,62 @@
+"""
+Claims tried on a cluster that is given all at once.
+
+A `LiveAllocator` is told of a cluster bit by bit. Here is nothing to be told, and so nothing that
+could be told wrongly: slices in the order given, and any use, also one that no claims make.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dryrack.allocation import Features, Release, SearchMemo
+from dryrack.allocation.search.allocator import attempt
+from dryrack.allocation.search.candidates import CelCompiler
+from dryrack.allocation.search.problem import AllocatorContext
+from dryrack.allocation.supply.pools import Inventory
+from dryrack.allocation.supply.usage import UsageSnapshot
+from dryrack.cel.selectors import SelectorTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dryrack.allocation import Outcome
+    from dryrack.allocation.supply.usage import Taken
+    from dryrack.base.ports import Chance
+    from dryrack.cel.selectors import SelectorCompiler
+    from dryrack.kinds.core import Node
+    from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A cluster in which nothing changes."""
+
+    slices: Sequence[ResourceSlice]
+    classes: Iterable[DeviceClass]
+    chance: Chance
+    features: Features = field(default_factory=Features.defaults)
+    allocated: Taken = field(default_factory=UsageSnapshot)
+    compiler: SelectorCompiler | None = None
+
+    def allocate(
+        self, node: Node, claims: Sequence[ResourceClaim], endings: SearchMemo | None = None
+    ) -> Outcome:
+        classes: dict[str, DeviceClass] = {}
+        for each in self.classes:
+            classes.setdefault(each.metadata.name, each)
+        context = AllocatorContext(
+            features=self.features,
+            release=Release.V1_36,
+            classes=classes,
+            allocated=self.allocated,
+            selectors=SelectorTable(self.compiler or CelCompiler(self.features)),
+            endings=endings if endings is not None else SearchMemo(),
+        )
+        pools = Inventory(self.slices, self.features, Release.V1_36).pools(node)
+        return attempt(context, pools, node=node, claims=claims, chance=self.chance)
+
+    def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
+        """However long that takes."""
+        return self.allocate(node, claims)
