@@ -18,9 +18,11 @@ from dryrack.placement.plugins.node_resources import (
     NODE_RESOURCES_BALANCED_ALLOCATION,
     NODE_RESOURCES_FIT,
 )
+from dryrack.placement.plugins.numa_topology import NUMA_TOPOLOGY
 from dryrack.placement.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD
 from dryrack.placement.plugins.taint_toleration import NODE_UNSCHEDULABLE, TAINT_TOLERATION
 from dryrack.placement.plugins.volumes import VOLUME_BINDING, VOLUME_ZONE
+from dryrack.placement.plugins.workloads import BACKFILL, TOPOLOGY_SPREAD, WORKLOAD_AWARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +45,10 @@ IN_TREE: Mapping[str, Plugin] = {
         DYNAMIC_RESOURCES,
         NODE_RESOURCES_BALANCED_ALLOCATION,
         IMAGE_LOCALITY,
+        WORKLOAD_AWARE,
+        TOPOLOGY_SPREAD,
+        BACKFILL,
+        NUMA_TOPOLOGY,
     )
 }
 
