@@ -197,3 +197,14 @@ def test_owners_are_known_by_what_they_select() -> None:
     owners.drop("ReplicaSet", "default", "web-1")
     assert owners.of(owned).matches({"app": "web", "hash": "2"})
     assert owners.of(pod()).is_empty
+
+
+def test_a_node_says_what_the_first_filter_has_against_it() -> None:
+    """A cordon comes before other pods, as kube-scheduler asks."""
+    made = three_nodes()
+    raw = {"metadata": {"name": "a1", "labels": {ZONE: "a"}}, "spec": {"unschedulable": True}}
+    made.fleet.put(decode(raw, Node))
+    words = "1 node(s) were unschedulable, 3 node(s) didn't match pod affinity rules"
+
+    web = labelled("web", "web", affinity=near("db"))
+    assert message(web, made) == f"0/4 nodes are available: {words}."

@@ -266,15 +266,15 @@ class Attempt:
 
     def _counts(self, queue: NodeQueue) -> Mapping[str, int]:
         """How many nodes refuse for what; each says what the first filter has against it."""
-        counts = Counter(queue.refusals)
-        for node in self.cluster.fleet.states() if self.plugins.cluster_checks else ():
+        if not self.plugins.cluster_checks:
+            return queue.refusals
+        counts: Counter[str] = Counter()
+        for node in self.cluster.fleet.states():
             words = queue.refusals_of(node.name)
-            if words and words[0] not in _OF_DEVICES:
-                continue
-            refusal = first_refusal(self.plugins.cluster_checks, node)
-            if refusal is not None:
-                counts.subtract(words)
-                counts.update((refusal.words, *refusal.further))
+            if not words or words[0] in _OF_DEVICES:
+                refusal = first_refusal(self.plugins.checks, node)
+                words = words if refusal is None else (refusal.words, *refusal.further)
+            counts.update(words)
         return counts
 
     def _unmet(self, queue: NodeQueue, first: Unsatisfiable | None) -> str:

@@ -19,10 +19,12 @@ from tests.golang import build
 from tests.oracle.oracles import Oracle
 from tests.placement.kube_scheduler.generator import Generator
 
+from dryrack.allocation import LiveAllocator
+from dryrack.cluster.ports import SystemChance
 from dryrack.kinds.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
-from dryrack.placement import Fleet, Occupant
+from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
 from dryrack.placement.framework import ClusterScorer, NodeScorer, Profile
 from dryrack.placement.index.owner_selectors import selector_of
 from dryrack.placement.plugins import DEFAULT_PROFILE
@@ -43,6 +45,9 @@ NOT_NAMED = "node(s) didn't satisfy plugin(s)"
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a case."""
+
+    # Where we would place the pod.
+    node: str = ""
 
     unschedulable: str = ""
     refusals: dict[str, list[str]] = {}
@@ -81,7 +86,15 @@ def ours(case: Mapping[str, Any]) -> Answer:
             feasible.append(state)
         else:
             refusals[state.name] = [refusal.words, *refusal.further]
-    return Answer(refusals=refusals, scores=_scores(pod, fleet, profile, feasible))
+    scores, outcome = _scores(pod, fleet, profile, feasible), _placed(pod.pod, fleet, profile)
+    if isinstance(outcome, Placed):
+        return Answer(refusals=refusals, scores=scores, node=outcome.node)
+    return Answer(refusals=refusals, scores=scores, message=outcome.message)
+
+
+def _placed(pod: Pod, fleet: Fleet, profile: Profile) -> Placed | Unplaced:
+    cluster = Cluster(fleet, LiveAllocator(chance=SystemChance()))
+    return place(pod, (), (), cluster, profile=profile)
 
 
 def differences(ours: Answer, theirs: Answer) -> Iterator[str]:
@@ -90,9 +103,10 @@ def differences(ours: Answer, theirs: Answer) -> Iterator[str]:
         yield f"they fail: {theirs.panic or theirs.error}"
     elif theirs.unschedulable != ours.unschedulable:
         yield f"ours {ours.unschedulable!r}, theirs {theirs.unschedulable!r}"
-    else:
+    elif not ours.unschedulable:
         yield from _refusal_differences(ours, theirs)
         yield from _score_differences(ours.scores, theirs.scores)
+        yield from _choice_differences(ours, theirs)
 
 
 def _refusal_differences(ours: Answer, theirs: Answer) -> Iterator[str]:
@@ -100,6 +114,15 @@ def _refusal_differences(ours: Answer, theirs: Answer) -> Iterator[str]:
         our, their = ours.refusals.get(node), theirs.refusals.get(node)
         if (our is None) != (their is None) or sorted(our or ()) != sorted(their or ()):
             yield f"{node}: ours {our}, theirs {their}"
+
+
+def _choice_differences(ours: Answer, theirs: Answer) -> Iterator[str]:
+    """Kube-scheduler takes any of the best nodes, we one of them, or say the same."""
+    if ours.message != theirs.message:
+        yield f"ours {ours.message!r}, theirs {theirs.message!r}"
+    totals = {node: sum(scores.values()) for node, scores in theirs.scores.items()}
+    if totals and ours.node not in (n for n in totals if totals[n] == max(totals.values())):
+        yield f"ours takes {ours.node!r}, theirs one of the best of {totals}"
 
 
 def _score_differences(
