@@ -15,6 +15,7 @@ from dryrack.allocation.search.allocator import (
 from dryrack.allocation.search.incremental import NO_NODES, AffectedNodes, LiveAllocator
 from dryrack.allocation.search.long_search import Search
 from dryrack.allocation.search.problem import Site
+from dryrack.allocation.supply.node_pools import NodePool
 from dryrack.allocation.supply.taints import apply_taint_rules, blocking_taints, evicts_from
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "DeviceId",
     "Features",
     "LiveAllocator",
+    "NodePool",
     "Obstacle",
     "Outcome",
     "Reason",

@@ -22,12 +22,17 @@ from dryrack.placement.node_state import NodeState
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
+    from dryrack.allocation import NodePool
     from dryrack.placement.occupant import Occupant
 
 # Pods come from few templates at a time. A kind that is met again costs one look at every node.
 KINDS_MAX = 64
 _NOWHERE = Node()
 _Value = TypeVar("_Value")
+
+
+def _no_pools(_node: Node) -> Sequence[NodePool]:
+    return ()
 
 
 class Fleet:
@@ -42,6 +47,8 @@ class Fleet:
         self._queues: dict[Hashable, NodeQueue] = {}
         # How many of which pods are where, for those who ask about other pods.
         self.pods = PodIndex(self._states)
+        # The devices that a node is offered; whoever gives them out knows.
+        self.pools_on: Callable[[Node], Sequence[NodePool]] = _no_pools
         # What is known besides: labels of namespaces, images and taints, owners of pods, volumes.
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.nodes = NodeIndex()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dryrack.allocation import claim_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
-    from dryrack.allocation import Outcome, Reason, Search
+    from dryrack.allocation import NodePool, Outcome, Reason, Search
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.placement.demand import Amounts
@@ -32,12 +32,23 @@ class Allocates(Protocol):
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search: ...
 
 
+@runtime_checkable
+class OffersPools(Protocol):
+    """Knows the devices of nodes, as `LiveAllocator` does."""
+
+    def pools_on(self, node: Node) -> Sequence[NodePool]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """What a pod is placed in."""
 
     fleet: Fleet
     allocator: Allocates
+
+    def __post_init__(self) -> None:
+        if isinstance(self.allocator, OffersPools):
+            self.fleet.pools_on = self.allocator.pools_on
 
 
 @dataclass(frozen=True, slots=True)

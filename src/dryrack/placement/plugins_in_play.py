@@ -119,6 +119,8 @@ def call(plugin: Plugin, function: Callable[..., _Answer], *args: object) -> _An
     """What a function of the plugin says; whatever it raises is an error of the plugin."""
     try:
         return function(*args)
+    except PluginError as error:
+        raise PluginError(f"plugin {plugin.name}: {error}") from error
     except Exception as error:
         raise PluginError(
             f"plugin {plugin.name}: {type(error).__name__}: {error}; mend it, or disable it"

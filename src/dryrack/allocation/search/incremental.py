@@ -20,6 +20,7 @@ from dryrack.allocation.proof.search_memo import SearchMemo, facts_of
 from dryrack.allocation.search.allocator import attempt, begin
 from dryrack.allocation.search.candidates import CelCompiler
 from dryrack.allocation.search.problem import AllocatorContext, Problem
+from dryrack.allocation.supply.node_pools import NodePool
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.allocation.supply.usage import UsageTable
@@ -167,6 +168,19 @@ class LiveAllocator:
     def forget_node(self, name: str) -> None:
         """Nobody will ask about the node again."""
         self._inventory.forget(name)
+
+    def pools_on(self, node: Node) -> tuple[NodePool, ...]:
+        """What the node is offered, and what of it is in use."""
+        return tuple(
+            NodePool(
+                pool.id,
+                tuple(each for each in pool.devices if each.is_for(node)),
+                self._books.in_use(pool.id),
+                pool.counter_sets or {},
+            )
+            for pool in self._inventory.pools(node)
+            if pool.devices
+        )
 
     def held(self, claim: str) -> AllocationResult | None:
         """What a claim has."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.placement.framework import Profile
+from dryrack.placement.plugins.device_scores import DEVICE_FRAGMENTATION, DEVICE_GROUPS
 from dryrack.placement.plugins.dynamic_resources import DYNAMIC_RESOURCES
 from dryrack.placement.plugins.image_locality import IMAGE_LOCALITY
 from dryrack.placement.plugins.inter_pod_affinity import INTER_POD_AFFINITY
@@ -49,6 +50,8 @@ IN_TREE: Mapping[str, Plugin] = {
         TOPOLOGY_SPREAD,
         BACKFILL,
         NUMA_TOPOLOGY,
+        DEVICE_FRAGMENTATION,
+        DEVICE_GROUPS,
     )
 }
 

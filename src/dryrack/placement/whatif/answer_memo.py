@@ -20,7 +20,7 @@ from dryrack.allocation import LiveAllocator, SearchMemo, Undecided, Unsatisfiab
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from dryrack.allocation import AffectedNodes, Outcome, Reason, Search
+    from dryrack.allocation import AffectedNodes, NodePool, Outcome, Reason, Search
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
@@ -103,6 +103,10 @@ class RememberingAllocator:
             self._memory.keep(key, Told())
             self._fresh[key] = outcome
         return Unsatisfiable(node.metadata.name, "", partial(self._reasons, key, node, claims))
+
+    def pools_on(self, node: Node) -> tuple[NodePool, ...]:
+        """As `LiveAllocator.pools_on`."""
+        return self._live.pools_on(node)
 
     def held(self, claim: str) -> AllocationResult | None:
         """As `LiveAllocator.held`."""
