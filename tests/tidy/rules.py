@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 800
 
-PURE_ROOMS = ("base", "kinds", "cel", "allocation", "hardware", "placement", "store")
+PURE_ROOMS = (
+    *("base", "kinds", "cel", "allocation", "hardware", "extension", "store"),
+    *("linter", "placement"),
+)
 
 MODULE_NAMES_BANNED = frozenset(
     {"util", "utils", "helper", "helpers", "manager", "handler", "common", "misc"}
