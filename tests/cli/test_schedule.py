@@ -9,10 +9,12 @@ import yaml
 from tests.cli.command import dryrack
 
 from dryrack.cli.files import UsageError
-from dryrack.cli.schedule import Wish, lease_of, options_of
+from dryrack.cli.schedule import Wish, decide
+from dryrack.cli.scheduler_config import read_config, settings_of_plane
 from dryrack.client.informer import Name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -28,9 +30,7 @@ def test_schedulers_of_different_names_have_different_leases(
     names: tuple[str, ...], lease: str
 ) -> None:
     """So that each of them works; it is called by the first of its names."""
-    wish = Wish(names=names)
-
-    assert lease_of(wish, options_of(wish)) == Name("kube-system", lease)
+    assert decide(Wish(names=names)).lease == Name("kube-system", lease)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,12 @@ def test_schedulers_of_different_names_have_different_leases(
 def test_names_that_no_cluster_takes_are_told_before_one_is_asked(wish: Wish, words: str) -> None:
     """The option is named, and what would be right."""
     with pytest.raises(UsageError, match=words):
-        options_of(wish)
+        decide(wish)
 
 
 def test_a_name_that_no_lease_can_have_needs_a_lease_of_another() -> None:
     """Pods may name a scheduler as they like."""
-    wish = Wish(names=("My_One",), lease_name="mine")
-
-    assert lease_of(wish, options_of(wish)).name == "mine"
+    assert decide(Wish(names=("My_One",), lease_name="mine")).lease.name == "mine"
 
 
 def test_the_rights_are_printed_under_the_names_that_were_given() -> None:
@@ -83,3 +81,87 @@ def test_a_cluster_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
     assert done.stderr.startswith("dryrack: kubeconfig ")
     assert "name one with --kubeconfig" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+NO_FILTERS = "plugins: {filter: {disabled: [{name: '*'}]}}"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Callable[[str], str]:
+    """Writes a configuration; its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "scheduler.yaml"
+        path.write_text(HEAD + text)
+        return str(path)
+
+    return write
+
+
+def test_profiles_of_a_configuration_are_schedulers(config: Callable[[str], str]) -> None:
+    """Each takes its pods by its name; the lease is called by the first."""
+    file = config(f"profiles:\n- schedulerName: gangs\n- schedulerName: plain\n  {NO_FILTERS}\n")
+    decided = decide(Wish(config=file))
+
+    assert list(decided.settings.profiles) == ["gangs", "plain"]
+    assert decided.settings.profiles["gangs"].filters != ()
+    assert decided.settings.profiles["plain"].filters == ()
+    assert decided.lease == Name("kube-system", "gangs-scheduler")
+
+
+def test_a_profile_without_a_name_is_for_the_names_that_were_given(
+    config: Callable[[str], str],
+) -> None:
+    """It is not taken for the cluster's own scheduler, whose name is the default of the format."""
+    file = config(f"profiles:\n- {NO_FILTERS}\n")
+
+    assert list(decide(Wish(config=file)).settings.profiles) == ["dryrack"]
+    assert list(decide(Wish(config=file, names=("a", "b"))).settings.profiles) == ["a", "b"]
+
+
+def test_names_are_given_once(config: Callable[[str], str]) -> None:
+    """By the file or by the option."""
+    with pytest.raises(UsageError, match="--name a: the profiles of the configuration have names"):
+        decide(Wish(config=config("profiles:\n- schedulerName: gangs\n"), names=("a",)))
+
+
+def test_options_count_more_than_the_file(config: Callable[[str], str]) -> None:
+    """Where the lease is, what it is called, and whether there is one."""
+    file = config(
+        "leaderElection:\n  leaderElect: false\n  resourceName: mine\n"
+        "  resourceNamespace: gangs\n  leaseDuration: 30s\n"
+    )
+    said, overruled = decide(Wish(config=file)), Wish(config=file, leader_elect=True, namespace="b")
+
+    assert (said.lease, said.leader_elect) == (Name("gangs", "mine"), False)
+    assert said.terms is not None
+    assert said.terms.lease_seconds == 30.0
+    assert (decide(overruled).lease, decide(overruled).leader_elect) == (Name("b", "mine"), True)
+
+
+@pytest.mark.parametrize("words", [("schedule", "--config"), ("up", "--scheduler-config")])
+def test_a_wrong_configuration_is_told_by_line_and_nothing_is_started(
+    words: tuple[str, str], config: Callable[[str], str]
+) -> None:
+    """Exit code 1, every mistake on a line, and no traceback."""
+    file = config("profiles:\n- plugins: {score: {enabled: [{name: NodeAfinity}]}}\n")
+    done = dryrack(*words, file)
+    where = f"{file}:4: profiles[0].plugins.score.enabled[0].name"
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"dryrack: {where}: no plugin 'NodeAfinity'; did you mean 'NodeAffinity'?\n"
+    )
+
+
+def test_an_embedded_plane_schedules_also_what_a_configuration_does_not_name(
+    config: Callable[[str], str],
+) -> None:
+    """Nobody else is there to do it."""
+    file = config(f"profiles:\n- schedulerName: plain\n  {NO_FILTERS}\n")
+    profiles = settings_of_plane(read_config(file)).profiles
+
+    assert set(profiles) == {"default-scheduler", "dryrack", "kubenexus-scheduler", "plain"}
+    assert profiles["plain"].filters == ()
+    assert profiles["dryrack"].filters != ()

@@ -32,7 +32,7 @@ from dryrack.controllers import slices
 from dryrack.controllers.slices.dra_config_status import CONDITIONS
 from dryrack.controllers.slices.events import EVENTS
 from dryrack.controllers.writes import EngineContext
-from dryrack.scheduler import PROFILES
+from dryrack.scheduler import SchedulerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -196,11 +196,7 @@ def scheduler() -> str:
             "scheduler.",
             "What kube-scheduler counts too has kube-scheduler's name, labels and bounds.",
             "",
-            *_metrics(
-                lambda around: scheduling.engine(
-                    around, scheduling.ScheduleOptions(profiles=PROFILES)
-                )
-            ),
+            *_metrics(lambda around: scheduling.engine(around, SchedulerSettings())),
             "",
         ]
     )

@@ -7,13 +7,45 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dryrack.placement import Configuration, ConfigurationReading, read_configuration
+from dryrack.placement import (
+    Configuration,
+    ConfigurationReading,
+    Plugin,
+    Profile,
+    profile_of,
+    read_configuration,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-PLUGINS = ("NodeResourcesFit", "NodeAffinity", "PodTopologySpread", "Coscheduling", "Backfill")
+NONE = "disabled: [{name: '*'}]"
+
+
+def nothing(_: object, __: object, ___: object) -> None:
+    """A plugin that never has anything to say."""
+
+
+def plugins(**functions: str) -> dict[str, Plugin]:
+    """By name, each with the functions that it is said to have."""
+    return {
+        name: Plugin(
+            name,
+            filter=nothing if "filter" in points else None,
+            score=nothing if "score" in points else None,
+        )
+        for name, points in functions.items()
+    }
+
+
+PLUGINS = plugins(
+    NodeName="filter",
+    NodeResourcesFit="filter score",
+    NodeAffinity="filter score",
+    TaintToleration="filter score",
+    Backfill="score",
+)
 
 
 def reading(text: str) -> ConfigurationReading:
@@ -136,9 +168,9 @@ def test_leader_election_and_backoff_are_read() -> None:
             "scheduler.yaml:5: profiles[0].plugins.score.enabled[0].weight: -1 is less than 0",
         ),
         (
-            profile("plugins: {filter: {enabled: [{name: Backfill}, {name: Backfill}]}}\n"),
+            profile("plugins: {score: {enabled: [{name: Backfill}, {name: Backfill}]}}\n"),
             (
-                "scheduler.yaml:5: profiles[0].plugins.filter.enabled[1].name: "
+                "scheduler.yaml:5: profiles[0].plugins.score.enabled[1].name: "
                 "'Backfill' is enabled twice"
             ),
         ),
@@ -175,6 +207,13 @@ def test_leader_election_and_backoff_are_read() -> None:
             ),
         ),
         (
+            profile("plugins: {filter: {enabled: [{name: Backfill}]}}\n"),
+            (
+                "scheduler.yaml:5: profiles[0].plugins.filter.enabled[0].name: "
+                "Backfill filters no nodes; leave it out here"
+            ),
+        ),
+        (
             "extenders: [{urlPrefix: http://localhost}]\n",
             "scheduler.yaml:3: extenders: nobody is asked over the network; write a plugin",
         ),
@@ -183,6 +222,13 @@ def test_leader_election_and_backoff_are_read() -> None:
             (
                 "scheduler.yaml:3: leaderElection.leaseDuration: 'soon' is no duration; "
                 "write for example 15s or 1m30s"
+            ),
+        ),
+        (
+            "leaderElection: {leaseDuration: 5s}\n",
+            (
+                "scheduler.yaml:3: leaderElection: leaseDuration 5s, renewDeadline 10s, "
+                "retryPeriod 2s; write each longer than the next"
             ),
         ),
         (
@@ -220,3 +266,96 @@ def test_all_mistakes_are_told_at_once() -> None:
     )
 
     assert len(found) == 2
+
+
+def resolved(text: str) -> Profile:
+    (found,) = read(profile(text)).profiles
+    return profile_of(found, found.scheduler_name, PLUGINS)
+
+
+def names_of(profile: Profile) -> tuple[list[str], dict[str, int]]:
+    return [each.name for each in profile.filters], {it.name: n for it, n in profile.scores}
+
+
+def test_a_profile_that_says_nothing_is_that_of_kube_scheduler() -> None:
+    """Its plugins in its order with its weights, as far as they are there."""
+    found = resolved("")
+
+    assert found.scheduler_name == "gangs"
+    assert names_of(found) == (
+        ["NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
+        {"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1},
+    )
+    assert "DefaultPreemption" in found.scheduler_plugins
+
+
+@pytest.mark.parametrize(
+    ("text", "filters", "scores"),
+    [
+        (
+            f"plugins: {{score: {{{NONE}, enabled: [{{name: Backfill, weight: 7}}]}}}}\n",
+            ["NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
+            {"Backfill": 7},
+        ),
+        (
+            "plugins: {multiPoint: {disabled: [{name: NodeAffinity}]}}\n",
+            ["NodeName", "TaintToleration", "NodeResourcesFit"],
+            {"TaintToleration": 3, "NodeResourcesFit": 1},
+        ),
+        (
+            "plugins: {multiPoint: {enabled: [{name: NodeAffinity, weight: 9}]}}\n",
+            ["NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
+            {"TaintToleration": 3, "NodeAffinity": 9, "NodeResourcesFit": 1},
+        ),
+        (
+            f"plugins: {{multiPoint: {{{NONE}, enabled: [{{name: NodeResourcesFit}}]}}}}\n",
+            ["NodeResourcesFit"],
+            {"NodeResourcesFit": 1},
+        ),
+        (
+            "plugins: {filter: {disabled: [{name: NodeName}]}}\n",
+            ["TaintToleration", "NodeAffinity", "NodeResourcesFit"],
+            {"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1},
+        ),
+        (
+            (
+                "plugins:\n  score:\n    enabled:\n"
+                "    - {name: Backfill}\n    - {name: NodeResourcesFit, weight: 4}\n"
+            ),
+            ["NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
+            {"NodeResourcesFit": 4, "TaintToleration": 3, "NodeAffinity": 2, "Backfill": 1},
+        ),
+    ],
+    ids=["only-one-score", "one-off", "weight", "all-off", "one-filter-off", "added-and-weighed"],
+)
+def test_profiles_are_resolved_as_kube_scheduler_resolves_them(
+    text: str, filters: Sequence[str], scores: dict[str, int]
+) -> None:
+    """`multiPoint` is merged with the defaults; a point overrides, adds and switches off."""
+    found_filters, found_scores = names_of(resolved(text))
+
+    assert found_filters == filters
+    assert list(found_scores.items()) == list(scores.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [
+        ("", True),
+        ("plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}\n", False),
+        ("plugins: {postFilter: {disabled: [{name: '*'}]}}\n", False),
+        ("plugins: {multiPoint: {disabled: [{name: DefaultPreemption}]}}\n", False),
+        ("plugins: {queueSort: {disabled: [{name: '*'}]}}\n", True),
+    ],
+)
+def test_what_the_scheduler_does_itself_can_be_switched_off(text: str, is_on: bool) -> None:
+    """At the point where upstream has it, or everywhere."""
+    assert ("DefaultPreemption" in resolved(text).scheduler_plugins) is is_on
+
+
+def test_a_gang_plugin_is_on_wherever_it_is_enabled() -> None:
+    """The original's own file enables it at four points, none of them all."""
+    on = "preFilter: {enabled: [{name: Coscheduling}]}"
+    text = f"plugins: {{permit: {{{NONE}}}, {on}}}\n"
+
+    assert "Coscheduling" in resolved(text).scheduler_plugins

@@ -12,8 +12,7 @@ from dryrack.client.endpoints import EVENTS, NODES, PODS
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
-from dryrack.placement import DEFAULT_PROFILE
-from dryrack.scheduler import NAMES, Scheduler
+from dryrack.scheduler import NAMES, Scheduler, SchedulerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +36,8 @@ async def bound_by(names: Sequence[str], pods: Sequence[Raw]) -> dict[str, str]:
         for each in pods:
             await client.create(PODS, each)
         clock, chance = SystemClock(), CountingChance()
-        profiles = dict.fromkeys(names, DEFAULT_PROFILE)
-        scheduler = Scheduler(client, clock=clock, chance=chance, profiles=profiles)
+        settings = SchedulerSettings.of(names)
+        scheduler = Scheduler(client, clock=clock, chance=chance, settings=settings)
         task = asyncio.create_task(scheduler.run(), name="scheduler")
         ours = sum(each["spec"]["schedulerName"] in names for each in pods)
 

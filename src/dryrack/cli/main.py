@@ -279,6 +279,14 @@ def up(
             rich_help_panel=_BEHAVIOUR,
         ),
     ] = "always-allow",
+    scheduler_config: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration: plugins, weights, profiles by name.",
+            rich_help_panel=_BEHAVIOUR,
+        ),
+    ] = "",
     without: Annotated[
         str,
         typer.Option(
@@ -309,6 +317,7 @@ def up(
             feature_gates=feature_gates,
             runtime_config=runtime_config,
             authorization=authorization,
+            scheduler_config=scheduler_config,
             kubeconfig=kubeconfig,
             merges=merge,
         )

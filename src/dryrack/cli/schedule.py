@@ -16,14 +16,17 @@ import typer
 from dryrack.cli.files import UsageError
 
 if TYPE_CHECKING:
+    from dryrack.client.election import Terms
     from dryrack.client.informer import Name
     from dryrack.client.kubeconfig import Connection
     from dryrack.cluster import Attachment
-    from dryrack.cluster.scheduling import ScheduleOptions
+    from dryrack.placement import LeaderElectionSettings
+    from dryrack.scheduler import SchedulerSettings
 
 AGENT = "dryrack-scheduler"
 # What pods call it, where nobody says otherwise.
 NAME = "dryrack"
+NAMESPACE = "kube-system"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +36,9 @@ class Wish:
     kubeconfig: str = ""
     context: str = ""
     names: tuple[str, ...] = ()
-    namespace: str = "kube-system"
-    leader_elect: bool = True
+    config: str = ""
+    namespace: str = ""
+    leader_elect: bool | None = None
     lease_name: str = ""
     metrics_address: str = "127.0.0.1:10251"
     health_address: str = "127.0.0.1:10251"
@@ -42,69 +46,111 @@ class Wish:
     prints_rights: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What the options, and the configuration that they name, come to."""
+
+    settings: SchedulerSettings
+    lease: Name
+    leader_elect: bool = True
+    terms: Terms | None = None
+
+
 def run(wish: Wish) -> bool:
     """Whether all went well."""
     from dryrack.cli.service import log_format_of, serve
 
-    options = options_of(wish)
+    decided = decide(wish)
     if wish.prints_rights:
-        print_rights(wish, options)
+        print_rights(decided)
         return True
     form = log_format_of(wish.log_format)
-    attachment = attachment_of(wish, options)
+    attachment = attachment_of(wish, decided)
     connection = _connection(wish)
-    return serve(form, lambda: _served(connection, options, attachment))
+    return serve(form, lambda: _served(connection, decided.settings, attachment))
 
 
-def options_of(wish: Wish) -> ScheduleOptions:
-    from dryrack.cluster.scheduling import ScheduleOptions
-    from dryrack.placement import DEFAULT_PROFILE
+def decide(wish: Wish) -> Decided:
+    """Options count more than the file."""
+    from dryrack.client.informer import Name
+    from dryrack.cluster.scheduling import account_of
+    from dryrack.placement import LeaderElectionSettings
+    from dryrack.scheduler import SchedulerSettings
 
     if "" in wish.names:
         raise UsageError("--name '': what pods have in schedulerName, for example dryrack")
-    options = ScheduleOptions(profiles=dict.fromkeys(wish.names or (NAME,), DEFAULT_PROFILE))
-    _check(wish, options)
-    return options
+    if wish.config:
+        from dryrack.cli.scheduler_config import read_config, settings_of
+
+        option = f"--name {wish.names[0]}" if wish.names else ""
+        said = read_config(wish.config)
+        settings = settings_of(said, wish.names or (NAME,), option)
+        election = said.leader_election
+    else:
+        settings = SchedulerSettings.of(wish.names or (NAME,))
+        election = LeaderElectionSettings()
+    namespace = wish.namespace or election.resource_namespace or NAMESPACE
+    lease_name = wish.lease_name or election.resource_name
+    decided = Decided(
+        settings=settings,
+        lease=Name(namespace, lease_name or account_of(settings)),
+        leader_elect=_first(wish.leader_elect, election.leader_elect),
+        terms=_terms(election),
+    )
+    _check(decided, is_named=bool(lease_name))
+    return decided
 
 
-def _check(wish: Wish, options: ScheduleOptions) -> None:
+def _first(*said: bool | None) -> bool:
+    return next((each for each in said if each is not None), True)
+
+
+def _terms(election: LeaderElectionSettings) -> Terms:
+    """What is not said is as usual."""
+    from dryrack.base.durations import seconds_in
+    from dryrack.client.election import Terms
+
+    usual = Terms()
+    return Terms(
+        lease_seconds=seconds_in(election.lease_duration) or usual.lease_seconds,
+        renew_seconds=seconds_in(election.renew_deadline) or usual.renew_seconds,
+        retry_seconds=seconds_in(election.retry_period) or usual.retry_seconds,
+    )
+
+
+def _check(decided: Decided, *, is_named: bool) -> None:
     """Names that no cluster would take are told before one is asked."""
     from dryrack.kinds.validation.names import label, subdomain
 
-    for complaint in label(wish.namespace):
-        raise UsageError(f"--namespace {wish.namespace!r}: {complaint}")
-    lease = lease_of(wish, options).name
+    namespace, lease = decided.lease
+    for complaint in label(namespace):
+        raise UsageError(f"--namespace {namespace!r}: {complaint}")
     for complaint in subdomain(lease):
-        fix = "" if wish.lease_name else "; name the lease with --lease-name"
-        name = next(iter(options.profiles))
-        option = f"--lease-name {lease!r}" if wish.lease_name else f"--name {name!r}"
-        raise UsageError(f"{option}: {complaint}{fix}")
+        if is_named:
+            raise UsageError(f"--lease-name {lease!r}: {complaint}")
+        name = next(iter(decided.settings.profiles))
+        raise UsageError(f"--name {name!r}: {complaint}; name the lease with --lease-name")
 
 
-def lease_of(wish: Wish, options: ScheduleOptions) -> Name:
-    from dryrack.client.informer import Name
-
-    return Name(wish.namespace, wish.lease_name or options.account)
-
-
-def attachment_of(wish: Wish, options: ScheduleOptions) -> Attachment:
+def attachment_of(wish: Wish, decided: Decided) -> Attachment:
     from dryrack.cli.service import address_of
     from dryrack.cluster import Attachment, Candidacy, new_identity
 
-    lease = lease_of(wish, options)
+    candidacy = Candidacy(decided.lease, new_identity(), decided.terms)
     return Attachment(
         agent=AGENT,
-        candidacy=Candidacy(lease, new_identity()) if wish.leader_elect else None,
+        candidacy=candidacy if decided.leader_elect else None,
         health=address_of("--health-address", wish.health_address),
         metrics=address_of("--metrics-address", wish.metrics_address),
     )
 
 
-def print_rights(wish: Wish, options: ScheduleOptions) -> None:
+def print_rights(decided: Decided) -> None:
     """What an account needs, for `kubectl apply -f -`."""
     from dryrack.cluster.rights import scheduler
+    from dryrack.cluster.scheduling import account_of
 
-    sys.stdout.write(scheduler(options.account, lease_of(wish, options)))
+    sys.stdout.write(scheduler(account_of(decided.settings), decided.lease))
 
 
 def _connection(wish: Wish) -> Connection:
@@ -113,7 +159,9 @@ def _connection(wish: Wish) -> Connection:
     return connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
 
 
-async def _served(connection: Connection, options: ScheduleOptions, attachment: Attachment) -> None:
+async def _served(
+    connection: Connection, settings: SchedulerSettings, attachment: Attachment
+) -> None:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
     from dryrack.cluster import Attached, check_needs, stopping_by_signal
@@ -121,7 +169,7 @@ async def _served(connection: Connection, options: ScheduleOptions, attachment: 
 
     async with connected(connection) as transport:
         await check_needs(Client(transport, agent=AGENT), NEEDS, COMMAND)
-        attached = Attached(transport, lambda around: engine(around, options), attachment)
+        attached = Attached(transport, lambda around: engine(around, settings), attachment)
         await attached.run(stopping_by_signal())
 
 
@@ -150,15 +198,27 @@ Names = Annotated[
         rich_help_panel=_PODS,
     ),
 ]
-LeaderElect = Annotated[
-    bool,
+Config = Annotated[
+    str,
     typer.Option(
-        "--leader-elect/--no-leader-elect", help="Work if no other does.", rich_help_panel=_RUN
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration: plugins, weights, profiles by name.",
+        rich_help_panel=_PODS,
+    ),
+]
+LeaderElect = Annotated[
+    bool | None,
+    typer.Option(
+        "--leader-elect/--no-leader-elect",
+        help="Work if no other does; it is so unless FILE says otherwise.",
+        rich_help_panel=_RUN,
     ),
 ]
 Namespace = Annotated[
     str,
-    typer.Option("-n", "--namespace", help="Where lease and account are.", rich_help_panel=_RUN),
+    typer.Option(
+        "-n", "--namespace", help="Of lease and account; else kube-system.", rich_help_panel=_RUN
+    ),
 ]
 LeaseName = Annotated[
     str, typer.Option(help="The lease's name; else by the first NAME.", rich_help_panel=_RUN)
@@ -190,8 +250,9 @@ def schedule(
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     name: Names = None,
-    namespace: Namespace = "kube-system",
-    leader_elect: LeaderElect = True,
+    config: Config = "",
+    namespace: Namespace = "",
+    leader_elect: LeaderElect = None,
     lease_name: LeaseName = "",
     metrics_address: MetricsAddress = "127.0.0.1:10251",
     health_address: HealthAddress = "127.0.0.1:10251",
@@ -203,6 +264,7 @@ def schedule(
         kubeconfig=kubeconfig,
         context=context,
         names=tuple(name or ()),
+        config=config,
         namespace=namespace,
         leader_elect=leader_elect,
         lease_name=lease_name,

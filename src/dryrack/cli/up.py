@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dryrack.cluster import MakeAllocator
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
+    from dryrack.scheduler import SchedulerSettings
 
 # The release that everything behaves as unless told otherwise.
 REFERENCE = "1.36"
@@ -58,6 +59,7 @@ class Wish:
     feature_gates: str
     runtime_config: str
     authorization: str
+    scheduler_config: str
     kubeconfig: str | None
     merges: bool
 
@@ -113,6 +115,7 @@ def _launch(wish: Wish) -> Launch:
         catalogue=catalogue,
         machine=catalogue.instance_types.get(wish.instance_type) if catalogue else None,
         allocator=_allocator(wish),
+        scheduling=_scheduling(wish.scheduler_config),
         runtime_config=_runtime_config(wish.runtime_config),
         authorization=_authorization(wish.authorization),
         kubeconfig=_kubeconfig(wish),
@@ -182,6 +185,14 @@ def _allocator(wish: Wish) -> MakeAllocator | None:
 
     asked = Settings.of(release=wish.release, feature_gates=wish.feature_gates, node=None)
     return partial(LiveAllocator, features=asked.features, release=asked.release)
+
+
+def _scheduling(file: str) -> SchedulerSettings | None:
+    if not file:
+        return None
+    from dryrack.cli.scheduler_config import read_config, settings_of_plane
+
+    return settings_of_plane(read_config(file))
 
 
 def _runtime_config(text: str) -> RuntimeConfig:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
     from dryrack.allocation import LiveAllocator
     from dryrack.base.metrics import Registry
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dryrack.controllers import Engine
     from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
-    from dryrack.placement import Profile
+    from dryrack.scheduler import SchedulerSettings
 
 
 class MakeAllocator(Protocol):
@@ -99,13 +99,13 @@ class _Controllers:
 
 @dataclass(frozen=True, slots=True)
 class _Scheduling:
-    """The scheduler, with the allocator and the profiles that were decided on."""
+    """The scheduler, with the allocator and the settings that were decided on."""
 
     allocator: MakeAllocator | None = None
-    profiles: Mapping[str, Profile] | None = None
+    settings: SchedulerSettings | None = None
 
     async def run(self, _: Collection[str], around: Wiring) -> None:
-        from dryrack.scheduler import PROFILES, Scheduler
+        from dryrack.scheduler import Scheduler
 
         scheduler = Scheduler(
             around.client,
@@ -113,7 +113,7 @@ class _Scheduling:
             chance=around.chance,
             informers=around.informers,
             allocator=None if self.allocator is None else self.allocator(chance=around.chance),
-            profiles=PROFILES if self.profiles is None else self.profiles,
+            settings=self.settings,
             metrics=around.metrics,
         )
         await scheduler.run()
@@ -121,28 +121,29 @@ class _Scheduling:
 
 def scheduling_family(names: Sequence[str]) -> Family:
     """A scheduler for the pods that name it so."""
-    from dryrack.placement import DEFAULT_PROFILE
+    from dryrack.scheduler import SchedulerSettings
 
-    profiles = dict.fromkeys(names, DEFAULT_PROFILE)
-    return Family("scheduler", ("scheduler",), _Scheduling(profiles=profiles).run)
+    run = _Scheduling(settings=SchedulerSettings.of(names)).run
+    return Family("scheduler", ("scheduler",), run)
 
 
 def families(
     publishing: Callable[[], PublishOptions] | None = None,
     allocator: MakeAllocator | None = None,
+    scheduling: SchedulerSettings | None = None,
 ) -> tuple[Family, ...]:
     """
     All engines of a whole cluster.
 
     `publishing` says what is not usual about the slices, `allocator` how devices are handed out
-    if not as the reference release does it.
+    if not as the reference release does it, `scheduling` how pods are scheduled.
     """
     from dryrack.controllers import ENGINES
 
     controllers = tuple(engine.name for engine in ENGINES)
     return (
         Family("controllers", controllers, _Controllers(publishing).run),
-        Family("scheduler", ("scheduler",), _Scheduling(allocator).run),
+        Family("scheduler", ("scheduler",), _Scheduling(allocator, scheduling).run),
     )
 
 

@@ -1,5 +1,7 @@
 """Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
 
+from dryrack.placement.configuration.model import LeaderElectionSettings
+from dryrack.placement.configuration.profiles import profile_of
 from dryrack.placement.configuration.reading import (
     Configuration,
     ConfigurationReading,
@@ -84,6 +86,7 @@ __all__ = [
     "GangPlaced",
     "GangRefused",
     "Given",
+    "LeaderElectionSettings",
     "Member",
     "MemberPlaced",
     "MemberRefused",
@@ -124,6 +127,7 @@ __all__ = [
     "place_on",
     "preempt_anywhere",
     "preempt_on_node",
+    "profile_of",
     "read_configuration",
     "stories",
     "trace",

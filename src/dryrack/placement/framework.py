@@ -105,6 +105,8 @@ class Profile:
     scores: tuple[tuple[Plugin, int], ...] = ()
     # By the name of the plugin.
     args: Mapping[str, Args] = field(default_factory=dict)
+    # Those that are on of what the scheduler does itself, such as preemption.
+    scheduler_plugins: frozenset[str] = frozenset()
 
     def args_of(self, plugin: Plugin) -> Args:
         return self.args.get(plugin.name, {})

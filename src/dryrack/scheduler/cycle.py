@@ -21,7 +21,6 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
 from dryrack.placement import (
-    DEFAULT_PROFILE,
     Flaw,
     GangKey,
     Occupant,
@@ -36,7 +35,6 @@ from dryrack.scheduler.binding import (
     OvertakenError,
 )
 from dryrack.scheduler.binding_conditions import (
-    TIMEOUT_SECONDS,
     BindingConditions,
     BindingConditionsError,
 )
@@ -47,25 +45,20 @@ from dryrack.scheduler.gang_cycle import GangCycle
 from dryrack.scheduler.gang_table import GangTable
 from dryrack.scheduler.metering import Result, SchedulingMeter
 from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
-from dryrack.scheduler.reporting import DEFAULT_NAME, Reporter, scheduler_of
+from dryrack.scheduler.reporting import Reporter, scheduler_of
 from dryrack.scheduler.searches import LongSearches
+from dryrack.scheduler.settings import SchedulerSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.placement import Profile
 
 _Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
 _logger = logging.getLogger(__name__)
 
-# What pods call the scheduler of a whole cluster.
-NAMES = (DEFAULT_NAME, "dryrack", "kubenexus-scheduler")
-PROFILES = dict.fromkeys(NAMES, DEFAULT_PROFILE)
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
 
@@ -81,26 +74,27 @@ class Scheduler:
         chance: Chance,
         informers: Informers | None = None,
         allocator: LiveAllocator | None = None,
-        profiles: Mapping[str, Profile] = PROFILES,
-        binding_timeout_seconds: float = TIMEOUT_SECONDS,
+        settings: SchedulerSettings | None = None,
         metrics: Registry | None = None,
     ) -> None:
         """
         `informers` are somebody else's, who runs them; else it has its own.
 
-        `allocator` hands devices out, if not as the reference release does. Pods that name a
-        scheduler of `profiles` are scheduled as its profile says, and told so in that name. Devices
-        with binding conditions may take `binding_timeout_seconds` to be ready. What is done is
+        `allocator` hands devices out, if not as the reference release does. What is done is
         counted in `metrics`.
         """
+        settings = settings or SchedulerSettings()
         self._client = client
         self._clock = clock
         self._meter = SchedulingMeter(clock, metrics)
-        self._reporter = Reporter(client, clock, chance, names=tuple(profiles), meter=self._meter)
-        self._profiles = profiles
+        self._profiles = settings.profiles
+        names = tuple(settings.profiles)
+        self._reporter = Reporter(client, clock, chance, names=names, meter=self._meter)
         binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
-        self._queue: SchedulingQueue[Unit] = SchedulingQueue(clock, self._rank_of)
+        self._queue: SchedulingQueue[Unit] = SchedulingQueue(
+            clock, self._rank_of, settings.backoff_seconds
+        )
         self._meter.read_queue(self._pending)
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
         self._deciding = asyncio.Lock()
@@ -113,7 +107,9 @@ class Scheduler:
             binder,
             clock=clock,
             reporter=self._reporter,
-            conditions=BindingConditions(self._view.claims, clock, binding_timeout_seconds),
+            conditions=BindingConditions(
+                self._view.claims, clock, settings.binding_timeout_seconds
+            ),
             slots=self._slots,
         )
         self._table = GangTable(clock)

@@ -8,7 +8,7 @@ A single pod never starves: among pods, priority is all that counts, as in kube-
 
 What could not be placed is parked until something changes that could help: anything at all, or a
 claim that it waits for. Each change takes out those whom it may help, once, so that waiting costs
-nothing. What is refused again and again comes back later and later, up to `BACKOFF_SECONDS_MAX`.
+nothing. What is refused again and again comes back later and later, up to a limit.
 """
 
 from __future__ import annotations
@@ -95,8 +95,14 @@ class PriorityOrder(Generic[Key]):
 class SchedulingQueue(WorkQueue[Key]):
     """Units by rank, and those that are parked."""
 
-    def __init__(self, clock: Timekeeper, rank_of: Callable[[Key], Rank]) -> None:
+    def __init__(
+        self,
+        clock: Timekeeper,
+        rank_of: Callable[[Key], Rank],
+        backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX),
+    ) -> None:
         super().__init__(clock, ready=PriorityOrder(clock, rank_of))
+        self._backoff_seconds = backoff_seconds
         self._time = clock
         # Those whom any change could help, with the time before which they need not be tried.
         self._parked: dict[Key, float] = {}
@@ -121,7 +127,8 @@ class SchedulingQueue(WorkQueue[Key]):
         """Until anything changes, but not for a while that grows each time."""
         refusals = self._refusals.get(key, 0)
         self._refusals[key] = refusals + 1
-        seconds = min(BACKOFF_SECONDS_MIN * 2 ** min(refusals, 10), BACKOFF_SECONDS_MAX)
+        least, most = self._backoff_seconds
+        seconds = min(least * 2 ** min(refusals, 10), most)
         self._parked[key] = self._time.now() + seconds
 
     def park_for(self, key: Key, claim: str) -> None:

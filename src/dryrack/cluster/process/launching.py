@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.process.state import ClusterState
     from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.documents import Document
+    from dryrack.scheduler import SchedulerSettings
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ class Launch:
     """What the nodes are that it starts with."""
     allocator: MakeAllocator | None = None
     """How the scheduler hands devices out; None: as the reference release."""
+    scheduling: SchedulerSettings | None = None
+    """How pods are scheduled; None: as kube-scheduler does."""
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     """Which API versions are served besides the stable ones."""

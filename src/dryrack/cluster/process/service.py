@@ -83,7 +83,8 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             tell("")
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
-        chosen = wanted_engines(launch.without, families(_publishing(launch), launch.allocator))
+        engines = families(_publishing(launch), launch.allocator, launch.scheduling)
+        chosen = wanted_engines(launch.without, engines)
         await stack.enter_async_context(running_engines(chosen, plane.around))
         if launch.nodes:
             await _nodes_are_up(launch, plane, stopping)

@@ -30,16 +30,19 @@ from dryrack.placement.configuration.model import (
     PluginSet,
 )
 from dryrack.placement.configuration.plugin_args import argument_problems
+from dryrack.placement.plugins import SCHEDULER_PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from dryrack.kinds.shape import Path, Shape
     from dryrack.placement.configuration.model import LeaderElectionSettings, SchedulerProfile
+    from dryrack.placement.framework import Plugin
 
 Decoded = TypeVar("Decoded", bound=msgspec.Struct)
 
 EVERY = "*"
+MULTI_POINT = "multiPoint"
 # Where plugins are asked: the fields of `Plugins`, and how each is written.
 POINTS: Mapping[str, str] = {
     each.name: each.encode_name for each in msgspec.structs.fields(Plugins)
@@ -57,7 +60,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "TopologyScoring": "TopologySpread",
     "WorkloadAwareScoring": "WorkloadAware",
 }
-_WEIGHED = ("score", "multiPoint")
+_WEIGHED = ("score", MULTI_POINT)
 # Fields that mean nothing here, and why.
 _MEANINGLESS: Mapping[str, str] = {
     "parallelism": "one thread decides",
@@ -101,7 +104,7 @@ class ConfigurationReading:
 
 
 def read_configuration(
-    data: bytes | str, name: str, available: Collection[str]
+    data: bytes | str, name: str, available: Mapping[str, Plugin]
 ) -> ConfigurationReading:
     """Reads the text of a file; `available` are the plugins that there are."""
     reading = read(data, name)
@@ -121,7 +124,7 @@ class _Reader:
     """Reads one document."""
 
     document: Document
-    available: Collection[str]
+    available: Mapping[str, Plugin]
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
 
@@ -158,12 +161,16 @@ class _Reader:
             path = ("leaderElection", "resourceLock")
             self._problem(path, f"{lock!r} is no kind of lock", "write leases")
         durations = {
-            "leaseDuration": settings.lease_duration,
-            "renewDeadline": settings.renew_deadline,
-            "retryPeriod": settings.retry_period,
+            "leaseDuration": settings.lease_duration or "15s",
+            "renewDeadline": settings.renew_deadline or "10s",
+            "retryPeriod": settings.retry_period or "2s",
         }
+        seconds = [seconds_in(text) or 0.0 for text in durations.values()]
         for name, text in durations.items():
             self._check_duration(("leaderElection", name), text)
+        if all(seconds) and not seconds[0] > seconds[1] > seconds[2]:
+            said = ", ".join(f"{name} {text}" for name, text in durations.items())
+            self._problem(("leaderElection",), said, "write each longer than the next")
 
     def _check_duration(self, path: Path, text: str) -> None:
         if text and not seconds_in(text):
@@ -245,6 +252,11 @@ class _Reader:
             self._problem((*path, "weight"), f"{entry.weight} is less than 0")
         elif entry.weight and path[-3] not in _WEIGHED:
             self._note((*path, "weight"), "has no effect: only scores have weights")
+        plugin = self.available.get(name)
+        if plugin is not None and path[-3] == "filter" and plugin.filter is None:
+            self._problem((*path, "name"), f"{name} filters no nodes", "leave it out here")
+        if plugin is not None and path[-3] == "score" and plugin.score is None:
+            self._problem((*path, "name"), f"{name} gives no scores", "leave it out here")
         return PluginEntry(name=name, weight=entry.weight)
 
     def _disabled(self, entry: PluginEntry, path: Path) -> PluginEntry:
@@ -258,7 +270,7 @@ class _Reader:
     def _name(self, path: Path, name: str) -> str:
         """The plugin's name here."""
         found = OTHER_NAMES.get(name, name)
-        known = {*self.available, *ALWAYS, *NEVER}
+        known = {*self.available, *SCHEDULER_PLUGINS, *ALWAYS, *NEVER}
         if found not in known:
             self._problem(path, f"no plugin {name!r}", hint(name, known))
         return found

@@ -72,7 +72,17 @@ DEFAULT_PLUGINS: Mapping[str, int] = {
     "ImageLocality": 1,
 }
 
+# What the scheduler does itself, and where upstream has it; all of it is on by default.
+SCHEDULER_PLUGINS: Mapping[str, str] = {
+    "Coscheduling": "permit",
+    "DefaultPreemption": "postFilter",
+    "GangPreemption": "postFilter",
+    "GangScheduling": "permit",
+    "ResourceReservation": "reserve",
+}
+
 DEFAULT_PROFILE = Profile(
     filters=tuple(IN_TREE[name] for name in DEFAULT_PLUGINS if IN_TREE[name].filter),
     scores=tuple((IN_TREE[name], w) for name, w in DEFAULT_PLUGINS.items() if IN_TREE[name].score),
+    scheduler_plugins=frozenset(SCHEDULER_PLUGINS),
 )

@@ -1,0 +1,55 @@
+"""A KubeSchedulerConfiguration that an option names: its profiles, by scheduler name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import ContentError
+from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.output import say
+from dryrack.cluster import installed_plugins
+from dryrack.placement import profile_of, read_configuration
+from dryrack.scheduler import NAMES, SchedulerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.placement import Configuration
+
+
+def read_config(file: str) -> Configuration:
+    """What the file says; what it says in vain is told."""
+    (source,) = read_sources([file])
+    reading = read_configuration(source.content, source.name, installed_plugins())
+    for note in reading.notes:
+        say(f"note: {note}")
+    if reading.configuration is None:
+        raise ContentError("\n".join(str(problem) for problem in reading.problems))
+    return reading.configuration
+
+
+def settings_of(
+    configuration: Configuration, names: Sequence[str], option: str = ""
+) -> SchedulerSettings:
+    """
+    What the file comes to.
+
+    One profile without a name is for all `names`; else they are the file's, and an `option` that
+    names others is a mistake.
+    """
+    plugins, profiles = installed_plugins(), configuration.profiles
+    if not profiles[0].scheduler_name:
+        found = {name: profile_of(profiles[0], name, plugins) for name in names}
+    elif option:
+        named = ", ".join(each.scheduler_name for each in profiles)
+        raise UsageError(f"{option}: the profiles of the configuration have names: {named}")
+    else:
+        found = {it.scheduler_name: profile_of(it, it.scheduler_name, plugins) for it in profiles}
+    return SchedulerSettings(profiles=found, backoff_seconds=configuration.backoff_seconds)
+
+
+def settings_of_plane(configuration: Configuration) -> SchedulerSettings:
+    """On an embedded plane nobody else schedules: what the file does not name is as usual."""
+    settings = settings_of(configuration, NAMES)
+    return replace(settings, profiles={**SchedulerSettings().profiles, **settings.profiles})

@@ -1,0 +1,46 @@
+"""What people decide about a scheduler, in code or by a KubeSchedulerConfiguration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dryrack.base.durations import seconds_in
+from dryrack.placement import DEFAULT_PROFILE
+from dryrack.scheduler.binding_conditions import TIMEOUT_SECONDS
+from dryrack.scheduler.queue import BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN
+from dryrack.scheduler.reporting import DEFAULT_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.placement import Profile
+
+# What pods call the scheduler of a whole cluster.
+NAMES = (DEFAULT_NAME, "dryrack", "kubenexus-scheduler")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerSettings:
+    """Who is scheduled, and how."""
+
+    profiles: Mapping[str, Profile] = field(
+        default_factory=lambda: dict.fromkeys(NAMES, DEFAULT_PROFILE)
+    )
+    """By scheduler name: pods that have it are scheduled so, and told so in that name."""
+    backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX)
+    """How long what was refused waits at least: the first time, and at most."""
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> SchedulerSettings:
+        """As kube-scheduler schedules, under these names."""
+        return cls(profiles=dict.fromkeys(names, DEFAULT_PROFILE))
+
+    @property
+    def binding_timeout_seconds(self) -> float:
+        """How long devices with binding conditions may take to be ready, for all profiles."""
+        said = [
+            seconds_in(each.args.get("DynamicResources", {}).get("bindingTimeout", ""))
+            for each in self.profiles.values()
+        ]
+        return max((seconds or TIMEOUT_SECONDS for seconds in said), default=TIMEOUT_SECONDS)
