@@ -40,15 +40,17 @@ def devices(*names: str, **attributes: str) -> list[Raw]:
     return [{"name": name, "attributes": said} for name in names]
 
 
-def pool(name: str, devices: Sequence[Raw], **where: Any) -> ResourceSlice:
-    """A pool of one slice; on the node of its name, unless it says where."""
-    spec = {
+def pool(
+    pool: str, devices: Sequence[Raw], *, name: str = "", slices: int = 1, **spec: Any
+) -> ResourceSlice:
+    """A slice of a pool, mostly the only one; on the node of its name, unless it says where."""
+    said = {
         "driver": "gpu.example.com",
-        "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+        "pool": {"name": pool, "generation": 1, "resourceSliceCount": slices},
         "devices": list(devices),
-        **(where or {"nodeName": name}),
+        **(spec or {"nodeName": pool}),
     }
-    return decode({"metadata": {"name": name}, "spec": spec}, ResourceSlice)
+    return decode({"metadata": {"name": name or pool}, "spec": said}, ResourceSlice)
 
 
 def cluster(nodes: Sequence[Node], slices: Sequence[ResourceSlice] = ()) -> Cluster:

@@ -204,6 +204,11 @@ class NodeQueue:
         """Why a node refuses; nothing if it does not."""
         return self._closed.get(name, ())
 
+    def not_closed(self) -> list[NodeState]:
+        """All that are not known to refuse, in the order in which they are to be asked."""
+        found = [state for name, state in self._states.items() if name not in self._closed]
+        return sorted(found, key=lambda state: (state.pods, state.name))
+
     @property
     def refusals(self) -> Mapping[str, int]:
         """How many nodes refuse for which reason."""

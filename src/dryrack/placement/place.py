@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from dryrack.placement.attempt import attempt, attempt_on
 from dryrack.placement.outcomes import Allocates, Cluster, Placed, Refusal, Unfinished, Unplaced
 from dryrack.placement.plugins import DEFAULT_PROFILE
+from dryrack.placement.plugins_in_play import PluginsInPlay
 from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.extended_resources import ExtendedResources
     from dryrack.placement.framework import Profile
+    from dryrack.placement.node_state import NodeState
 
 __all__ = [
     "SEARCHES_MAX",
@@ -37,6 +39,7 @@ __all__ = [
     "Unfinished",
     "Unplaced",
     "decide",
+    "open_nodes",
     "place",
     "place_on",
 ]
@@ -107,3 +110,11 @@ def place_on(
             return tried if isinstance(tried, Placed) else None
         tried.search.finish()
     return None
+
+
+def open_nodes(
+    constraints: PodConstraints, cluster: Cluster, profile: Profile
+) -> Sequence[NodeState]:
+    """The nodes of which it is not known that they refuse such a pod for reasons of their own."""
+    plugins = PluginsInPlay.of(constraints, cluster.fleet, profile)
+    return cluster.fleet.queue(plugins.signature(), plugins.node_score).not_closed()

@@ -128,11 +128,15 @@ class Gang:
     @property
     def too_few(self) -> str:
         """What to say of a gang that has not enough members to run; empty if it has."""
-        if len(self.members) >= self.min_count:
+        return self.too_few_with(len(self.members))
+
+    def too_few_with(self, number: int) -> str:
+        """The same if it had so many."""
+        if number >= self.min_count:
             return ""
         return (
-            f"{self.key} has {_pods(len(self.members))}, needs at least {self.min_count}; "
-            f"create {self.min_count - len(self.members)} more, or lower the minimum"
+            f"{self.key} has {_pods(number)}, needs at least {self.min_count}; "
+            f"create {self.min_count - number} more, or lower the minimum"
         )
 
 

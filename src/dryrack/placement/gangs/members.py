@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
@@ -10,6 +10,7 @@ from msgspec.structs import replace as changed
 from dryrack.allocation import claim_name
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Unfinished, decide
+from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,12 +54,17 @@ class MemberPlaced:
     given: Mapping[str, AllocationResult]
 
     @property
+    def key(self) -> tuple[str, str]:
+        """By which it is known while a trial lasts."""
+        return ("gang member", self.member.name)
+
+    @property
     def occupant(self) -> Occupant:
         return Occupant.of(self.member.pod, claims=self.member.claims, amounts=self.amounts)
 
     def stand(self, trial: Trial) -> None:
         """The member is there, for as long as the trial lasts."""
-        trial.stand(("gang member", self.member.name), self.occupant, self.node, self.given)
+        trial.stand(self.key, self.occupant, self.node, self.given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +75,36 @@ class MemberRefused:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where members are placed: in a cluster, by a profile, on nodes with some labels."""
+
+    cluster: Cluster
+    profile: Profile
+    domain: Mapping[str, str] = field(default_factory=dict)
+
+    def pod(self, member: Member) -> Pod:
+        """The pod of a member, which keeps to the domain."""
+        pod = member.pod
+        if not self.domain:
+            return pod
+        # A pod that selects another one has nowhere to go.
+        selector = {**self.domain, **pod.spec.node_selector}
+        if any(selector[key] != value for key, value in self.domain.items()):
+            selector = {**selector, **dict.fromkeys(self.domain, "")}
+        return changed(pod, spec=changed(pod.spec, node_selector=selector))
+
+    def constraints(self, member: Member) -> PodConstraints:
+        return PodConstraints.of(
+            self.pod(member), member.wanted, member.allocated, extended=member.extended
+        )
+
+
 class Round:
     """Members that are placed, and what has been given to the claims that they share."""
 
-    def __init__(
-        self, cluster: Cluster, profile: Profile, placed: Iterable[MemberPlaced] = ()
-    ) -> None:
-        self.cluster = cluster
-        self._profile = profile
+    def __init__(self, scope: Scope, placed: Iterable[MemberPlaced] = ()) -> None:
+        self.scope = scope
         self.placed = list(placed)
         self.given = {name: each for one in self.placed for name, each in one.given.items()}
 
@@ -85,12 +113,12 @@ class Round:
         had = [self._allocated(claim) for claim in member.wanted if claim_name(claim) in self.given]
         while True:
             outcome = decide(
-                member.pod,
+                self.scope.pod(member),
                 self._open(member),
                 (*member.allocated, *had),
-                self.cluster,
+                self.scope.cluster,
                 extended=member.extended,
-                profile=self._profile,
+                profile=self.scope.profile,
                 searches_left=searches_left,
             )
             # Not all nodes are asked yet; on a trial there is no pause.

@@ -6,15 +6,19 @@ is cheap, and mostly does. A claim that several of them share is allocated with 
 the others to where it can be used. Members that run already count. What is beyond the minimum is
 placed if there is room, and waits if there is none.
 
+Where that does not do, all members, nodes and devices are searched together (see `exact`): a gang
+that fits is found, and one that is refused does not fit, unless it is said to be undecided.
+
 A refusal carries its proof: how many fit together, and why a further one does not when they do.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dryrack.placement.gangs.members import MemberRefused, Round
+from dryrack.placement.gangs.exact import place_exactly
+from dryrack.placement.gangs.members import MemberRefused, Round, Scope
 from dryrack.placement.place import SEARCHES_MAX, Unfinished, Unplaced
 from dryrack.placement.plugins import DEFAULT_PROFILE
 from dryrack.placement.trial import Trial
@@ -26,6 +30,11 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.dialects import Gang
     from dryrack.placement.gangs.members import Member, MemberPlaced
     from dryrack.placement.place import Cluster, Refusal
+
+_GIVEN_UP = (
+    ". Whether they fit in another way is not known: the search was given up; "
+    "members that ask for the same, or for devices of one node, are easier to place"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,7 @@ class GangRefused:
         """
         if self._round is None:
             return ()
-        with Trial(self._round.cluster) as trial:
+        with Trial(self._round.scope.cluster) as trial:
             for each in self.fitting:
                 each.stand(trial)
             outcome = self._round.decided(member, searches_left=0)
@@ -77,18 +86,69 @@ def place_gang(
     `bound` is how many are, if not as many as the gang's pods say. The cluster is as before
     afterwards: who is answered with placements makes them so.
     """
-    if bound is None:
-        bound = sum(bool(pod.spec.node_name) for pod in gang.members)
-    if gang.too_few and bound + len(members) < gang.min_count:
-        return GangRefused(gang.too_few)
-    done = Round(cluster, profile)
+    running = [pod.spec.node_name for pod in gang.members if pod.spec.node_name]
+    bound = len(running) if bound is None else bound
+    too_few = gang.too_few_with(bound + len(members))
+    if too_few:
+        return GangRefused(too_few)
+    scope = Scope(cluster, profile)
+    if not gang.topology_key:
+        return _place_within(scope, gang, members, bound, searches_left)
+    values = _domains(gang.topology_key, running, cluster)
+    if isinstance(values, str):
+        return GangRefused(f"{gang.key}: {values}")
+    best: GangRefused | None = None
+    for value in values:
+        within = replace(scope, domain={gang.topology_key: value})
+        outcome = _place_within(within, gang, members, bound, searches_left)
+        if not isinstance(outcome, GangRefused):
+            return outcome
+        best = outcome if best is None else _better(best, outcome)
+    assert best is not None, "there is a domain where there is no complaint"
+    return best
+
+
+def _domains(key: str, running: Sequence[str], cluster: Cluster) -> Sequence[str] | str:
+    """Values of the label that all members could have in common, or why there is none."""
+    there = [cluster.fleet.get(name) for name in running] if running else cluster.fleet.states()
+    labels = [state.node.metadata.labels for state in there if state is not None]
+    values = sorted({each[key] for each in labels if key in each})
+    if not values:
+        return f"no node has the label {key}, by which its pods are to be together; label the nodes"
+    if running and len(values) > 1:
+        found = " and ".join(values)
+        return f"its pods are to be in one {key}, but run in {found}; delete those of all but one"
+    return values
+
+
+def _better(one: GangRefused, other: GangRefused) -> GangRefused:
+    """The one that more members fit for; undecided, if one of them is."""
+    most = other if len(other.fitting) > len(one.fitting) else one
+    return replace(most, undecided=one.undecided or other.undecided)
+
+
+def _place_within(
+    scope: Scope, gang: Gang, members: Sequence[Member], bound: int, searches_left: int
+) -> GangPlaced | GangRefused | Unfinished:
+    done = Round(scope)
     lacking = _greedy(members, done, searches_left)
     if isinstance(lacking, Unfinished):
         return lacking
+    needed = gang.min_count - bound
+    if len(done.placed) >= needed:
+        return GangPlaced(tuple(done.placed), lacking)
+    exact = place_exactly(members, needed, scope, searches_left)
+    if exact.search is not None:
+        return Unfinished(exact.search)
+    if len(exact.placed) > len(done.placed):
+        done = Round(scope, exact.placed)
+        lacking = _others(members, done)
     placed = tuple(done.placed)
-    if bound + len(placed) >= gang.min_count:
+    if len(placed) >= needed:
         return GangPlaced(placed, lacking)
-    return GangRefused(_proof(gang, bound, placed, lacking), placed, lacking, _round=done)
+    message = _proof(gang, bound, done, lacking)
+    message += _GIVEN_UP if exact.is_undecided else ""
+    return GangRefused(message, placed, lacking, exact.is_undecided, done)
 
 
 def place_gang_now(
@@ -110,7 +170,9 @@ def _greedy(
 ) -> tuple[MemberRefused, ...] | Unfinished:
     """One after the other, each as if it were alone with those before it; who does not fit."""
     lacking: list[MemberRefused] = []
-    with Trial(done.cluster) as trial:
+    with Trial(done.scope.cluster) as trial:
+        for placed in done.placed:
+            placed.stand(trial)
         for member in members:
             outcome = done.decided(member, searches_left)
             if isinstance(outcome, Unfinished):
@@ -122,14 +184,22 @@ def _greedy(
     return tuple(lacking)
 
 
-def _proof(
-    gang: Gang, bound: int, placed: Sequence[MemberPlaced], lacking: Sequence[MemberRefused]
-) -> str:
+def _others(members: Sequence[Member], done: Round) -> tuple[MemberRefused, ...]:
+    """Places those that fit with what is placed already; who does not."""
+    there = {placed.member.name for placed in done.placed}
+    lacking = _greedy([each for each in members if each.name not in there], done, 0)
+    assert not isinstance(lacking, Unfinished), "without searches there is nothing to wait for"
+    return lacking
+
+
+def _proof(gang: Gang, bound: int, done: Round, lacking: Sequence[MemberRefused]) -> str:
     """How many fit, how many must, and why the next one does not."""
-    size, fitting = bound + len(placed) + len(lacking), bound + len(placed)
+    fitting = bound + len(done.placed)
+    size = fitting + len(lacking)
     running = f" ({bound} on a node already)" if bound else ""
+    within = "".join(f" in {key} {value}" for key, value in done.scope.domain.items())
     needed = f"; it needs {gang.min_count} of them together" if gang.min_count < size else ""
     return (
-        f"{gang.key}: {fitting} of {size} pods fit{running}{needed}; "
+        f"{gang.key}: {fitting} of {size} pods fit{within}{running}{needed}; "
         f"pod {lacking[0].member.name} does not fit with them: {lacking[0].message}"
     )

@@ -20,7 +20,7 @@ from dryrack.allocation import LiveAllocator, SearchMemo, Undecided, Unsatisfiab
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from dryrack.allocation import AffectedNodes, NodePool, Outcome, Reason, Search
+    from dryrack.allocation import AffectedNodes, NodePool, Outcome, Reason, Search, Site
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
@@ -107,6 +107,16 @@ class RememberingAllocator:
     def pools_on(self, node: Node) -> tuple[NodePool, ...]:
         """As `LiveAllocator.pools_on`."""
         return self._live.pools_on(node)
+
+    def begin_apart(
+        self, claims: Sequence[ResourceClaim], sites: Sequence[Site]
+    ) -> Outcome | Search:
+        """As `LiveAllocator.begin_apart`."""
+        return self._live.begin_apart(claims, sites)
+
+    def is_local(self, node: Node) -> bool:
+        """As `LiveAllocator.is_local`."""
+        return self._live.is_local(node)
 
     def held(self, claim: str) -> AllocationResult | None:
         """As `LiveAllocator.held`."""

@@ -1,0 +1,218 @@
+"""
+Configurations of a node: which members of a gang it can take together.
+
+Members that every node treats alike are of one kind, so a configuration is a number of members for
+each kind. Whether a node can take it depends on that node alone, as far as its filters look at one
+node and its devices are seen by no other: what it has to give is held against all members and all
+their claims at once, so that the answer is exact. A node that can take a configuration can take
+every smaller one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from dryrack.allocation import Allocated, AllocationError, Search, Undecided, claim_name
+from dryrack.placement.node_state import NodeState
+from dryrack.placement.occupant import Occupant
+from dryrack.placement.plugins_in_play import PluginsInPlay, call, first_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+    from dryrack.allocation import Outcome
+    from dryrack.kinds.resource import ResourceClaim
+    from dryrack.placement.framework import Check, Plugin
+    from dryrack.placement.gangs.members import Member, Scope
+    from dryrack.placement.place import Cluster
+    from dryrack.placement.pod_constraints import PodConstraints
+
+# For each kind, how many.
+Counts = tuple[int, ...]
+
+# To ask a node for devices takes about a millisecond.
+STEPS_MAX = 1500
+# A turn of a longer search takes some, and most end after a few.
+_STEPS_A_TURN = 4
+_TURNS_MAX = 8
+
+
+@dataclass(slots=True)
+class Effort:
+    """What a search may cost, and whether it was too little to be sure."""
+
+    steps_left: int = STEPS_MAX
+    searches_left: int = 0
+    # Set where something is not known that counts as "no".
+    is_undecided: bool = False
+    # A long search that would tell.
+    search: Search | None = None
+
+    def spend(self) -> bool:
+        """Whether another step may be made."""
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            self.is_undecided = True
+        return self.steps_left >= 0
+
+    def allocated(self, begin: Callable[[], Outcome | Search]) -> Allocated | None:
+        """What is given where a search is begun; None, if nothing is, or it is not known."""
+        if not self.spend():
+            return None
+        try:
+            outcome = begin()
+            if isinstance(outcome, Search) and self._ends_soon(outcome):
+                outcome = begin()
+        except AllocationError:
+            return None
+        if isinstance(outcome, Search) and self.searches_left > 0:
+            # There is no point in going on before it has ended.
+            self.search, self.steps_left = outcome, 0
+        elif isinstance(outcome, Search | Undecided):
+            self.is_undecided = True
+        return outcome if isinstance(outcome, Allocated) else None
+
+    def _ends_soon(self, search: Search) -> bool:
+        turns = sum(1 for _ in islice(search.turns, _TURNS_MAX))
+        self.steps_left -= _STEPS_A_TURN * turns
+        return turns < _TURNS_MAX
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemberKind:
+    """Members that every node treats alike; they share the same claims, if any."""
+
+    members: tuple[Member, ...]
+    constraints: tuple[PodConstraints, ...]
+    # Of filters that look at one node.
+    checks: tuple[tuple[Plugin, Check], ...]
+    # Those that look at others as well, and have something to say.
+    cluster_filters: tuple[Plugin, ...]
+    # Claims that other members of the gang want, too.
+    shared: frozenset[str]
+
+    @property
+    def needs_others(self) -> bool:
+        """Whether other pods could help it, and not only be in its way."""
+        spec = self.members[0].pod.spec
+        toward = spec.affinity.pod_affinity if spec.affinity is not None else None
+        return bool(spec.topology_spread_constraints) or bool(
+            toward and toward.required_during_scheduling_ignored_during_execution
+        )
+
+    @staticmethod
+    def of(
+        group: Sequence[tuple[Member, PodConstraints]],
+        shared: frozenset[str],
+        scope: Scope,
+    ) -> MemberKind:
+        plugins = PluginsInPlay.of(group[0][1], scope.cluster.fleet, scope.profile)
+        return MemberKind(
+            tuple(member for member, _ in group),
+            tuple(constraints for _, constraints in group),
+            tuple(plugins.node_checks),
+            tuple(plugin for plugin, _ in plugins.cluster_checks),
+            shared,
+        )
+
+
+def kinds_of(members: Sequence[Member], scope: Scope) -> list[MemberKind]:
+    """The members by kind, those that come first in front; raises `PluginError`."""
+    shared = _shared(members)
+    groups: dict[tuple[Hashable, frozenset[str]], list[tuple[Member, PodConstraints]]] = {}
+    for member in members:
+        constraints = scope.constraints(member)
+        signs = tuple(call(plugin, plugin.sign, constraints) for plugin in scope.profile.filters)
+        own = frozenset(name for name in map(claim_name, member.wanted) if name in shared)
+        groups.setdefault((signs, own), []).append((member, constraints))
+    return [MemberKind.of(group, own, scope) for (_, own), group in groups.items()]
+
+
+def _shared(members: Sequence[Member]) -> frozenset[str]:
+    """Claims that several members want; one that asks for nothing can be had by anybody."""
+    users = Counter(
+        claim_name(claim)
+        for member in members
+        for claim in member.wanted
+        if claim.spec.devices.requests
+    )
+    return frozenset(name for name, number in users.items() if number > 1)
+
+
+class Configurations:
+    """What each node can take, each asked once."""
+
+    def __init__(self, kinds: Sequence[MemberKind], cluster: Cluster, effort: Effort) -> None:
+        self.kinds = kinds
+        self._cluster = cluster
+        self._effort = effort
+        self._known: dict[tuple[str, Counts], bool] = {}
+
+    def without_sharing(self) -> Configurations:
+        """The same for claims that every node gives by itself, which asks for no less."""
+        kinds = [replace(kind, shared=frozenset()) for kind in self.kinds]
+        other = Configurations(kinds, self._cluster, self._effort)
+        other._known = self._known
+        return other
+
+    def fits(self, state: NodeState, counts: Counts) -> bool:
+        """Whether the node can take so many of each kind."""
+        key = (state.name, counts)
+        if key not in self._known:
+            self._known[key] = self._has_room(state, counts) and self._has_devices(state, counts)
+        return self._known[key]
+
+    def _has_room(self, state: NodeState, counts: Counts) -> bool:
+        """Whether filters let the members in, one after the other."""
+        trial = NodeState(state.node, dict(state.used), dict(state.non_zero), dict(state.occupants))
+        for kind, number in zip(self.kinds, counts, strict=True):
+            for member, wants in zip(kind.members[:number], kind.constraints, strict=False):
+                if first_refusal(kind.checks, trial) is not None:
+                    return False
+                occupant = Occupant.of(member.pod, claims=member.claims, amounts=wants.amounts)
+                trial.put(("gang member", member.name), occupant)
+        return True
+
+    def _has_devices(self, state: NodeState, counts: Counts) -> bool:
+        claims = self.claims(state, counts)
+        begin = partial(self._cluster.allocator.begin, state.node, claims)
+        return not claims or self._effort.allocated(begin) is not None
+
+    def claims(self, state: NodeState, counts: Counts) -> tuple[ResourceClaim, ...]:
+        """What so many of each kind want of the node; a claim that they share is wanted once."""
+        wanted: dict[str, ResourceClaim] = {}
+        for kind, number in zip(self.kinds, counts, strict=True):
+            for each in kind.constraints[:number]:
+                wanted |= {claim_name(claim): claim for claim in each.wanted_on(state.node)}
+        return tuple(wanted.values())
+
+    def largest(self, state: NodeState) -> list[Counts]:
+        """All that the node can take and that are part of no other."""
+        nothing = (0,) * len(self.kinds)
+        return largest(self._grown(state, nothing, 0))
+
+    def _grown(self, state: NodeState, counts: Counts, first: int) -> Iterator[Counts]:
+        """The configuration, and all that are larger by members of this kind and later ones."""
+        yield counts
+        for index in range(first, len(counts)):
+            more = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
+            if more[index] <= len(self.kinds[index].members) and self.fits(state, more):
+                yield from self._grown(state, more, index)
+
+
+def largest(these: Iterable[Counts]) -> list[Counts]:
+    """Those that are part of no other, each once."""
+    found: list[Counts] = []
+    for counts in sorted(set(these), key=sum, reverse=True):
+        if not any(is_part(counts, other) for other in found):
+            found.append(counts)
+    return found
+
+
+def is_part(one: Counts, other: Counts) -> bool:
+    """Whether there are no more of any kind."""
+    return all(a <= b for a, b in zip(one, other, strict=True))

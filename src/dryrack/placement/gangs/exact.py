@@ -1,0 +1,168 @@
+"""
+The exact search: as many members as are needed, on any nodes and with any devices.
+
+First come the nodes that may do. Where one kind of members can go to as many nodes as there are
+members, further nodes are no help: whoever goes there could as well go to one of these that nobody
+else uses. Nodes that do not depend on each other are packed, which is all there is to do then. For
+others that is a bound: what cannot be packed does not fit. So is the number of devices that there
+are on all nodes together. Only then are members tried on nodes (see `joint`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from dryrack.allocation import AllocationError, Search, Site, Unsatisfiable, claim_name
+from dryrack.placement.framework import PluginError
+from dryrack.placement.gangs.configurations import Configurations, Effort, kinds_of
+from dryrack.placement.gangs.joint import (
+    Choice,
+    JointAllocation,
+    JointSearch,
+    PodHarmony,
+    placements,
+)
+from dryrack.placement.gangs.packing import pack
+from dryrack.placement.place import open_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.core import Node
+    from dryrack.kinds.resource import ResourceClaim
+    from dryrack.placement.gangs.configurations import MemberKind
+    from dryrack.placement.gangs.members import Member, MemberPlaced, Scope
+    from dryrack.placement.gangs.packing import Packed
+    from dryrack.placement.node_state import NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """As many members as were needed, or fewer."""
+
+    placed: Sequence[MemberPlaced]
+    # Whether more might fit.
+    is_undecided: bool = False
+    # What has to end before more is known.
+    search: Search | None = None
+
+
+def place_exactly(
+    members: Sequence[Member], needed: int, scope: Scope, searches_left: int
+) -> Exact:
+    """At least as many as are needed; else some, and the gang does not fit."""
+    try:
+        search = _ExactSearch(members, needed, scope, searches_left)
+        placed, effort = search.run(), search.effort
+    except PluginError:
+        # It was told to the first that it failed for; nobody can be placed by it.
+        return Exact(())
+    if len(placed) >= needed:
+        return Exact(placed)
+    return Exact(placed, effort.is_undecided, effort.search)
+
+
+class _ExactSearch:
+    def __init__(
+        self, members: Sequence[Member], needed: int, scope: Scope, searches_left: int
+    ) -> None:
+        self.effort = Effort(searches_left=searches_left)
+        self._size, self._needed = len(members), needed
+        self._scope = scope
+        self._kinds = kinds_of(members, scope)
+        self._configurations = Configurations(self._kinds, scope.cluster, self.effort)
+        self._allocation = JointAllocation(scope.cluster, self.effort)
+
+    def run(self) -> Sequence[MemberPlaced]:
+        candidates = [self._candidates(index) for index in range(len(self._kinds))]
+        states = {state.name: state for found in candidates for state in found}
+        is_joint = self._looks_around or not all(map(self._is_local, states.values()))
+        configurations = self._configurations
+        if is_joint:
+            configurations = configurations.without_sharing()
+        packed = pack(configurations, states.values(), self._needed, self.effort)
+        if not is_joint:
+            return self._placed(_choices(packed, self._kinds))
+        if packed.size < self._needed or not self._are_enough(candidates):
+            return ()
+        harmony = PodHarmony(self._scope)
+        joint = JointSearch(
+            self._configurations, candidates, self._allocation, harmony, self.effort
+        )
+        return self._placed(joint.run(self._needed))
+
+    def _placed(self, chosen: Sequence[Choice]) -> Sequence[MemberPlaced]:
+        given = self._allocation.of(chosen)
+        # Unless the effort is over.
+        return () if given is None else placements(chosen, given)
+
+    @property
+    def _looks_around(self) -> bool:
+        """Whether a member says something about other pods."""
+        return any(kind.cluster_filters for kind in self._kinds)
+
+    def _is_local(self, state: NodeState) -> bool:
+        return self._allocation.is_local(state)
+
+    def _candidates(self, index: int) -> list[NodeState]:
+        """Nodes that can take a member of the kind by itself; no more than are of use."""
+        accepting = self._accepting(index)
+        if self._looks_around or self._kinds[index].shared:
+            return list(accepting)
+        found = list(islice(accepting, self._size))
+        return found if all(map(self._is_local, found)) else [*found, *accepting]
+
+    def _accepting(self, index: int) -> Iterator[NodeState]:
+        alone = tuple(int(place == index) for place in range(len(self._kinds)))
+        constraints = self._kinds[index].constraints[0]
+        for state in open_nodes(constraints, self._scope.cluster, self._scope.profile):
+            if self._configurations.fits(state, alone):
+                yield state
+
+    def _are_enough(self, candidates: Sequence[Sequence[NodeState]]) -> bool:
+        """Whether there are enough devices, if every claim may have those of any node."""
+        if self._needed < self._size and len(self._kinds) > 1:
+            # Who would be left out is not known.
+            return True
+        claims: dict[str, ResourceClaim] = {}
+        nodes: dict[str, dict[str, Node]] = {}
+        for kind, states in zip(self._kinds, candidates, strict=True):
+            for constraints in kind.constraints[: self._needed]:
+                if constraints.extended is not None:
+                    return True
+                for claim in constraints.wanted:
+                    claims.setdefault(claim_name(claim), claim)
+                    used = nodes.setdefault(claim_name(claim), {})
+                    used |= {state.name: state.node for state in states}
+        if not claims or any(map(_takes_all, claims.values())) or not self.effort.spend():
+            return True
+        sites = [Site(tuple(used.values()), is_open=True) for used in nodes.values()]
+        try:
+            outcome = self._allocation.begin_apart(tuple(claims.values()), sites)
+        except AllocationError:
+            return True
+        return not isinstance(outcome, Unsatisfiable)
+
+
+def _choices(packed: Packed, kinds: Sequence[MemberKind]) -> list[Choice]:
+    """Members for the numbers, in their order."""
+    used = [0] * len(kinds)
+    chosen = []
+    for state, taken in packed.nodes():
+        for index, number in enumerate(taken):
+            for _ in range(number):
+                chosen.append(Choice(kinds[index], used[index], state))
+                used[index] += 1
+    return chosen
+
+
+def _takes_all(claim: ResourceClaim) -> bool:
+    """Whether it wants all that there is on its node, which is more where more is counted."""
+    asks = [
+        ask
+        for request in claim.spec.devices.requests
+        for ask in (request.exactly, *request.first_available)
+    ]
+    return any(ask is not None and ask.allocation_mode == "All" for ask in asks)

@@ -1,0 +1,146 @@
+"""Members, nodes and devices are searched together: what fits is found, the rest refused."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from tests.placement.gang_worlds import claim, cluster, devices, gang, member, node, pool
+from tests.placement.random_gangs import built, fits, is_sound, world
+
+from dryrack.placement import GangPlaced, GangRefused, place_gang_now
+
+SEEDS = 250
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_search_finds_what_trying_everything_finds(seed: int) -> None:
+    """Feasible gangs are placed soundly, infeasible ones refused, and none is left undecided."""
+    made = world(Random(seed))
+    here, wanted, members = built(made)
+
+    outcome = place_gang_now(wanted, members, here)
+
+    assert isinstance(outcome, GangPlaced) == fits(made)
+    if isinstance(outcome, GangPlaced):
+        assert is_sound(made, outcome.placements)
+    else:
+        assert not outcome.undecided
+
+
+def test_two_halves_are_found_where_the_first_would_take_the_whole() -> None:
+    """
+    kubernetes#138765: pod by pod, the first takes the whole device, and the second gets none.
+
+    The device is offered whole or in halves, which draw on the same counters.
+    """
+    units = {"name": "gpu0", "counters": {"units": {"value": "2"}}}
+    draw = [("a-whole", 2), ("b-half", 1), ("c-half", 1)]
+    parts = [
+        {
+            "name": name,
+            "consumesCounters": [
+                {"counterSet": "gpu0", "counters": {"units": {"value": str(number)}}}
+            ],
+        }
+        for name, number in draw
+    ]
+    offered = pool("a", parts, nodeName="a", slices=2)
+    counted = pool("a", [], nodeName="a", slices=2, name="a-counters", sharedCounters=[units])
+    here = cluster([node("a")], [offered, counted])
+    members = [member(f"p{i}", claim(f"c{i}")) for i in range(2)]
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangPlaced)
+    given = [a.devices.results[0].device for p in outcome.placements for a in p.given.values()]
+    assert sorted(given) == ["b-half", "c-half"]
+
+
+def test_a_small_member_makes_way_for_one_that_fits_nowhere_else() -> None:
+    """The first goes where a pod by itself would; the second needs just that node."""
+    here = cluster([node("a", cpu="4"), node("b", cpu="2")])
+    members = [member("small", cpu="2"), member("large", cpu="4")]
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangPlaced)
+    nodes = {each.member.name: each.node for each in outcome.placements}
+    assert nodes == {"ml/small": "b", "ml/large": "a"}
+
+
+def test_any_members_may_make_up_the_minimum() -> None:
+    """Two of three are needed: not the first two, which are in each other's way."""
+    here = cluster([node("a", cpu="3")])
+    members = [member("p0", cpu="3"), member("p1", cpu="2"), member("p2", cpu="1")]
+
+    outcome = place_gang_now(gang(members, 2), members, here)
+
+    assert isinstance(outcome, GangPlaced)
+    assert {each.member.name for each in outcome.placements} == {"ml/p1", "ml/p2"}
+    assert [each.member.name for each in outcome.waiting] == ["ml/p0"]
+
+
+def test_members_of_a_group_with_a_topology_are_in_one_domain() -> None:
+    """Both racks have room for two, and the gang is of three; one rack has room for all."""
+    racks = {"a": "r1", "b": "r1", "c": "r2", "d": "r3", "e": "r3"}
+    cpus = {"a": "1", "b": "1", "c": "2", "d": "2", "e": "1"}
+    here = cluster([node(name, cpu=cpus[name], rack=rack) for name, rack in racks.items()])
+    members = [member(f"p{i}") for i in range(3)]
+
+    outcome = place_gang_now(gang(members, topology_key="rack"), members, here)
+
+    assert isinstance(outcome, GangPlaced)
+    assert {each.node for each in outcome.placements} == {"d", "e"}
+
+
+def test_a_gang_that_fits_in_no_domain_is_told_how_far_the_best_came() -> None:
+    """The proof is about the domain where most of them fit."""
+    here = cluster([node("a", cpu="1", rack="r1"), node("b", cpu="2", rack="r2")])
+    members = [member(f"p{i}") for i in range(3)]
+
+    outcome = place_gang_now(gang(members, topology_key="rack"), members, here)
+
+    assert isinstance(outcome, GangRefused)
+    assert outcome.message.startswith(
+        "pod group ml/training: 2 of 3 pods fit in rack r2; pod ml/p2"
+    )
+
+
+def test_a_topology_that_no_node_has_is_told() -> None:
+    """Nobody has to guess why nothing happens."""
+    members = [member(f"p{i}") for i in range(2)]
+
+    outcome = place_gang_now(gang(members, topology_key="rack"), members, cluster([node("a")]))
+
+    assert isinstance(outcome, GangRefused)
+    assert outcome.message == (
+        "pod group ml/training: no node has the label rack, by which its pods are to be together; "
+        "label the nodes"
+    )
+
+
+def test_devices_that_all_nodes_see_are_given_once() -> None:
+    """Five of them cannot serve six members, however many nodes there are; one proof does."""
+    fabric = pool("fabric", devices(*(f"f{i}" for i in range(5))), allNodes=True)
+    here = cluster([node(f"n{i:02}") for i in range(40)], [fabric])
+    members = [member(f"p{i}", claim(f"c{i}")) for i in range(6)]
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangRefused)
+    assert not outcome.undecided
+    assert "5 of 6 pods fit" in outcome.message
+
+
+def test_a_gang_that_all_nodes_refuse_is_refused_without_trying_all_ways() -> None:
+    """Eight members, sixty nodes with room for seven: the number of ways does not matter."""
+    slices = [pool(f"n{i:02}", devices("d0")) for i in range(7)]
+    here = cluster([node(f"n{i:02}") for i in range(60)], slices)
+    members = [member(f"p{i}", claim(f"c{i}")) for i in range(8)]
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangRefused)
+    assert not outcome.undecided
+    assert "7 of 8 pods fit" in outcome.message
