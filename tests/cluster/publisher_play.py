@@ -8,11 +8,12 @@ what came of it is kept, in the words that rights are given in.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from tests.cli.command import EXAMPLES
+from tests.cluster import rights_witness
+from tests.cluster.rights_witness import Deed, endpoint_of
 
 from dryrack.client.discovery import is_served
 from dryrack.client.endpoints import (
@@ -23,7 +24,6 @@ from dryrack.client.endpoints import (
     NODE_OVERLAYS,
     NODES,
     SLICES,
-    Endpoint,
 )
 from dryrack.client.informer import Name
 from dryrack.cluster.definitions import definitions
@@ -33,59 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.client.client import Client
-    from dryrack.client.transport import Request, Response, Transport
 
 Raw = dict[str, Any]
 
 NAMESPACE = "karpenter"
 LEASE = Name(NAMESPACE, "dryrack-publisher")
 ACCOUNT = "dryrack-publisher"
-
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Deed:
-    """What was asked for: the words of a rule, and where; "" for the whole cluster."""
-
-    verb: str
-    group: str
-    resource: str
-    namespace: str = ""
-
-
-@dataclass(slots=True)
-class Witness:
-    """A transport that keeps what was done, and what was forbidden."""
-
-    to: Transport
-    done: set[Deed] = field(default_factory=set)
-    forbidden: list[str] = field(default_factory=list)
-
-    async def send(self, request: Request) -> Response:
-        response = await self.to.send(request)
-        if response.status == 403:
-            self.forbidden.append(f"{request.method} {request.path}?{request.query}")
-        deed = deed_of(request)
-        if deed is not None:
-            self.done.add(deed)
-        return response
-
-
-def deed_of(request: Request) -> Deed | None:
-    """None for documents of discovery, which are everybody's."""
-    parts = request.path.strip("/").split("/")
-    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
-    namespace = ""
-    if rest[:1] == ["namespaces"] and len(rest) > 2:
-        namespace, rest = rest[1], rest[2:]
-    if not rest:
-        return None
-    verb = _VERBS.get(request.method) or ("get" if len(rest) > 1 else "list")
-    if "watch=true" in request.query:
-        verb = "watch"
-    resource = f"{rest[0]}/{rest[2]}" if len(rest) > 2 else rest[0]
-    return Deed(verb, group, resource, namespace)
 
 
 def manifests() -> list[Raw]:
@@ -95,18 +48,7 @@ def manifests() -> list[Raw]:
 
 def granted() -> Iterator[Deed]:
     """Every single thing that the rules allow."""
-    for each in manifests():
-        for rule in each.get("rules", ()):
-            for resource in rule["resources"]:
-                for verb in rule["verbs"]:
-                    place = each["metadata"].get("namespace", "")
-                    yield Deed(verb, rule["apiGroups"][0], resource, place)
-
-
-def endpoint_of(obj: Raw) -> Endpoint:
-    group, _, version = obj["apiVersion"].rpartition("/")
-    plural = f"{obj['kind'].lower()}s"
-    return Endpoint(group, version, plural, obj["kind"], "namespace" in obj["metadata"])
+    yield from rights_witness.granted(manifests())
 
 
 def example(name: str) -> Raw:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.client.planes import CountedChance
 from tests.cluster import publisher_play
-from tests.cluster.publisher_play import ACCOUNT, LEASE, NAMESPACE, Witness
+from tests.cluster.publisher_play import ACCOUNT, LEASE, NAMESPACE
+from tests.cluster.rights_witness import As, Witness
 from tests.realcluster import kubeconfig, readiness
 from tests.realcluster.controlplane import Options
 
@@ -18,7 +19,7 @@ from dryrack.client.client import Client
 from dryrack.client.https import connected
 from dryrack.client.kubeconfig import load
 from dryrack.client.timekeeping import VirtualClock, settle
-from dryrack.client.transport import Request, Response, User
+from dryrack.client.transport import User
 from dryrack.cluster.attached import Attached, Attachment, Candidacy, check_needs
 from dryrack.cluster.control_plane import PlaneOptions, build
 from dryrack.cluster.ports import SystemClock
@@ -31,28 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tests.realcluster.fixtures import StartCluster
-
-    from dryrack.client.transport import Transport
-
-
-class As:
-    """The way of somebody else to a server in process."""
-
-    def __init__(self, to: Transport, user: User) -> None:
-        self._to = to
-        self._user = user
-
-    async def send(self, request: Request) -> Response:
-        return await self._to.send(
-            Request(
-                request.method,
-                request.path,
-                request.query,
-                request.headers,
-                request.body,
-                self._user,
-            )
-        )
 
 
 def publisher_of(witness: Witness, attachment: Attachment) -> Attached:

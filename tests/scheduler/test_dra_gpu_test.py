@@ -35,6 +35,7 @@ def test_all_pods_run_on_a_real_cluster_beside_kube_scheduler(start_cluster: Sta
     devices = _devices(cluster)
     assert len(devices) == len(set(devices)) == 6
     assert _schedulers(cluster) == {"kubenexus-scheduler"}
+    assert "forbidden" not in cluster.processes.log("schedule").read_text()
 
 
 def _apply(cluster: Cluster, example: str) -> None:

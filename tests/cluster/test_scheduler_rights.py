@@ -1,0 +1,230 @@
+"""
+The rights that are shipped are those that the scheduler needs: all of them, and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from tests.client.planes import CountedChance, refusal
+from tests.cluster.rights_witness import As, Deed, Witness, endpoint_of, granted
+
+from dryrack.apiserver.runtime_config import parse
+from dryrack.client.client import Client
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    NODES,
+    PODS,
+    SLICES,
+)
+from dryrack.client.informer import Name
+from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.client.transport import Request, Response, User
+from dryrack.cluster.attached import Attached, Attachment, Candidacy, check_needs
+from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.process.modes import AuthorizationMode
+from dryrack.cluster.rights import scheduler
+from dryrack.cluster.scheduling import NEEDS, engine
+from dryrack.scheduler import SchedulerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Raw = dict[str, Any]
+
+ACCOUNT = "dryrack-scheduler"
+LEASE = Name("kube-system", ACCOUNT)
+# Written with the status of a claim, and asked for in no request of its own.
+SYNTHETIC = "resourceclaims/binding"
+GROUP = "pod-group.scheduling.sigs.k8s.io"
+
+
+def manifests() -> list[Raw]:
+    return list(yaml.safe_load_all(scheduler(ACCOUNT, LEASE)))
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Requests that are refused once each, by method and the end of their path."""
+
+    waiting: dict[tuple[str, str], Response] = field(default_factory=dict)
+
+    def once(self, method: str, path_end: str, response: Response) -> None:
+        self.waiting[method, path_end] = response
+
+    def __call__(self, request: Request) -> Response | None:
+        for method, path_end in self.waiting:
+            if request.method == method and request.path.endswith(path_end):
+                return self.waiting.pop((method, path_end))
+        return None
+
+
+@dataclass(slots=True)
+class Play:
+    """A scheduler is at work; this is what happens around it."""
+
+    admin: Client
+    clock: VirtualClock
+    trouble: Trouble
+    witness: Witness
+
+    async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+        for _ in range(300):
+            await settle(50)
+            if await holds():
+                return
+            await self.clock.advance(0.2)
+        pytest.fail(f"not {what}; forbidden: {self.witness.forbidden}")
+
+    async def furnish(self) -> None:
+        allocatable = {"cpu": "8", "memory": "8Gi", "pods": "20"}
+        await self.admin.create(NODES, {"metadata": {"name": "n"}, "status": {}})
+        node = await self.admin.get(NODES, "n")
+        status = {"allocatable": allocatable, "capacity": allocatable}
+        await self.admin.update(NODES, {**node, "status": status}, subresource="status")
+        pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+        devices = [{"name": f"d{number}"} for number in range(8)]
+        spec = {"driver": "x.example.com", "nodeName": "n", "pool": pool, "devices": devices}
+        await self.admin.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+        backed = {"extendedResourceName": "example.com/gpu"}
+        await self.admin.create(CLASSES, {"metadata": {"name": "c"}, "spec": backed})
+
+    async def claim(self, name: str) -> str:
+        requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+        metadata = {"name": name, "namespace": "default"}
+        spec = {"devices": {"requests": requests}}
+        await self.admin.create(CLAIMS, {"metadata": metadata, "spec": spec})
+        return name
+
+    async def pod(
+        self,
+        name: str,
+        *,
+        claim: str = "",
+        requests: Raw | None = None,
+        labels: Raw | None = None,
+        **spec: Any,
+    ) -> None:
+        resources: Raw = {"requests": requests or {}, "limits": requests or {}}
+        if claim:
+            resources["claims"] = [{"name": "r"}]
+            spec["resourceClaims"] = [{"name": "r", "resourceClaimName": claim}]
+        containers = [{"name": "c", "image": "i", "resources": resources}]
+        metadata = {"name": name, "namespace": "default", "labels": labels or {}}
+        whole = {"schedulerName": "dryrack", "containers": containers, **spec}
+        await self.admin.create(PODS, {"metadata": metadata, "spec": whole})
+
+    async def bound(self, *names: str) -> None:
+        async def holds() -> bool:
+            pods = [await self.admin.get(PODS, name, "default") for name in names]
+            return all(pod["spec"].get("nodeName") for pod in pods)
+
+        await self.until(f"bound: {', '.join(names)}", holds)
+
+    async def refused(self, name: str) -> None:
+        async def holds() -> bool:
+            pod = await self.admin.get(PODS, name, "default")
+            return bool(pod["status"].get("conditions"))
+
+        await self.until(f"refused: {name}", holds)
+
+    async def deleted(self, name: str) -> None:
+        """Nobody plays its kubelet, so that it stays."""
+
+        async def holds() -> bool:
+            pod = await self.admin.get(PODS, name, "default")
+            return "deletionTimestamp" in pod["metadata"]
+
+        await self.until(f"deleted: {name}", holds)
+
+    async def run(self) -> None:
+        await self.furnish()
+        await self.pod("one", claim=await self.claim("one"))
+        await self.bound("one")
+        await self._in_spite_of_trouble()
+        await self.pod("backed", requests={"example.com/gpu": "1"})
+        await self.bound("backed")
+        labels = {f"{GROUP}/name": "gang", f"{GROUP}/min-available": "2"}
+        for name in ("first", "second"):
+            await self.pod(name, claim=await self.claim(name), labels=labels)
+        await self.bound("first", "second")
+        await self.pod("large", requests={"cpu": "64"})
+        await self.refused("large")
+        await self._half_a_gang()
+
+    async def _in_spite_of_trouble(self) -> None:
+        """Somebody else writes at the same time, and the server fails once."""
+        self.trouble.once("PUT", "/resourceclaims/conflict", refusal(409, "Conflict"))
+        await self.pod("conflict", claim=await self.claim("conflict"))
+        await self.bound("conflict")
+        self.trouble.once("POST", "/pods/failure/binding", refusal(500, "InternalError"))
+        await self.pod("failure", claim=await self.claim("failure"))
+        await self.bound("failure")
+        self.trouble.once("POST", "/pods/lost/binding", refusal(500, "InternalError"))
+        await self.pod("lost", requests={"example.com/gpu": "1"})
+        await self.bound("lost")
+
+    async def _half_a_gang(self) -> None:
+        """Somebody has bound one member, and the other fits nowhere."""
+        labels = {f"{GROUP}/name": "half", f"{GROUP}/min-available": "2"}
+        await self.pod("huge", labels=labels, requests={"cpu": "64"})
+        await self.pod("bound", labels=labels)
+        await self.refused("bound")
+        await self.clock.advance(2)
+        target = {"apiVersion": "v1", "kind": "Node", "name": "n"}
+        metadata = {"name": "bound", "namespace": "default"}
+        kind = {"apiVersion": "v1", "kind": "Binding"}
+        binding = {**kind, "metadata": metadata, "target": target}
+        await self.admin.create(PODS, binding, subresource="binding")
+        await self.deleted("bound")
+
+
+def test_the_rights_are_all_used_and_all_that_is_used() -> None:
+    """On a plane that enforces roles nothing is forbidden, and no right is for nothing."""
+
+    async def scenario() -> Witness:
+        clock, chance = VirtualClock(), CountedChance()
+        options = PlaneOptions(
+            clock=clock,
+            chance=chance,
+            authorization=AuthorizationMode.RBAC,
+            runtime_config=parse("api/all=true"),
+        )
+        plane = build(options)
+        admin = plane.client()
+        for each in manifests():
+            await admin.create(endpoint_of(each), each)
+        groups = ("system:serviceaccounts", "system:authenticated")
+        user = User(f"system:serviceaccount:{LEASE.namespace}:{ACCOUNT}", groups)
+        trouble = Trouble()
+        witness = Witness(As(plane.transport, user), refuse=trouble)
+        await check_needs(Client(witness), NEEDS)
+        attachment = Attachment(candidacy=Candidacy(LEASE, "one"), clock=clock, chance=chance)
+        settings = SchedulerSettings.of(["dryrack"])
+        attached = Attached(witness, lambda around: engine(around, settings), attachment)
+        stopping = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(attached.run(stopping))
+            await Play(admin, clock, trouble, witness).run()
+            # Long enough for a renewal of the lease.
+            await clock.advance(10)
+            stopping.set()
+        assert not trouble.waiting
+        return witness
+
+    witness = asyncio.run(scenario())
+    rights = {each for each in granted(manifests()) if each.resource != SYNTHETIC}
+
+    assert witness.forbidden == []
+    assert sorted({_right(each, rights) for each in witness.done}) == sorted(rights)
+
+
+def _right(deed: Deed, rights: set[Deed]) -> Deed:
+    """What allows it: a right in the whole cluster is one in every namespace."""
+    everywhere = Deed(deed.verb, deed.group, deed.resource)
+    return everywhere if everywhere in rights else deed
