@@ -57,6 +57,9 @@ TAINT_RULES = Endpoint(
     "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", is_namespaced=False
 )
 POD_GROUPS = Endpoint("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
+POD_GROUPS_V1BETA1 = Endpoint("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
+WORKLOADS_V1ALPHA1 = Endpoint("scheduling.k8s.io", "v1alpha1", "workloads", "Workload")
+COSCHEDULING_POD_GROUPS = Endpoint("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 DEFINITIONS = Endpoint(
     "apiextensions.k8s.io",
     "v1",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS
+from dryrack.client.optional_kind import OptionalKind
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.slices.current_inventory import (
     ABSENT,
@@ -32,7 +33,6 @@ from dryrack.controllers.slices.current_inventory import (
 )
 from dryrack.controllers.slices.dra_config_status import status_patch
 from dryrack.controllers.slices.events import listed, note_reports, source_reports
-from dryrack.controllers.slices.optional_kind import OptionalKind
 from dryrack.controllers.writes import NOTHING, Plan, Write
 from dryrack.hardware import Source, SourceKind, source_label
 from dryrack.hardware.config_formats import Reading
@@ -89,8 +89,10 @@ class Sources:
         self._config_map.listen(partial(self._on_object, SourceKind.CONFIG_MAP))
         self._kinds = {
             kind: OptionalKind(
-                around,
+                around.client,
                 endpoint,
+                clock=around.clock,
+                informers=around.informers,
                 on_object=partial(self._on_object, kind),
                 on_known=self._refresh_soon,
             )

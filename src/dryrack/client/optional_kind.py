@@ -22,14 +22,14 @@ from dryrack.client.discovery import is_served
 from dryrack.client.endpoints import DEFINITIONS
 from dryrack.client.errors import ApiError, ForbiddenError, TransportError
 from dryrack.client.informer import Name
-from dryrack.controllers.objects import has_condition, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
-    from dryrack.client.informer import Informer, Listener
-    from dryrack.controllers.writes import EngineContext
+    from dryrack.client.informer import Informer, Informers, Listener
+    from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
@@ -45,14 +45,18 @@ class OptionalKind:
 
     def __init__(
         self,
-        around: EngineContext,
+        client: Client,
         endpoint: Endpoint,
         *,
+        clock: Timekeeper,
+        informers: Informers,
         on_object: Listener,
         on_known: Callable[[], None],
     ) -> None:
         self.endpoint = endpoint
-        self._around = around
+        self._client = client
+        self._clock = clock
+        self._informers = informers
         self._on_object = on_object
         self._on_known = on_known
         self._is_absent = False
@@ -88,8 +92,7 @@ class OptionalKind:
         return min(SOON_SECONDS * 2.0 ** min(self._looks - 1, 16), SELDOM_SECONDS)
 
     async def _pause(self, seconds: float) -> None:
-        clock = self._around.clock
-        timer = clock.call_at(clock.now() + seconds, self._woken.set)
+        timer = self._clock.call_at(self._clock.now() + seconds, self._woken.set)
         try:
             await self._woken.wait()
         finally:
@@ -99,7 +102,7 @@ class OptionalKind:
         """Whether it could be told what is the case."""
         try:
             is_defined = await self._is_defined(group)
-            is_here = await is_served(self._around.client, self.endpoint)
+            is_here = await is_served(self._client, self.endpoint)
         except (ApiError, TransportError) as error:
             _logger.warning("%s: are there any? %s", self.endpoint.resource, error)
             return False
@@ -115,11 +118,11 @@ class OptionalKind:
         if self._definition is None:
             selection = Selection(fields=f"metadata.name={name}")
             try:
-                await self._around.client.list(DEFINITIONS, selection)
+                await self._client.list(DEFINITIONS, selection)
             except ForbiddenError as error:
                 self._tell_once(error)
                 return False
-            self._definition = self._around.informers.apart(DEFINITIONS, selection)
+            self._definition = self._informers.apart(DEFINITIONS, selection)
             self._definition.listen(self._on_definition)
             group.create_task(self._definition.run(), name=f"informer definition {name}")
         await self._definition.synced.wait()
@@ -128,9 +131,13 @@ class OptionalKind:
 
     def _promises(self, definition: Raw) -> bool:
         """Whether it says that our version is served; one with a name that is taken never is."""
-        versions = spec_of(definition).get("versions") or ()
+        versions = (definition.get("spec") or {}).get("versions") or ()
         served = [each.get("name") for each in versions if each.get("served")]
-        return has_condition(definition, "Established") and self.endpoint.version in served
+        conditions = (definition.get("status") or {}).get("conditions") or ()
+        established = any(
+            each["type"] == "Established" and each.get("status") == "True" for each in conditions
+        )
+        return established and self.endpoint.version in served
 
     def _tell_once(self, error: ForbiddenError) -> None:
         if self._may_watch:
@@ -146,7 +153,7 @@ class OptionalKind:
         if self._objects is not None:
             return
         self._is_absent = False
-        self._objects = self._around.informers.apart(self.endpoint)
+        self._objects = self._informers.apart(self.endpoint)
         self._objects.listen(self._on_object)
         self._following = group.create_task(
             self._followed(self._objects), name=f"informer {self.endpoint.resource}"
