@@ -183,6 +183,6 @@ def test_a_claim_that_goes_while_its_device_is_awaited_ends_the_wait() -> None:
             await stage.client.delete(CLAIMS, "fabric", namespace="default")
             await stage.after(5)
 
-            assert await stage.told("user") == 'resourceclaim "fabric" not found'
+            assert await stage.told("user") == 'resourceclaim "fabric" not found; create it'
 
     on_stage(story)

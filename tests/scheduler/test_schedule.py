@@ -189,7 +189,9 @@ def test_a_pod_waits_for_its_claim_alone() -> None:
 
         async def told() -> bool:
             conditions = (await client.get(PODS, "late", "default"))["status"].get("conditions")
-            return bool(conditions) and conditions[0]["message"].endswith('"late" not found')
+            return bool(conditions) and conditions[0]["message"].endswith(
+                '"late" not found; create it'
+            )
 
         await eventually(cluster, told)
         requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]

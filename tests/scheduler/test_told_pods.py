@@ -9,7 +9,7 @@ from tests.scheduler.test_failures import all_bound, furnish
 from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
 
 from dryrack.client.client import Client, Selection
-from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, VOLUME_CLAIMS
+from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, VOLUME_CLAIMS
 
 if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
@@ -139,5 +139,51 @@ def test_a_pod_is_told_that_nobody_makes_room_for_it(spec: Raw, words: str) -> N
         await client.create(PODS, pod("vip", containers=[container], **spec))
         told = [f"0/1 nodes are available: 1 Insufficient cpu.{words}"]
         await tells(cluster, "vip", "FailedScheduling", told)
+
+    with_scheduler(story)
+
+
+async def make_claim(client: Client, name: str, **exactly: Any) -> None:
+    requests = [{"name": "r", "exactly": exactly}]
+    metadata = {"name": name, "namespace": "default"}
+    await client.create(CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}})
+
+
+def test_a_pod_is_told_of_a_class_that_is_not_there() -> None:
+    """In kube-scheduler's words and what to do; others are bound, and so is it once it is there."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 1)
+        await make_claim(client, "wrong", deviceClassName="nope")
+        await client.create(PODS, user_of("wrong", "user"))
+        words = "request r: device class nope does not exist"
+        remedy = "Create it, or correct the deviceClassName in claim default/wrong"
+        told = [f"0/1 nodes are available: {words}. {remedy}"]
+        await tells(cluster, "user", "FailedScheduling", told)
+        await eventually(cluster, lambda: is_bound(client, "p0"))
+        await client.create(CLASSES, {"metadata": {"name": "nope"}})
+        await eventually(cluster, lambda: is_bound(client, "user"))
+
+    with_scheduler(story)
+
+
+def test_a_pod_is_told_about_which_device_its_selector_fails() -> None:
+    """And that no other node helps; others are bound."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        expression = "device.attributes['x.example.com'].foo == 1"
+        selectors = [{"cel": {"expression": expression}}]
+        await make_claim(client, "wrong", deviceClassName="c", selectors=selectors)
+        await client.create(PODS, user_of("wrong", "user"))
+        error = "claim default/wrong: selector #0: CEL runtime error: no such key: foo"
+        remedy = "correct what it names (dryrack lint says where); no node can help"
+        told = [f"{error}, about device x.example.com/n/d0; {remedy}"]
+        await tells(cluster, "user", "FailedScheduling", told)
+        await make_claim(client, "right", deviceClassName="c")
+        await client.create(PODS, user_of("right", "other"))
+        await eventually(cluster, lambda: is_bound(client, "other"))
 
     with_scheduler(story)

@@ -1,6 +1,6 @@
 """Claims × slices × what is in use → an allocation, or the reasons there is none."""
 
-from dryrack.allocation.model.errors import AllocationError
+from dryrack.allocation.model.errors import AllocationError, MissingClassError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import DeviceId, claim_name
 from dryrack.allocation.model.reasons import Code, Reason
@@ -27,6 +27,7 @@ __all__ = [
     "DeviceId",
     "Features",
     "LiveAllocator",
+    "MissingClassError",
     "NodePool",
     "Obstacle",
     "Outcome",

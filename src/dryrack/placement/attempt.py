@@ -20,6 +20,7 @@ from dryrack.allocation import (
     Allocated,
     AllocationError,
     Code,
+    MissingClassError,
     Reason,
     Search,
     Undecided,
@@ -29,6 +30,7 @@ from dryrack.allocation import (
 from dryrack.placement.framework import SCORE_MAX, PluginError
 from dryrack.placement.node_queue import Unmet
 from dryrack.placement.outcomes import (
+    ELSEWHERE,
     NO_DEVICES,
     NOT_DECIDED,
     Placed,
@@ -36,7 +38,6 @@ from dryrack.placement.outcomes import (
     Unfinished,
     Unplaced,
 )
-from dryrack.placement.plugins.dynamic_resources import ELSEWHERE
 from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ class Attempt:
             else:
                 return tried
             asked += isinstance(tried, Placed) or tried.words[0] in _OF_DEVICES
-        return Unplaced(self._message(queue, first), self._refusals, kind)
+        words = frozenset(queue.refusals)
+        return Unplaced(self._message(queue, first), self._refusals, kind, words)
 
     def _value_of_devices(self, queue: NodeQueue) -> Callable[[DeviceScores | None], int] | None:
         """What devices add to the score of a node; those that are not known, at most."""
@@ -200,7 +202,8 @@ class Attempt:
                 return tried
             # Devices that it shares with others have been given away.
             queue.close(best.name, *tried.words)
-        return Unplaced(self._message(queue, first), self._refusals)
+        words = frozenset(queue.refusals)
+        return Unplaced(self._message(queue, first), self._refusals, words=words)
 
     def _best_of_all(self, queue: NodeQueue) -> NodeState | None:
         checks = self.plugins.cluster_checks
@@ -232,7 +235,7 @@ class Attempt:
             outcome = self.cluster.allocator.begin(node.node, wanted)
         except AllocationError as error:
             refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), _CORRECT)
-            return Unplaced(str(error), lambda: iter((refused,)))
+            return Unplaced(self._undecidable(error), lambda: iter((refused,)))
         if isinstance(outcome, Allocated):
             return Placed(node.name, self.pod.amounts, outcome.results, tuple(wanted))
         if isinstance(outcome, Search) and self.searches_left > 0:
@@ -263,6 +266,16 @@ class Attempt:
         counts = ", ".join(sorted(f"{count} {refusal}" for refusal, count in refusals if count))
         unmet, undecided = self._unmet(queue, first), self._undecided(queue)
         return f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
+
+    def _undecidable(self, error: AllocationError) -> str:
+        """What is wrong with a claim or a class, and how to put it right."""
+        if isinstance(error, MissingClassError):
+            # kube-scheduler looks for classes before it looks at nodes.
+            words = f"request {error.request}: device class {error.name} does not exist"
+            remedy = f"Create it, or correct the deviceClassName in claim {error.claim}"
+            return f"0/{len(self.cluster.fleet)} nodes are available: {words}. {remedy}"
+        about = f", about device {error.device}" if error.device not in str(error) else ""
+        return f"{error}{about}; {_CORRECT}"
 
     def _counts(self, queue: NodeQueue) -> Mapping[str, int]:
         """How many nodes refuse for what; each says what the first filter has against it."""

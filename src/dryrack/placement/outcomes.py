@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NO_DEVICES = "cannot allocate all claims"
 # Kubernetes counts seconds, the search here counts steps.
 NOT_DECIDED = "timed out trying to allocate devices"
+# And of one that a claim cannot be used on, because it is allocated already.
+ELSEWHERE = "resourceclaim not available on the node"
 
 
 def _none() -> Iterator[Refusal]:
@@ -84,6 +86,13 @@ class Unplaced:
     _refusals: Callable[[], Iterator[Refusal]] = field(repr=False, compare=False, default=_none)
     # Equal for pods and claims that every node treats alike.
     kind: Hashable = field(repr=False, compare=False, default=None)
+    # What nodes say, each of them once.
+    words: frozenset[str] = field(repr=False, compare=False, default=frozenset())
+
+    @property
+    def is_kept_off_by_claims(self) -> bool:
+        """Whether there are nodes that would do but for what a claim was given before."""
+        return ELSEWHERE in self.words
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:

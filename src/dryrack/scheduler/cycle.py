@@ -48,6 +48,7 @@ from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
 from dryrack.scheduler.reporting import Reporter, scheduler_of
 from dryrack.scheduler.searches import LongSearches
 from dryrack.scheduler.settings import SchedulerSettings
+from dryrack.scheduler.stale_claims import free, in_the_way
 
 if TYPE_CHECKING:
     from dryrack.base.metrics import Registry
@@ -90,7 +91,7 @@ class Scheduler:
         self._profiles = settings.profiles
         names = tuple(settings.profiles)
         self._reporter = Reporter(client, clock, chance, names=names, meter=self._meter)
-        binder = Binder(client, clock)
+        binder = self._binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
         self._queue: SchedulingQueue[Unit] = SchedulingQueue(
             clock, self._rank_of, settings.backoff_seconds
@@ -201,6 +202,9 @@ class Scheduler:
                 await self._refuse(raw, str(error))
                 raise
         elif outcome is not None:
+            stale = in_the_way(wanted, outcome)
+            if stale:
+                await free(stale, wanted.pod, view=self._view, binder=self._binder)
             self._queue.park(name)
             message = outcome.message
             if may_preempt(wanted.pod, self._view.priorities):

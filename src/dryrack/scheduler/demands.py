@@ -95,7 +95,7 @@ def _usable(pod: Pod, name: str, cluster: Finds) -> ResourceClaim | Waiting:
     claim = cluster.claim(pod.metadata.namespace, name)
     full = f"{pod.metadata.namespace}/{name}"
     if claim is None:
-        return Waiting(full, f'resourceclaim "{name}" not found')
+        return Waiting(full, f'resourceclaim "{name}" not found; create it')
     if claim.metadata.deletion_timestamp is not None:
         return Waiting(full, f'resourceclaim "{name}" is being deleted')
     if _is_fully_reserved(claim, pod):

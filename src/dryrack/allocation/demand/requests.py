@@ -9,7 +9,7 @@ reported, in the same words.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dryrack.allocation.model.errors import AllocationError
+from dryrack.allocation.model.errors import AllocationError, MissingClassError
 from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.search.candidates import expressions_of
@@ -107,7 +107,7 @@ class Draft:
             raise AllocationError(
                 f"{where}: admin access is requested, but the feature is disabled"
             )
-        device_class = _find_class(where, wanted.device_class_name, self.classes)
+        device_class = self._class(where)
         if wanted.allocation_mode not in ("ExactCount", "All"):
             raise AllocationError(f"{where}: unsupported count mode {wanted.allocation_mode}")
         return Ask(
@@ -124,6 +124,15 @@ class Draft:
             capacity=_requested(wanted.capacity),
         )
 
+    def _class(self, where: str) -> DeviceClass:
+        name = self.wanted.device_class_name
+        if not name:
+            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+        found = self.classes.get(name)
+        if found is None:
+            raise MissingClassError(claim_name(self.claim), self.name, name)
+        return found
+
 
 def _check_selectors(where: str, selectors: tuple[DeviceSelector, ...]) -> None:
     for index, selector in enumerate(selectors):
@@ -131,18 +140,6 @@ def _check_selectors(where: str, selectors: tuple[DeviceSelector, ...]) -> None:
             raise AllocationError(
                 f"{where}, selector #{index}: CEL expression empty (unsupported selector type?)"
             )
-
-
-def _find_class(where: str, name: str, classes: Mapping[str, DeviceClass]) -> DeviceClass:
-    if not name:
-        raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
-    found = classes.get(name)
-    if found is None:
-        raise AllocationError(
-            f"{where}: could not retrieve device class {name}: "
-            f'deviceclass.resource.k8s.io "{name}" not found'
-        )
-    return found
 
 
 def _requested(capacity: CapacityRequirements | None) -> Mapping[str, Quantity]:

@@ -10,3 +10,21 @@ from dryrack.base.errors import DryrackError
 
 class AllocationError(DryrackError):
     """The claims, classes or slices are such that Kubernetes refuses to decide."""
+
+    def __init__(self, text: str, *, device: str = "") -> None:
+        """`device` is the one that was looked at, if it was about one."""
+        super().__init__(text)
+        self.device = device
+
+
+class MissingClassError(AllocationError):
+    """A request names a DeviceClass that is not there."""
+
+    def __init__(self, claim: str, request: str, name: str) -> None:
+        super().__init__(
+            f"claim {claim}, request {request}: could not retrieve device class {name}: "
+            f'deviceclass.resource.k8s.io "{name}" not found'
+        )
+        self.claim = claim
+        self.request = request
+        self.name = name

@@ -310,7 +310,7 @@ class Problem:
     def _belongs_to_all(self, slate: RequestRow, device: int) -> bool:
         code = self._unselectable(slate, device)
         if code == FAILED:
-            raise AllocationError(slate.failures[device])
+            raise AllocationError(slate.failures[device], device=str(self.devices[device].id))
         if code or not self.surroundings.features.consumable_capacity:
             return not code
         if self.surroundings.release is Release.V1_36:

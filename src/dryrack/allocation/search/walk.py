@@ -256,7 +256,9 @@ class Walk:
         if code == UNKNOWN:
             code = self.problem.judge(slate, device)
         if code == FAILED:
-            raise AllocationError(slate.failures[device])
+            raise AllocationError(
+                slate.failures[device], device=str(self.problem.devices[device].id)
+            )
         return code
 
     def _try(self, frame: Frame, device: int) -> bool:

@@ -16,6 +16,7 @@ from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.selectors import SelectorError
 from dryrack.placement.framework import DeviceScorer, Plugin
 from dryrack.placement.node_state import NodeRefusal
+from dryrack.placement.outcomes import ELSEWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints, Reach
 
-ELSEWHERE = "resourceclaim not available on the node"
 # As many as the API lets a request have.
 _ALTERNATIVES_MAX = 8
 

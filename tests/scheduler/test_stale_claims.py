@@ -1,0 +1,159 @@
+"""Allocations that are in the way of their own pod go; those that somebody uses stay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.scheduler.test_extended_resources import asking, claims, two_devices
+from tests.scheduler.test_failures import Failing, furnish
+from tests.scheduler.test_schedule import Noting, user_of
+from tests.scheduler.virtual import Stage, on_stage
+
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
+
+if TYPE_CHECKING:
+    from dryrack.client.client import Client
+
+Raw = dict[str, Any]
+
+
+async def second_node(client: Client) -> None:
+    """One more node, "m", with devices like those of the first."""
+    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10"}
+    node = await client.create(NODES, {"metadata": {"name": "m"}})
+    await client.update(
+        NODES, {**node, "status": {"allocatable": allocatable}}, subresource="status"
+    )
+    pool = {"name": "m", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"d{number}"} for number in range(2)]
+    spec = {"driver": "x.example.com", "nodeName": "m", "pool": pool, "devices": devices}
+    await client.create(SLICES, {"metadata": {"name": "m"}, "spec": spec})
+
+
+async def cordon(client: Client, name: str) -> None:
+    node = await client.get(NODES, name)
+    await client.update(NODES, {**node, "spec": {**node["spec"], "unschedulable": True}})
+
+
+async def allocated_on_first(stage: Stage, *, users: list[Raw]) -> None:
+    """A claim that has a device of the first node, which takes no more pods."""
+    await furnish(stage.client, 0)
+    await second_node(stage.client)
+    await cordon(stage.client, "n")
+    requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+    metadata = {
+        "name": "shared",
+        "namespace": "default",
+        "finalizers": ["resource.kubernetes.io/delete-protection"],
+    }
+    claim = await stage.client.create(
+        CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+    )
+    result = {"request": "r", "driver": "x.example.com", "pool": "n", "device": "d0"}
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["n"]}]
+    allocation = {
+        "devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]},
+    }
+    status = {"allocation": allocation, "reservedFor": users}
+    await stage.client.update(CLAIMS, {**claim, "status": status}, subresource="status")
+
+
+async def pool_of(stage: Stage) -> str:
+    claim = await stage.client.get(CLAIMS, "shared", "default")
+    [result] = claim["status"]["allocation"]["devices"]["results"]
+    return str(result["pool"])
+
+
+def test_an_allocation_that_nobody_uses_makes_way() -> None:
+    """Its node takes no pods; it is allocated anew where its pod can be."""
+
+    async def story(stage: Stage) -> None:
+        await allocated_on_first(stage, users=[])
+        await stage.client.create(PODS, user_of("shared", "p"))
+        async with stage.scheduler():
+            assert await stage.node_of("p") == "m"
+            assert await pool_of(stage) == "m"
+
+    on_stage(story)
+
+
+def test_an_allocation_that_another_pod_uses_stays() -> None:
+    """The pod waits, and is told that the claim is elsewhere."""
+
+    async def story(stage: Stage) -> None:
+        user = {"resource": "pods", "name": "other", "uid": "1"}
+        await allocated_on_first(stage, users=[user])
+        await stage.client.create(PODS, user_of("shared", "p"))
+        async with stage.scheduler():
+            assert await stage.node_of("p") == ""
+            assert await pool_of(stage) == "n"
+            assert await stage.told("p") == (
+                "0/2 nodes are available: 1 node(s) were unschedulable, "
+                "1 resourceclaim not available on the node."
+            )
+
+    on_stage(story)
+
+
+def test_an_allocation_on_a_node_that_is_full_for_now_stays() -> None:
+    """No other node would do for the pod: only nodes that the claim keeps away count."""
+
+    async def story(stage: Stage) -> None:
+        await allocated_on_first(stage, users=[])
+        pod = user_of("shared", "p")
+        pod["spec"]["nodeSelector"] = {"disk": "fast"}
+        await stage.client.create(PODS, pod)
+        async with stage.scheduler():
+            assert await stage.node_of("p") == ""
+            assert await pool_of(stage) == "n"
+
+    on_stage(story)
+
+
+def test_a_claim_that_was_made_for_another_node_is_deleted() -> None:
+    """A scheduler died before the binding, and the node was cordoned meanwhile."""
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        await stage.client.create(PODS, asking("p", 2))
+        dead = Failing(stage.cluster.transport, frozenset(range(2, 1000)))
+        async with stage.scheduler(dead):
+            pass
+        [left] = await claims(stage)
+        assert left["status"]["allocation"]
+        await second_node(stage.client)
+        await cordon(stage.client, "n")
+        async with stage.scheduler():
+            [claim] = await claims(stage)
+
+            assert await stage.node_of("p") == "m"
+            assert claim["metadata"]["uid"] != left["metadata"]["uid"]
+
+    on_stage(story)
+
+
+def test_a_pod_waits_while_its_claim_is_being_allocated_for_another() -> None:
+    """Both are bound, and no write is made in vain."""
+
+    async def story(stage: Stage) -> None:
+        await furnish(stage.client, 0)
+        requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+        metadata = {"name": "shared", "namespace": "default"}
+        await stage.client.create(
+            CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+        )
+        for name in ("a", "b"):
+            await stage.client.create(PODS, user_of("shared", name))
+        noting = Noting(stage.cluster.transport)
+        async with stage.scheduler(noting):
+            assert await stage.node_of("a") == await stage.node_of("b") == "n"
+        of_claim = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/shared"
+        writes = [each for each in noting.requests if of_claim in each]
+        assert writes == [
+            f"PUT {of_claim}",
+            f"PUT {of_claim}/status",
+            f"PUT {of_claim}/status",
+        ]
+
+    on_stage(story)
