@@ -6,9 +6,24 @@ Pods choose it by `schedulerName`. All that is bound counts, whoever has bound i
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, VOLUME_CLAIMS
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICES,
+    SLICES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 from dryrack.cluster.attached import Need
 from dryrack.scheduler import Scheduler
 
@@ -18,7 +33,14 @@ if TYPE_CHECKING:
 
 COMMAND = "dryrack schedule"
 # What it cannot do without.
-NEEDS = tuple(Need(each) for each in (PODS, NODES, CLAIMS, SLICES, CLASSES, VOLUME_CLAIMS))
+NEEDS = tuple(
+    Need(each)
+    for each in (
+        *(PODS, NODES, CLAIMS, SLICES, CLASSES, NAMESPACES),
+        *(VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES),
+        *(SERVICES, REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS),
+    )
+)
 _SUFFIX = "scheduler"
 
 
@@ -35,6 +57,6 @@ def engine(around: EngineContext, settings: SchedulerSettings) -> Scheduler:
         clock=around.clock,
         chance=around.chance,
         informers=around.informers,
-        settings=settings,
+        settings=replace(settings, stores_volumes=True),
         metrics=around.metrics,
     )

@@ -402,9 +402,17 @@ class VolumeNodeAffinity(Model, frozen=True, kw_only=True):
     required: NodeSelector | None = None
 
 
+class VolumeClaimReference(Model, frozen=True, kw_only=True):
+    """The claim that a volume is bound to (`ObjectReference` of core/v1)."""
+
+    namespace: str = ""
+    name: str = ""
+
+
 class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
     """Where a volume can be used; what it is stored on is not modelled."""
 
+    claim_ref: VolumeClaimReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
 
 

@@ -33,6 +33,8 @@ from dryrack.placement.gangs.dialects import (
 )
 from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused
 from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
+from dryrack.placement.index.pod_hints import helped_by
+from dryrack.placement.index.volumes import VolumeProblem
 from dryrack.placement.node_state import NodeRefusal, NodeState
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import (
@@ -113,12 +115,14 @@ __all__ = [
     "Settings",
     "Unfinished",
     "Unplaced",
+    "VolumeProblem",
     "WhatIf",
     "World",
     "decide",
     "definitions",
     "explain_claim",
     "gang_of",
+    "helped_by",
     "membership",
     "nodes_of",
     "place",

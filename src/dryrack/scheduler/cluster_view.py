@@ -22,7 +22,6 @@ from dryrack.client.endpoints import (
     PODS,
     SLICES,
     TAINT_RULES,
-    VOLUME_CLAIMS,
 )
 from dryrack.client.informer import Name, name_of
 from dryrack.kinds.core import Node, Pod
@@ -36,20 +35,22 @@ from dryrack.kinds.resource import (
     ResourceClaim,
 )
 from dryrack.kinds.slice_decode import SliceDecoder
-from dryrack.placement import Cluster, Fleet, Occupant
-from dryrack.scheduler.demands import volume_claim_key
+from dryrack.placement import Cluster, Fleet, Occupant, helped_by
+from dryrack.scheduler.cluster_facts import ClusterFacts
 from dryrack.scheduler.extended_resources import ExtendedClaim, owners, the_one_that_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from dryrack.allocation import AffectedNodes, LiveAllocator
     from dryrack.client.informer import Informer, Informers
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import ExtendedResources
+    from dryrack.placement import ExtendedResources, VolumeProblem
     from dryrack.scheduler.binding import Plan
 
 _DONE = ("Succeeded", "Failed")
+# Fields by which a pod asks something of other pods.
+_HOPING = frozenset(("affinity", "topologySpreadConstraints"))
 
 
 class WaitingPods(Protocol):
@@ -63,6 +64,14 @@ class WaitingPods(Protocol):
         """Something changed about a claim."""
         ...
 
+    def wake_by(self, pod: Occupant) -> None:
+        """A pod came to a node."""
+        ...
+
+    def hope(self, key: Any, helps: Callable[[Occupant], bool]) -> None:
+        """What waits is helped by such a pod that comes."""
+        ...
+
 
 class View:
     """Facts from the informers, promises from the scheduler."""
@@ -72,7 +81,6 @@ class View:
     ) -> None:
         self.pods = informers.of(PODS)
         self.claims = informers.of(CLAIMS)
-        self._volume_claims = informers.of(VOLUME_CLAIMS)
         self._classes = informers.of(CLASSES)
         # How many pods that are bound and not done have which priority.
         self.priorities: Counter[int] = Counter()
@@ -91,10 +99,10 @@ class View:
         self.reads = [
             self._listen(self.pods, self._pod),
             self._listen(self.claims, self._claim),
-            self._listen(self._volume_claims, self._volume_claim),
             self._listen(informers.of(NODES), self._node),
             self._listen(informers.of(SLICES), self._slice),
             self._listen(self._classes, self._class),
+            *ClusterFacts(informers, self._fleet, sleepers).reads,
         ]
 
     def follow_taint_rules(self) -> None:
@@ -115,9 +123,17 @@ class View:
         promised = self._promised.get(full)
         return _with_allocation(raw, promised) if promised else decode(raw, ResourceClaim)
 
-    def volume_claim(self, namespace: str, name: str) -> Raw | None:
-        """A PersistentVolumeClaim."""
-        return self._volume_claims.get(namespace, name)
+    def volume_problem(self, pod: Pod) -> VolumeProblem | None:
+        """The first of the pod's volume claims that keeps it from every node."""
+        return self._fleet.volumes.problem(pod)
+
+    def hope(self, key: Any, pods: Iterable[Raw]) -> None:
+        """What waits has these pods, which may be helped by others that come to nodes."""
+        asking = [pod for pod in pods if not _HOPING.isdisjoint(pod["spec"])]
+        found = [helped_by(decode(pod, Pod), self._fleet) for pod in asking]
+        hints = [each for each in found if each is not None]
+        if hints:
+            self._sleepers.hope(key, lambda other: any(helps(other) for helps in hints))
 
     def extended_resources(self) -> Mapping[str, DeviceClass]:
         """The class that stands for each extended resource."""
@@ -149,6 +165,7 @@ class View:
     ) -> None:
         """The pod will be there, and the claims will have these."""
         self._fleet.stand(pod, node, occupant)
+        self._sleepers.wake_by(occupant)
         for claim, allocation in given.items():
             self._promised[claim] = allocation
             self._fleet.reopen(self._allocator.hold(claim, allocation))
@@ -199,7 +216,12 @@ class View:
             if self._fleet.leave(name):
                 self._sleepers.wake()
         elif new["spec"].get("nodeName") and not (old and _occupies(old) == _occupies(new)):
-            self._fleet.stand(name, new["spec"]["nodeName"], Occupant.of(decode(new, Pod)))
+            before, occupant = self._fleet.occupant(name), Occupant.of(decode(new, Pod))
+            self._fleet.stand(name, new["spec"]["nodeName"], occupant)
+            if before is not None and before.labels != occupant.labels:
+                self._sleepers.wake()
+            elif before != occupant:
+                self._sleepers.wake_by(occupant)
 
     def _count(self, pod: Raw | None, change: int) -> None:
         if pod is not None and pod["spec"].get("nodeName") and not _is_done(pod):
@@ -209,9 +231,6 @@ class View:
         name = "/".join(name_of(new or old or {}))
         self._claim_seen(name, new)
         self._sleepers.wake_for(name)
-
-    def _volume_claim(self, old: Raw | None, new: Raw | None) -> None:
-        self._sleepers.wake_for(volume_claim_key(*name_of(new or old or {})))
 
     def _claim_seen(self, name: str, new: Raw | None) -> None:
         """What the caches show of a claim, unless more is known."""
@@ -239,10 +258,12 @@ class View:
             self._allocator.forget_node(name)
         else:
             node = decode(new, Node)
-            # A heartbeat changes nothing for anybody who waits.
+            # A heartbeat changes nothing for anybody who waits, nor do images.
             if before != _offer(node):
                 self._fleet.put(node)
                 self._sleepers.wake()
+            elif state is not None and state.node.status.images != node.status.images:
+                self._fleet.put(node)
 
     def _slice(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:

@@ -103,6 +103,7 @@ class Scheduler:
         reading = informers or self._own
         assert reading is not None, "if nobody gave any, they are its own"
         self._view = View(reading, allocator or LiveAllocator(chance=chance), self._queue)
+        self._view.cluster.fleet.volumes.are_stored = settings.stores_volumes
         self._commits = Commits(
             self._view,
             binder,
@@ -206,6 +207,7 @@ class Scheduler:
             if stale:
                 await free(stale, wanted.pod, view=self._view, binder=self._binder)
             self._queue.park(name)
+            self._view.hope(name, [raw])
             message = outcome.message
             if may_preempt(wanted.pod, self._view.priorities):
                 message = f"{message.rstrip('.')}. preemption: not supported yet"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import DeviceClass, ResourceClaim
+    from dryrack.placement import VolumeProblem
 
 # As many as the API lets reserve a claim.
 RESERVATIONS_MAX = 256
@@ -24,7 +25,7 @@ class Finds(Protocol):
 
     def claim(self, namespace: str, name: str) -> ResourceClaim | None: ...
 
-    def volume_claim(self, namespace: str, name: str) -> dict[str, Any] | None: ...
+    def volume_problem(self, pod: Pod) -> VolumeProblem | None: ...
 
     def is_promised(self, claim: str) -> bool: ...
 
@@ -66,9 +67,9 @@ def volume_claim_key(namespace: str, name: str) -> str:
 
 def demands(pod: Pod, cluster: Finds) -> Demands | Waiting:
     """The pod's claims, each found; or the first that is not to be had."""
-    lacking = _missing_volume(pod, cluster)
-    if lacking is not None:
-        return lacking
+    problem = cluster.volume_problem(pod)
+    if problem is not None:
+        return Waiting(volume_claim_key(*problem.claim), problem.message)
     made = _made_for(pod, cluster)
     names = [named_claim(pod, reference) for reference in pod.spec.resource_claims]
     found: dict[str, ResourceClaim] = {}
@@ -119,20 +120,6 @@ def _extended(pod: Pod, cluster: Finds, made: ResourceClaim | None) -> ExtendedR
     # No other claim can have such a name: it ends in a hyphen.
     name = generate_name(pod)
     return ExtendedResources.of(pod, cluster.extended_resources(), name=name, made=made)
-
-
-def _missing_volume(pod: Pod, cluster: Finds) -> Waiting | None:
-    """Whether a volume claim is bound is not looked at: nothing is stored on virtual nodes."""
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is None:
-            continue
-        name = volume.persistent_volume_claim.claim_name
-        claim = cluster.volume_claim(pod.metadata.namespace, name)
-        if claim is None or "deletionTimestamp" in claim["metadata"]:
-            words = "not found" if claim is None else "is being deleted"
-            key = volume_claim_key(pod.metadata.namespace, name)
-            return Waiting(key, f'persistentvolumeclaim "{name}" {words}')
-    return None
 
 
 def _is_fully_reserved(claim: ResourceClaim, pod: Pod) -> bool:

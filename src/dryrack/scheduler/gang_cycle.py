@@ -123,6 +123,7 @@ class GangCycle:
             await self._carry_out(key, state, outcome.decided)
         elif isinstance(outcome, GangRefused):
             self._queue.park_backed_off(key)
+            self._view.hope(key, state.pending)
             await self._give_up(key, state, self._in_time(key, state, outcome.message))
         else:
             if outcome.claim:

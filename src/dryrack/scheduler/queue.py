@@ -6,9 +6,10 @@ then age, then who came first. A gang that has waited longer than `STARVATION_SE
 without that, pods of a higher priority that come one by one could keep a large gang out for ever.
 A single pod never starves: among pods, priority is all that counts, as in kube-scheduler.
 
-What could not be placed is parked until something changes that could help: anything at all, or a
-claim that it waits for. Each change takes out those whom it may help, once, so that waiting costs
-nothing. What is refused again and again comes back later and later, up to a limit.
+What could not be placed is parked until something changes that could help: anything at all but a
+pod that comes to a node, unless that is one it hopes for; or a claim that it waits for. Each change
+takes out those whom it may help, once, so that waiting costs nothing. What is refused again and
+again comes back later and later, up to a limit.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from dryrack.base.ports import Clock
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.placement import Occupant
 
 # What is scheduled at a time: a pod, or a gang.
 Unit = Name | GangKey
@@ -110,6 +112,8 @@ class SchedulingQueue(WorkQueue[Key]):
         self._wanting: dict[str, dict[Key, None]] = {}
         self._wants: dict[Key, str] = {}
         self._refusals: dict[Key, int] = {}
+        # Those whom some pods help that come to a node, and which do.
+        self._hopes: dict[Key, Callable[[Occupant], bool]] = {}
 
     def counts(self) -> dict[str, int]:
         """How many wait, in the words of kube-scheduler's queues."""
@@ -131,6 +135,10 @@ class SchedulingQueue(WorkQueue[Key]):
         seconds = min(least * 2 ** min(refusals, 10), most)
         self._parked[key] = self._time.now() + seconds
 
+    def hope(self, key: Key, helps: Callable[[Occupant], bool]) -> None:
+        """What is parked is tried as well when such a pod comes to a node."""
+        self._hopes[key] = helps
+
     def park_for(self, key: Key, claim: str) -> None:
         """Until something changes about the claim, and none that it waited for before."""
         self._want_nothing(key)
@@ -140,15 +148,24 @@ class SchedulingQueue(WorkQueue[Key]):
     def drop(self, key: Key) -> None:
         """It waits for nothing any more."""
         self._parked.pop(key, None)
+        self._hopes.pop(key, None)
         self._refusals.pop(key, None)
         self._want_nothing(key)
 
     def wake(self) -> None:
         """Something changed that could help anybody."""
+        self._hopes.clear()
         parked, self._parked = self._parked, {}
         now = self._time.now()
         for key, earliest in parked.items():
             self.add_after(key, earliest - now)
+
+    def wake_by(self, pod: Occupant) -> None:
+        """A pod came to a node."""
+        for key in [key for key, helps in self._hopes.items() if helps(pod)]:
+            del self._hopes[key]
+            if key in self._parked:
+                self.add_after(key, self._parked.pop(key) - self._time.now())
 
     def wake_for(self, claim: str) -> None:
         """Something changed about a claim that somebody may wait for."""

@@ -30,6 +30,8 @@ class SchedulerSettings:
     """By scheduler name: pods that have it are scheduled so, and told so in that name."""
     backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX)
     """How long what was refused waits at least: the first time, and at most."""
+    stores_volumes: bool = False
+    """Whether the cluster's controllers bind volume claims, and pods wait for that."""
 
     @classmethod
     def of(cls, names: Iterable[str]) -> SchedulerSettings:

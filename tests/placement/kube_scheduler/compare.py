@@ -26,7 +26,6 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
 from dryrack.placement.framework import ClusterScorer, NodeScorer, Profile
-from dryrack.placement.index.owner_selectors import selector_of
 from dryrack.placement.plugins import DEFAULT_PROFILE
 from dryrack.placement.pod_constraints import PodConstraints
 
@@ -178,8 +177,9 @@ def _fleet(case: Mapping[str, Any]) -> Fleet:
         fleet.namespaces[raw["metadata"]["name"]] = raw["metadata"]["labels"]
     for kind, raw in _owners(case):
         metadata, selector = raw["metadata"], raw["spec"].get("selector")
-        by_labels = kind in ("Service", "ReplicationController")
-        parsed = selector_of(selector) if by_labels else decode(selector, LabelSelector)
+        if selector is not None and kind in ("Service", "ReplicationController"):
+            selector = {"matchLabels": selector}
+        parsed = None if selector is None else decode(selector, LabelSelector)
         fleet.owners.put(kind, metadata["namespace"], metadata["name"], parsed)
     fleet.volumes.are_stored = True
     for raw in case.get("volumeClaims", ()):

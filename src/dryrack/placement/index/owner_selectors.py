@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.selectors import LabelMatcher, SelectorError, parse_label_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dryrack.kinds.core import Pod
+    from dryrack.kinds.meta import LabelSelector
 
 SERVICE = "Service"
 CONTROLLERS = {
@@ -58,8 +56,3 @@ class OwnerSelectors:
         # In one order, and once each, so that the same pods are the same question.
         unique = {each: None for matcher in matchers for each in matcher.requirements or ()}
         return LabelMatcher(tuple(sorted(unique, key=repr)))
-
-
-def selector_of(labels: Mapping[str, str] | None) -> LabelSelector | None:
-    """The selector of a Service or a ReplicationController, which is only labels."""
-    return None if labels is None else LabelSelector(match_labels=labels)

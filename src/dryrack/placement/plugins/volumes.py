@@ -14,7 +14,7 @@ from dryrack.placement.framework import Plugin
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Iterator
 
     from dryrack.kinds.core import PersistentVolume
     from dryrack.kinds.selectors import NodeMatcher
@@ -89,11 +89,6 @@ def _zones(volume: PersistentVolume) -> Iterator[tuple[str, frozenset[str]]]:
             yield key, frozenset(values)
 
 
-def _claims(pod: PodConstraints) -> Hashable:
-    """Claims are in a namespace, and bound whenever it pleases."""
-    names = [volume.persistent_volume_claim for volume in pod.pod.spec.volumes]
-    return (pod.pod.metadata.namespace, tuple(names)) if any(names) else None
-
-
-VOLUME_BINDING = Plugin("VolumeBinding", filter=_bound, sign=_claims)
-VOLUME_ZONE = Plugin("VolumeZone", filter=_in_zone, sign=_claims)
+# Claims are bound, and volumes come and go, whatever happens on nodes.
+VOLUME_BINDING = Plugin("VolumeBinding", filter=_bound, sees_cluster=True)
+VOLUME_ZONE = Plugin("VolumeZone", filter=_in_zone, sees_cluster=True)
