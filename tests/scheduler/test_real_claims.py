@@ -1,0 +1,149 @@
+"""Claims that the scheduler makes and waits for, on a real API server beside kube-scheduler."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.realcluster.cluster import Parts
+from tests.realcluster.controlplane import Options
+from tests.scheduler.real_scheduler import start_scheduler
+
+if TYPE_CHECKING:
+    from tests.realcluster.cluster import Cluster
+    from tests.realcluster.fixtures import StartCluster
+
+Raw = dict[str, Any]
+
+WORLD = """
+apiVersion: v1
+kind: Node
+metadata: {name: node-a, annotations: {kwok.x-k8s.io/node: fake}, labels: {type: kwok}}
+status:
+  allocatable: {cpu: "8", memory: 8Gi, pods: "10"}
+  capacity: {cpu: "8", memory: 8Gi, pods: "10"}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec:
+  extendedResourceName: example.com/gpu
+  selectors: [{cel: {expression: "device.driver == 'x.example.com'"}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: fabric}
+spec:
+  selectors: [{cel: {expression: "device.driver == 'y.example.com'"}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: slice-x}
+spec:
+  driver: x.example.com
+  nodeName: node-a
+  pool: {name: node-a, generation: 1, resourceSliceCount: 1}
+  devices: [{name: d0}, {name: d1}, {name: d2}, {name: d3}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: slice-y}
+spec:
+  driver: y.example.com
+  allNodes: true
+  pool: {name: far, generation: 1, resourceSliceCount: 1}
+  devices:
+  - {name: far, bindsToNode: true, bindingConditions: [attached], bindingFailureConditions: [lost]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: fabric, namespace: default}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: fabric}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waits, namespace: default}
+spec:
+  schedulerName: dryrack
+  resourceClaims: [{name: r, resourceClaimName: fabric}]
+  containers: [{name: c, image: i, resources: {claims: [{name: r}]}}]
+"""
+ASKING = """
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME, namespace: default}
+spec:
+  schedulerName: SCHEDULER
+  initContainers: [{name: i, image: i, resources: {limits: {example.com/gpu: 1}}}]
+  containers: [{name: c, image: i, resources: {limits: {cpu: 1, example.com/gpu: 2}}}]
+"""
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_extended_resources_and_binding_conditions_on_a_real_server(
+    start_cluster: StartCluster,
+) -> None:
+    """The claim is like kube-scheduler's; a pod is bound when its device is ready, not before."""
+    cluster = start_cluster(Options(), Parts(kwok=True))
+    start_scheduler(cluster, "--name", "dryrack")
+    _apply(cluster, WORLD)
+    for name, scheduler in (("ours", "dryrack"), ("theirs", "default-scheduler")):
+        _apply(cluster, ASKING.replace("NAME", name).replace("SCHEDULER", scheduler))
+        _wait(cluster, f"pod/{name}", "jsonpath={.status.phase}=Running")
+
+    assert _claim_for(cluster, "ours") == _claim_for(cluster, "theirs")
+
+    _wait(cluster, "resourceclaim/fabric", "jsonpath={.status.reservedFor[0].name}=waits")
+    device = {"driver": "y.example.com", "pool": "far", "device": "far"}
+    assert "nodeName" not in _get(cluster, "pod", "waits")["spec"]
+    condition = {"type": "attached", "status": "True", "reason": "Seen", "message": ""}
+    condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    patch = json.dumps({"status": {"devices": [{**device, "conditions": [condition]}]}})
+    set_ = ("--subresource=status", "--type=merge", "-p", patch)
+    done = cluster.plane.kubectl("patch", "resourceclaim", "fabric", *set_)
+    assert done.returncode == 0, done.stderr
+    _wait(cluster, "pod/waits", "jsonpath={.status.phase}=Running")
+    log = cluster.processes.log("schedule").read_text()
+    assert "forbidden" not in log
+    assert "BindingConditionsPending" in cluster.plane.kubectl("get", "events").stdout
+
+
+def _claim_for(cluster: Cluster, pod: str) -> Raw:
+    """What was made for a pod, but for names, uids and the devices themselves."""
+    asking = _get(cluster, "pod", pod)
+    told = asking["status"]["extendedResourceClaimStatus"]
+    claim = _get(cluster, "resourceclaim", told["resourceClaimName"])
+    metadata, status = claim["metadata"], claim["status"]
+    [owner] = metadata["ownerReferences"]
+    [user] = status["reservedFor"]
+    assert owner["uid"] == user["uid"] == asking["metadata"]["uid"]
+    return {
+        "annotations": metadata["annotations"],
+        "finalizers": metadata["finalizers"],
+        "generateName": metadata["generateName"].removeprefix(pod),
+        "owner": sorted(owner),
+        "spec": claim["spec"],
+        "user": sorted(user),
+        "requests": [each["request"] for each in status["allocation"]["devices"]["results"]],
+        "nodeSelector": status["allocation"]["nodeSelector"],
+        "allocation": sorted(status["allocation"]),
+        "mappings": told["requestMappings"],
+    }
+
+
+def _apply(cluster: Cluster, manifest: str) -> None:
+    done = cluster.plane.kubectl("apply", "-f", "-", stdin=manifest)
+    assert done.returncode == 0, done.stderr
+
+
+def _get(cluster: Cluster, kind: str, name: str) -> Raw:
+    found: Raw = json.loads(cluster.plane.kubectl("get", kind, name, "-o", "json").stdout)
+    return found
+
+
+def _wait(cluster: Cluster, what: str, goal: str) -> None:
+    done = cluster.plane.kubectl("wait", what, f"--for={goal}", "--timeout=60s")
+    said = cluster.plane.kubectl("describe", "pods").stdout
+    assert done.returncode == 0, said + cluster.processes.log("schedule").read_text()
