@@ -80,7 +80,7 @@ def decided(nodes: int, pods: int, *, zone: str = "") -> float:
 
 async def scheduled(nodes: int, pods: int) -> float:
     """Processor seconds per pod on a plane."""
-    every = ("kubelet", "eviction", "nodes", "garbage", "claims", "daemonsets")
+    every = ("kubelet", "eviction", "nodes", "garbage", "claims", "daemonsets", "slices")
     async with embedded(without=every) as cluster:
         client = cluster.client
         await client.create(CLASSES, _class())

@@ -246,28 +246,73 @@ PROFILES = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+def any_pod(random: Random, number: int) -> Pod:
+    """With wishes about nodes and other pods of all kinds."""
+    requests = {"cpu": random.choice(("100m", "1", "1500m"))}
+    if random.random() < 0.5:
+        requests["memory"] = random.choice(("1Gi", "2Gi"))
+    spec: dict[str, Any] = {"containers": [container(**requests)], "affinity": {}}
+    selector = {"matchLabels": {"app": random.choice("xy")}}
+    if random.random() < 0.15:
+        spec["tolerations"] = [{"operator": "Exists"}]
+    if random.random() < 0.2:
+        names = [{"key": "n", "operator": "In", "values": random.sample(NAMES, 3)}]
+        term = {"weight": random.randint(1, 100), "preference": {"matchExpressions": names}}
+        preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+        spec["affinity"]["nodeAffinity"] = preferred
+    if random.random() < 0.2:
+        about = {"topologyKey": random.choice(("n", "zone")), "labelSelector": selector}
+        kind = random.choice(("podAffinity", "podAntiAffinity"))
+        spec["affinity"][kind] = random.choice(
+            (
+                {"requiredDuringSchedulingIgnoredDuringExecution": [about]},
+                {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 50, "podAffinityTerm": about}
+                    ]
+                },
+            )
+        )
+    if random.random() < 0.2:
+        unsatisfiable = random.choice(("DoNotSchedule", "ScheduleAnyway"))
+        spread = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": selector}
+        spec["topologySpreadConstraints"] = [{**spread, "whenUnsatisfiable": unsatisfiable}]
+    labels = {"app": random.choice("xyz")}
+    metadata = {"name": f"p{number}", "namespace": "default", "labels": labels}
+    return decode({"metadata": metadata, "spec": spec}, Pod)
+
+
+def any_node(random: Random, name: str) -> Node:
+    effect = random.choice(("NoSchedule", "PreferNoSchedule"))
+    taints = [{"key": "k", "effect": effect}] if random.random() < 0.15 else []
+    size = {"cpu": random.choice("248"), "memory": f"{random.choice((4, 8))}Gi", "pods": "10"}
+    raw = {
+        "metadata": {"name": name, "labels": {"n": name, "zone": random.choice("uv")}},
+        "spec": {"taints": taints},
+        "status": {"allocatable": size},
+    }
+    return decode(raw, Node)
+
+
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(PROFILES))
 def test_the_node_is_that_of_scoring_everything(seed: int, profile: Profile) -> None:
-    """After any pods and devices came and went, and whatever plugins look at."""
+    """After any pods, devices and nodes came and went, and whatever plugins look at."""
     random = Random(seed)
-    nodes = [
-        node(name, cpu=random.choice("248"), memory=f"{random.choice((4, 8))}Gi") for name in NAMES
-    ]
+    nodes = [any_node(random, name) for name in NAMES]
     sizes = {name: "".join(random.choices("ls", k=random.randint(0, 3))) for name in NAMES}
     there = with_devices(sizes, *nodes)
     allocator = there.allocator
     assert isinstance(allocator, LiveAllocator)
-    for number in range(14):
+    for number in range(16):
         if number > 4 and random.random() < 0.3:
             gone = random.randrange(number)
             there.fleet.leave(gone)
             there.fleet.reopen(allocator.hold(f"n/k{gone}", None))
-        requests = {"cpu": random.choice(("100m", "1", "1500m"))}
-        if random.random() < 0.5:
-            requests["memory"] = random.choice(("1Gi", "2Gi"))
-        asking = pod(containers=[container(**requests)])
-        claims = (large_or_small(f"k{number}"),) if random.random() < 0.6 else ()
+        if random.random() < 0.1:
+            there.fleet.put(any_node(random, random.choice(NAMES)))
+        asking = any_pod(random, number)
+        claims = (large_or_small(f"k{number}"),) if random.random() < 0.5 else ()
         wanted = trace(asking, claims, (), there, profile=profile).chosen
         ours = place(asking, claims, (), there, profile=profile)
         assert (ours.node if isinstance(ours, Placed) else "") == wanted

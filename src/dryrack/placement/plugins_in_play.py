@@ -18,7 +18,7 @@ from dryrack.placement.framework import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement.fleet import Fleet
@@ -48,14 +48,7 @@ class PluginsInPlay:
 
     @staticmethod
     def of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginsInPlay:
-        checks = []
-        for plugin in profile.filters:
-            assert plugin.filter is not None, "a profile filters by plugins that do"
-            args = profile.args_of(plugin)
-            check = call(plugin, plugin.filter, pod, fleet, args)
-            if check is not None:
-                checks.append((plugin, check))
-        scorers = tuple(_scorers(pod, fleet, profile))
+        checks, scorers = _checks(pod, fleet, profile), _scorers(pod, fleet, profile)
         return PluginsInPlay(
             pod,
             profile,
@@ -83,7 +76,11 @@ class PluginsInPlay:
         """What scorers say that look at the node alone, weighed."""
         total = 0
         for plugin, weight, scorer in self.node_scorers:
-            total += weight * _in_range(plugin, call(plugin, scorer.score, node))
+            try:
+                score = scorer.score(node)
+            except Exception as error:
+                raise _failed(plugin, error) from error
+            total += weight * _in_range(plugin, score)
         return total
 
     def device_scores(
@@ -119,31 +116,55 @@ def call(plugin: Plugin, function: Callable[..., _Answer], *args: object) -> _An
     """What a function of the plugin says; whatever it raises is an error of the plugin."""
     try:
         return function(*args)
-    except PluginError as error:
-        raise PluginError(f"plugin {plugin.name}: {error}") from error
     except Exception as error:
-        raise PluginError(
-            f"plugin {plugin.name}: {type(error).__name__}: {error}; mend it, or disable it"
-        ) from error
+        raise _failed(plugin, error) from error
+
+
+def _failed(plugin: Plugin, error: Exception) -> PluginError:
+    if isinstance(error, PluginError):
+        return PluginError(f"plugin {plugin.name}: {error}")
+    what = f"{type(error).__name__}: {error}"
+    return PluginError(f"plugin {plugin.name}: {what}; mend it, or disable it")
 
 
 def first_refusal(checks: Sequence[tuple[Plugin, Check]], node: NodeState) -> NodeRefusal | None:
     """What the first of the filters says that has something against the node."""
     for plugin, check in checks:
-        refusal = call(plugin, check, node)
+        try:
+            refusal = check(node)
+        except Exception as error:
+            raise _failed(plugin, error) from error
         if refusal is not None:
             return refusal
     return None
 
 
+def _checks(pod: PodConstraints, fleet: Fleet, profile: Profile) -> list[tuple[Plugin, Check]]:
+    found = []
+    for plugin in profile.filters:
+        assert plugin.filter is not None, "a profile filters by plugins that do"
+        try:
+            check = plugin.filter(pod, fleet, profile.args_of(plugin))
+        except Exception as error:
+            raise _failed(plugin, error) from error
+        if check is not None:
+            found.append((plugin, check))
+    return found
+
+
 def _scorers(
     pod: PodConstraints, fleet: Fleet, profile: Profile
-) -> Iterator[tuple[Plugin, int, Scorer]]:
+) -> list[tuple[Plugin, int, Scorer]]:
+    found = []
     for plugin, weight in profile.scores:
         assert plugin.score is not None, "a profile scores by plugins that do"
-        scorer = call(plugin, plugin.score, pod, fleet, profile.args_of(plugin))
+        try:
+            scorer = plugin.score(pod, fleet, profile.args_of(plugin))
+        except Exception as error:
+            raise _failed(plugin, error) from error
         if scorer is not None:
-            yield plugin, weight, scorer
+            found.append((plugin, weight, scorer))
+    return found
 
 
 def _in_range(plugin: Plugin, score: int) -> int:

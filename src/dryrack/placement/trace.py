@@ -100,7 +100,8 @@ def trace(
     plugins = PluginsInPlay.of(constraints, cluster.fleet, profile)
     traces = {node.name: NodeTrace(node.name) for node in cluster.fleet.states()}
     feasible = list(_feasible(plugins, cluster, traces))
-    _score(plugins, feasible, traces)
+    if feasible:
+        _score(plugins, feasible, traces)
     ranks = [(-traces[node.name].total, node.pods, node.name) for node, _ in feasible]
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     chosen = min(ranks)[2] if ranks else ""
