@@ -49,11 +49,17 @@ def log_of(
 
 
 def devices_of(pod: Raw, container: Raw, claims: Claims) -> Iterator[str]:
-    """The devices of a container, as driver/pool/device, in the order of its claims."""
+    """The devices of a container, as driver/pool/device; those of extended resources come last."""
     names = {each.name: each.claim for each in claims_of_pod(pod)}
+    namespace = pod["metadata"].get("namespace", "")
     for wanted in _list(container.get("resources") or {}, "claims"):
-        claim = claims(pod["metadata"].get("namespace", ""), names.get(wanted["name"]) or "")
+        claim = claims(namespace, names.get(wanted["name"]) or "")
         yield from _allocated(claim, wanted.get("request", "")) if claim else ()
+    extended = status_of(pod).get("extendedResourceClaimStatus") or {}
+    for mapping in _list(extended, "requestMappings"):
+        if mapping["containerName"] == container["name"]:
+            claim = claims(namespace, extended["resourceClaimName"])
+            yield from _allocated(claim, mapping["requestName"]) if claim else ()
 
 
 def _allocated(claim: Raw, request: str) -> Iterator[str]:
