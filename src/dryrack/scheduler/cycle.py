@@ -40,9 +40,11 @@ from dryrack.scheduler.binding_conditions import (
 )
 from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.commits import Commits, Decided
+from dryrack.scheduler.coscheduling import CoschedulingStatuses
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.gang_cycle import GangCycle
 from dryrack.scheduler.gang_table import GangTable
+from dryrack.scheduler.group_objects import GroupObjects
 from dryrack.scheduler.metering import Result, SchedulingMeter
 from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
 from dryrack.scheduler.reporting import Reporter, scheduler_of
@@ -115,9 +117,19 @@ class Scheduler:
             slots=self._slots,
         )
         self._table = GangTable(clock)
+        self._coscheduling = CoschedulingStatuses(client, clock, self._view.pods)
+        self._groups = GroupObjects(
+            client,
+            clock=clock,
+            informers=reading,
+            changed=self._definition_changed,
+            seen=self._coscheduling.seen,
+        )
+        self._table.definitions = self._groups.definitions
         self._gangs = GangCycle(
             self._table,
             self._view,
+            groups=self._groups,
             client=client,
             clock=clock,
             binder=binder,
@@ -138,7 +150,9 @@ class Scheduler:
                 group.create_task(self._own.run(), name="scheduler informers")
             for informer in self._view.reads:
                 await informer.synced.wait()
+            await self._groups.known()
             group.create_task(self._searches.run(), name="scheduler searches")
+            group.create_task(self._coscheduling.run(self._groups), name="podgroup statuses")
             await self._serve(group)
 
     def lacking(self) -> tuple[str, ...]:
@@ -269,6 +283,10 @@ class Scheduler:
         if old is None or new is None or _counts(old) != _counts(new):
             for gang in gangs:
                 self._queue.add(gang)
+
+    def _definition_changed(self, definition: GangKey) -> None:
+        for key in self._table.keys(definition):
+            self._queue.add(key)
 
     def _rank_of(self, unit: Unit) -> Rank:
         if isinstance(unit, GangKey):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.commits import Commits
     from dryrack.scheduler.gang_table import GangState, GangTable
+    from dryrack.scheduler.group_objects import GroupObjects
     from dryrack.scheduler.queue import SchedulingQueue, Unit
     from dryrack.scheduler.reporting import Reporter
     from dryrack.scheduler.searches import LongSearches
@@ -84,6 +85,7 @@ class GangCycle:
         table: GangTable,
         view: View,
         *,
+        groups: GroupObjects,
         client: Client,
         clock: Timekeeper,
         binder: Binder,
@@ -95,6 +97,7 @@ class GangCycle:
         deciding: asyncio.Lock,
     ) -> None:
         self._table = table
+        self._groups = groups
         self._view = view
         self._client = client
         self._clock = clock
@@ -108,6 +111,13 @@ class GangCycle:
 
     async def schedule(self, key: GangKey) -> None:
         """One attempt; raises what another attempt may put right."""
+        try:
+            await self._attempt(key)
+        except (OvertakenError, BindingConditionsError) as error:
+            await self._groups.failed(key, str(error))
+            raise
+
+    async def _attempt(self, key: GangKey) -> None:
         async with self._deciding:
             state = self._table.state(key)
             if state is None:
@@ -116,6 +126,8 @@ class GangCycle:
             outcome = None
             if state is not None and self._is_ours(key, state):
                 state, outcome = await self._outcome(key, state)
+        if key in self._table.whole:
+            await self._groups.scheduled(key)
         if state is None or outcome is None:
             return
         # Whatever stands in the books because of it does so before anything is awaited.
@@ -139,6 +151,8 @@ class GangCycle:
     async def _outcome(self, key: GangKey, state: GangState) -> tuple[GangState, _Outcome | None]:
         """What is to become of the gang; nothing yet, if that takes a long search."""
         while True:
+            if state.bound and self._groups.was_scheduled(key):
+                self._table.whole.add(key)
             self._table.judge(key, state, self._holds)
             if key in self._table.whole:
                 for raw in state.pending:
@@ -221,6 +235,7 @@ class GangCycle:
             self._table.unfinished.pop(key, None)
             for raw in state.pending:
                 self._queue.add(name_of(raw))
+            await self._groups.scheduled(key)
             return
         self._table.unfinished.setdefault(key, self._clock.now())
         _, failure = bound.failures[0]
@@ -239,6 +254,7 @@ class GangCycle:
         if key in self._table.unfinished:
             await self._dissolve(key, state, message)
             return
+        await self._groups.refused(key, message)
         for raw in filter(self._reporter.speaks_for, state.pending):
             await self._reporter.refused(raw, message)
 

@@ -50,7 +50,7 @@ class GangTable:
     """Members by gang, kept as pods change."""
 
     def __init__(self, clock: Clock) -> None:
-        self.definitions: dict[GangKey, Definition] = {}
+        self.definitions: Mapping[GangKey, Definition] = {}
         self.whole: set[GangKey] = set()
         # Since when.
         self.unfinished: dict[GangKey, float] = {}
@@ -134,6 +134,12 @@ class GangTable:
             created = definition.created or created
         starves_at = seconds_of(created) + STARVATION_SECONDS if created else None
         return Rank(priority, created, starves_at)
+
+    def keys(self, definition: GangKey) -> tuple[GangKey, ...]:
+        """The gangs that have a definition: one, or its replicas."""
+        if not definition.group:
+            return (definition,)
+        return tuple(key for key in self._members if key.definition == definition)
 
     def judge(self, key: GangKey, state: GangState, holds: Callable[[Pod], bool]) -> None:
         """
