@@ -122,12 +122,12 @@ def test_windows_line_ends_are_no_mistake(tmp_path: Path) -> None:
 
 
 def test_kinds_that_take_no_part_are_passed_over_with_a_word(tmp_path: Path) -> None:
-    """An application in one file is not refused for its Service."""
-    service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
-    (tmp_path / "a.yaml").write_text(CLAIM + service)
+    """An application in one file is not refused for its Ingress."""
+    ingress = "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n"
+    (tmp_path / "a.yaml").write_text(CLAIM + ingress)
     done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)
 
-    assert "a.yaml:6: Service web takes no part; ignored" in done.stderr
+    assert "a.yaml:6: Ingress web takes no part; ignored" in done.stderr
 
 
 def test_a_ten_megabyte_bomb_is_refused_at_once(tmp_path: Path) -> None:

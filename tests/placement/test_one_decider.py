@@ -32,6 +32,12 @@ NODES_READY_SECONDS = 60
 POD_SETTLED_SECONDS = 5
 ANY = {"operator": "Exists"}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
+WISH = {"weight": 10, "podAffinityTerm": TERM}
+TOGETHER = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [WISH]}}
+SOFT = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **TERM}
+SPREAD = {"topologySpreadConstraints": [SOFT]}
 NOWHERE = "0/1 nodes are available: 1"
 # A claim of a template, with its random ending.
 GENERATED = re.compile(r"(pod-\d-c\d)-[a-z0-9]{5}\b")
@@ -229,7 +235,10 @@ def _pods(draw: st.DrawFn, number: int) -> Raw:
         required = {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}
         affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
         spec["affinity"] = {"nodeAffinity": affinity}
-    return pod(number, claims, container, **spec)
+    spec |= draw(st.sampled_from([{}, {}, {"affinity": APART}, {"affinity": TOGETHER}, SPREAD]))
+    made = pod(number, claims, container, **spec)
+    made["metadata"]["labels"] = {"app": draw(st.sampled_from("ab"))}
+    return made
 
 
 @st.composite

@@ -440,6 +440,16 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
+class PodOwnerSpec(Model, frozen=True, kw_only=True):
+    selector: LabelSelector | None = None
+
+
+class PodOwner(KubernetesObject, frozen=True, kw_only=True):
+    """A Service or a workload, as far as it says which pods are its own."""
+
+    spec: PodOwnerSpec = PodOwnerSpec()
+
+
 class NamespaceSpec(Model, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 

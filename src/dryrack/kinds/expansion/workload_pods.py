@@ -35,6 +35,14 @@ _DEFAULT_NAMESPACE = "default"
 _OVER = ("Complete", "Failed")
 _ENDED = ("Succeeded", "Failed")
 
+# What controls the pods of a workload that the scheduler spreads by its selector.
+CONTROLLING = {
+    "Deployment": "ReplicaSet",
+    "ReplicaSet": "ReplicaSet",
+    "StatefulSet": "StatefulSet",
+    "ReplicationController": "ReplicationController",
+}
+
 _REPLICAS: Path = ("spec", "replicas")
 _JOB: Path = ("spec",)
 _CRON_JOB: Path = ("spec", "jobTemplate", "spec")
@@ -208,9 +216,13 @@ def _note(workload: Document, pods: Sequence[Document], present: int) -> str:
 def _pod(workload: Document, name: str, placed: Raw | None = None) -> Document:
     """A pod whose parts stand where those of the template stand."""
     path = TEMPLATES[workload.kind]
-    metadata = {"name": name}
+    metadata: Raw = {"name": name}
     if workload.namespace:
         metadata["namespace"] = workload.namespace
+    if workload.kind in CONTROLLING and workload.name:
+        kind, version = CONTROLLING[workload.kind], workload.api_version
+        owner = {"apiVersion": version, "kind": kind, "name": workload.name, "controller": True}
+        metadata["ownerReferences"] = [owner]
     pod = pod_of(_part(workload.raw, path), metadata)
     raw = {"apiVersion": "v1", "kind": "Pod", **pod, "spec": pod["spec"] | (placed or {})}
     return replace(workload, raw=raw, within=(*workload.within, *path))

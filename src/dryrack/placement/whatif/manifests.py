@@ -1,24 +1,26 @@
 """
 From documents to the objects that a what-if reckons with.
 
-Workloads stand for the pods that they will make. Kinds that allocation does not look at,
-Kubernetes' own and custom ones, are passed over with a note, because people keep whole
+Workloads stand for the pods that they will make. Kinds that placement does not look at (see
+`facts`), Kubernetes' own and custom ones, are passed over with a note, because people keep whole
 applications in one file; a kind that does not exist is a mistake. Of documents about one object the
 last counts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.catalog import Typed, typed
-from dryrack.kinds.core import Node
-from dryrack.kinds.decode import to_builtins
+from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.documents import latest
 from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, named
 from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.kinds.other_kinds import Standing, standing
+from dryrack.kinds.rules.pods.pod_rules import with_own_labels
+from dryrack.placement.whatif.facts import fact
 from dryrack.placement.whatif.what_if import nodes_of
 from dryrack.placement.whatif.world import World
 
@@ -64,12 +66,17 @@ def _with_pods(
         if id(each) in objects:
             every.append(objects[id(each)])
         else:
+            every.append(fact(each))
             every += [_typed(pod, found) for pod in _pods(each, workloads, found)]
     return every
 
 
 def _typed(document: Document, found: Manifests) -> Typed | None:
+    if standing(document) is Standing.BYSTANDER:
+        return fact(document)
     answer = typed(named(document) if document.kind == "Pod" else document)
+    if isinstance(answer, Typed) and isinstance(answer.object, Pod):
+        return _as_made(answer)
     if isinstance(answer, Typed) and isinstance(answer.object, Node) and not document.name:
         # Devices are for nodes by their names, and a server gives a node none.
         answer = (document.problem("metadata", "a Node without a name", "write metadata.name"),)
@@ -77,6 +84,16 @@ def _typed(document: Document, found: Manifests) -> Typed | None:
         return answer
     found.problems += answer
     return None
+
+
+def _as_made(pod: Typed) -> Typed:
+    """The pod as a server would store it: selectors that follow its labels have their values."""
+    if "metadata" not in pod.raw:
+        return pod
+    raw = with_own_labels(pod.raw)
+    if raw["spec"] is pod.raw.get("spec"):
+        return pod
+    return replace(pod, object=decode(raw, Pod), raw=raw)
 
 
 def _pods(workload: Document, workloads: WorkloadPods, found: Manifests) -> tuple[Document, ...]:
@@ -96,6 +113,8 @@ def _is_workload(document: Document) -> bool:
 
 def _is_bystander(document: Document, notes: list[str]) -> bool:
     if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
+        return False
+    if standing(document) is Standing.BYSTANDER and fact(document) is not None:
         return False
     hint = "to try its pods, write one of them as a Pod" if _asks_for_devices(document) else ""
     what = f"{document.kind} {document.name} takes no part; ignored"

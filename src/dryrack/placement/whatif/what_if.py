@@ -41,6 +41,7 @@ from dryrack.placement.fleet import Fleet
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
 from dryrack.placement.whatif.answer_memo import Memory, RememberingAllocator
+from dryrack.placement.whatif.facts import tell
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -179,6 +180,7 @@ class _Round:
         self._known: dict[Hashable, tuple[Refusal, ...]] = {}
         for node in nodes:
             self._fleet.put(node)
+        tell(self._fleet, world.facts)
         for claim in world.claims:
             if claim.status.allocation is not None:
                 self._hold(claim_name(claim), claim.status.allocation)

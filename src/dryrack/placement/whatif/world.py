@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from dryrack.allocation import claim_name
-from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.core import Node, PersistentVolumeClaim, Pod, PodOwner
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.expansion import extended_resources
 from dryrack.kinds.expansion.pod_claims import claim_from_template, generate_name, named_claim
@@ -30,6 +30,7 @@ from dryrack.kinds.resource import (
     ResourceSlice,
 )
 from dryrack.placement.extended_resources import ExtendedResources
+from dryrack.placement.whatif.facts import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -75,6 +76,8 @@ class World:
     classes: tuple[DeviceClass, ...] = ()
     taint_rules: tuple[DeviceTaintRule, ...] = ()
     templates: tuple[ResourceClaimTemplate, ...] = ()
+    # What is known of the cluster besides.
+    facts: tuple[Fact, ...] = ()
     # Pods and claims, in the order in which they are served.
     parties: tuple[Pod | ResourceClaim, ...] = ()
 
@@ -88,6 +91,7 @@ class World:
             classes=_only(bag, DeviceClass),
             taint_rules=_only(bag, DeviceTaintRule),
             templates=_only(bag, ResourceClaimTemplate),
+            facts=tuple(each for each in bag if isinstance(each, Fact)),
             parties=tuple(each for each in bag if isinstance(each, Pod | ResourceClaim)),
         )
 
@@ -223,7 +227,9 @@ def _full_name(each: KubernetesObject) -> str:
 
 
 def _in_namespace(each: KubernetesObject) -> KubernetesObject:
-    namespaced = isinstance(each, Pod | ResourceClaim | ResourceClaimTemplate)
+    namespaced = isinstance(
+        each, Pod | ResourceClaim | ResourceClaimTemplate | PodOwner | PersistentVolumeClaim
+    )
     if not namespaced or each.metadata.namespace:
         return each
     metadata = msgspec.structs.replace(each.metadata, namespace="default")
