@@ -40,7 +40,7 @@ def test_what_is_kept_is_not_given_to_those_who_come_later() -> None:
     """Until it is dropped."""
     world = World("a")
     there = kept(world, 2)
-    assert not there.lift("pod", LATE)
+    there.bind("pod", LATE)
     assert not isinstance(ask(world, "pod"), Placed)
     assert there.drop("gang")
     assert isinstance(ask(world, "pod"), Placed)
@@ -55,9 +55,9 @@ def test_its_owner_and_those_before_it_are_decided_without_it() -> None:
         ("before", EARLY, False),
         ("after", (1, ""), True),
     ):
-        assert there.lift(owner, order, may_go_again=backfill)
+        there.bind(owner, order, may_go_again=backfill)
         assert isinstance(ask(world, "pod"), Placed)
-        there.restore()
+        there.bind("later", (0, "3"))
         assert not isinstance(ask(world, "pod"), Placed)
 
 
@@ -68,12 +68,13 @@ def test_what_is_still_in_use_is_kept_as_soon_as_it_is_free() -> None:
     world.run("victim", "a", gpus=1)
     there = Reservations(world.cluster.fleet, world.allocator)
     there.put(Reservation("gang", EARLY, (plan,), 3600.0))
+    there.bind("pod", LATE)
     assert not isinstance(ask(world, "pod"), Placed)
     world.cluster.fleet.leave("victim")
     world.cluster.fleet.reopen(world.allocator.hold("n/victim", None))
-    there.restore()
+    there.bind("pod", LATE)
     assert not isinstance(ask(world, "pod"), Placed)
-    there.lift("gang", EARLY)
+    there.bind("gang", EARLY)
     assert isinstance(ask(world, "pod", 2), Placed)
 
 

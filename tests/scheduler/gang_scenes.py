@@ -18,7 +18,7 @@ from tests.controllers import scenes
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Client, Selection
-from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, TEMPLATES
+from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, TEMPLATES, Endpoint
 from dryrack.client.errors import TransportError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster.control_plane import PlaneOptions
@@ -35,6 +35,9 @@ Raw = dict[str, Any]
 
 NAMESPACE = "default"
 PREFIX = "pod-group.scheduling.kubenexus.io"
+PRIORITY_CLASSES = Endpoint(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
+)
 # By then everything that waits for a moment has had it.
 A_WHILE = 30.0
 
@@ -124,6 +127,16 @@ class Scene:
     async def create(self, *pods: Raw) -> None:
         for pod in pods:
             await self.client.create(PODS, pod)
+
+    async def make_priority(
+        self, name: str, value: int, *, preemption_policy: str = "PreemptLowerPriority"
+    ) -> None:
+        made = {"metadata": {"name": name}, "value": value, "preemptionPolicy": preemption_policy}
+        await self.client.create(PRIORITY_CLASSES, made)
+
+    async def remove(self, name: str) -> None:
+        """Deletes a pod at once."""
+        await self.client.delete(PODS, name, namespace=NAMESPACE, grace_seconds=0)
 
     async def pods(self) -> dict[str, Raw]:
         listing = await self.client.list(PODS)

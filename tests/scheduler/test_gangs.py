@@ -199,9 +199,8 @@ def test_a_gang_that_starves_comes_before_a_higher_priority() -> None:
         await scene.create(member("g0", "gang", 2), member("g1", "gang", 2))
         await scene.rest(61)
         await scene.stop()
-        await scene.create(
-            *(lone(f"vip{n}", priorityClassName="system-node-critical") for n in range(3))
-        )
+        await scene.make_priority("polite", 1000, preemption_policy="Never")
+        await scene.create(*(lone(f"vip{n}", priorityClassName="polite") for n in range(3)))
         await scene.client.delete(PODS, "first", namespace="default", grace_seconds=0)
         await scene.rest()
         scene.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from tests.scheduler.test_failures import all_bound, furnish
 from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
 
@@ -116,29 +115,6 @@ def test_a_claim_that_all_its_places_are_taken_of_is_waited_for() -> None:
         await client.update(CLAIMS, left, subresource="status")
         await eventually(cluster, lambda: is_bound(client, "late"))
         assert await events_of(client, "late", "FailedScheduling") == [told]
-
-    with_scheduler(story)
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"priorityClassName": "system-node-critical"}, " preemption: not supported yet"),
-        ({}, ""),
-    ],
-)
-def test_a_pod_is_told_that_nobody_makes_room_for_it(spec: Raw, words: str) -> None:
-    """Only where pods of a lower priority have it."""
-
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
-        client = cluster.client
-        await furnish(client, 0)
-        container = CONTAINER | {"resources": {"requests": {"cpu": "6"}}}
-        await client.create(PODS, pod("first", containers=[container]))
-        await eventually(cluster, lambda: is_bound(client, "first"))
-        await client.create(PODS, pod("vip", containers=[container], **spec))
-        told = [f"0/1 nodes are available: 1 Insufficient cpu.{words}"]
-        await tells(cluster, "vip", "FailedScheduling", told)
 
     with_scheduler(story)
 

@@ -48,7 +48,8 @@ from dryrack.placement.place import (
     place,
     place_on,
 )
-from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE
+from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE, profile_named
+from dryrack.placement.plugins.workloads import is_backfill
 from dryrack.placement.pod_constraints import PodConstraints
 from dryrack.placement.preemption import (
     DisruptionBudget,
@@ -60,6 +61,7 @@ from dryrack.placement.preemption import (
 )
 from dryrack.placement.reservations import Reservation, Reservations
 from dryrack.placement.trace import DecisionTrace, NodeTrace, trace
+from dryrack.placement.trial import Trial
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.whatif.what_if import Given, Refused, Settings, WhatIf, nodes_of, what_if
 from dryrack.placement.whatif.world import World
@@ -113,6 +115,7 @@ __all__ = [
     "Reservation",
     "Reservations",
     "Settings",
+    "Trial",
     "Unfinished",
     "Unplaced",
     "VolumeProblem",
@@ -123,6 +126,7 @@ __all__ = [
     "explain_claim",
     "gang_of",
     "helped_by",
+    "is_backfill",
     "membership",
     "nodes_of",
     "place",
@@ -131,6 +135,7 @@ __all__ = [
     "place_on",
     "preempt_anywhere",
     "preempt_on_node",
+    "profile_named",
     "profile_of",
     "read_configuration",
     "stories",

@@ -108,6 +108,11 @@ class Profile:
     # Those that are on of what the scheduler does itself, such as preemption.
     scheduler_plugins: frozenset[str] = frozenset()
 
+    def has(self, name: str) -> bool:
+        """Whether a plugin is on, at any point."""
+        asked = (plugin.name for plugin in (*self.filters, *(each for each, _ in self.scores)))
+        return name in self.scheduler_plugins or name in asked
+
     def args_of(self, plugin: Plugin) -> Args:
         return self.args.get(plugin.name, {})
 

@@ -4,8 +4,8 @@ Reservations: room that is kept for a gang that waits, or a pod that others make
 They are in the books of the scheduler alone: no other client sees devices of a gang that does not
 run. A reservation is a plan, which may name what is still in use; of that it holds what is free,
 and the rest as soon as it becomes so. It binds those who come later in the queue. Whoever comes
-before, and whoever may be sent away again (backfill), is decided as if it were not there: it is
-lifted for the time of the decision, and restored with what is left.
+before, and whoever may be sent away again (backfill), is decided as if it were not there. So the
+books are made right for each decision, as long as anything is reserved.
 """
 
 from __future__ import annotations
@@ -72,10 +72,9 @@ class Reservations:
         return self._all.get(owner)
 
     def put(self, reservation: Reservation) -> None:
-        """It is kept from now on, and no other of its owner."""
+        """It is kept from the next decision on, and no other of its owner."""
         self.drop(reservation.owner)
         self._all[reservation.owner] = reservation
-        self._hold(reservation)
 
     def drop(self, owner: Hashable) -> bool:
         """It is kept no longer; whether it was."""
@@ -92,24 +91,19 @@ class Reservations:
             self.drop(owner)
         return owners
 
-    def lift(self, owner: Hashable, order: Order, *, may_go_again: bool = False) -> bool:
+    def bind(self, owner: Hashable, order: Order, *, may_go_again: bool = False) -> None:
         """
-        Takes out of the books what does not bind this one; whether there was any.
+        Makes the books right for a decision about this one: with what binds it, and no more.
 
-        To be followed by `restore`, after what was decided is in the books.
+        Of what is reserved only that is held which is free now, those first who come first.
         """
-        lifted = False
         for each in self._all.values():
-            if may_go_again or each.owner == owner or each.order > order:
-                self._release(each)
-                lifted = True
-        return lifted
-
-    def restore(self) -> None:
-        """Holds what is free now of all that is reserved, those first who come first."""
-        for each in sorted(self._all.values(), key=lambda reservation: reservation.order):
             self._release(each)
-            self._hold(each)
+        if may_go_again:
+            return
+        for each in sorted(self._all.values(), key=lambda reservation: reservation.order):
+            if each.owner != owner and each.order <= order:
+                self._hold(each)
 
     def _hold(self, reservation: Reservation) -> None:
         for key, planned, claim in reservation.entries():

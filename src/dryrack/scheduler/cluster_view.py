@@ -19,6 +19,7 @@ from dryrack.client.endpoints import (
     CLAIMS,
     CLASSES,
     NODES,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     SLICES,
     TAINT_RULES,
@@ -35,7 +36,7 @@ from dryrack.kinds.resource import (
     ResourceClaim,
 )
 from dryrack.kinds.slice_decode import SliceDecoder
-from dryrack.placement import Cluster, Fleet, Occupant, helped_by
+from dryrack.placement import Cluster, Fleet, Occupant, Reservations, helped_by
 from dryrack.scheduler.cluster_facts import ClusterFacts
 from dryrack.scheduler.extended_resources import ExtendedClaim, owners, the_one_that_counts
 
@@ -82,6 +83,7 @@ class View:
         self.pods = informers.of(PODS)
         self.claims = informers.of(CLAIMS)
         self._classes = informers.of(CLASSES)
+        self.budgets = informers.of(POD_DISRUPTION_BUDGETS)
         # How many pods that are bound and not done have which priority.
         self.priorities: Counter[int] = Counter()
         self._informers = informers
@@ -96,6 +98,7 @@ class View:
         # Claims as they were last read, until the caches are as far.
         self._settled: dict[str, Raw] = {}
         self.cluster = Cluster(self._fleet, self._allocator)
+        self.reservations = Reservations(self._fleet, self._allocator)
         self.reads = [
             self._listen(self.pods, self._pod),
             self._listen(self.claims, self._claim),
@@ -103,6 +106,7 @@ class View:
             self._listen(informers.of(SLICES), self._slice),
             self._listen(self._classes, self._class),
             *ClusterFacts(informers, self._fleet, sleepers).reads,
+            self.budgets,
         ]
 
     def follow_taint_rules(self) -> None:
@@ -156,6 +160,14 @@ class View:
         names = [named_claim(pod, each) for each in pod.spec.resource_claims]
         claims = [self.known(f"{namespace}/{name}") for name in dict.fromkeys(names) if name]
         return tuple(claim for claim in claims if claim is not None and _is_user(claim, uid))
+
+    def wake(self) -> None:
+        """Something became free that may help anybody."""
+        self._sleepers.wake()
+
+    def is_left_over(self, claim: str) -> bool:
+        """Whether a claim that no pod on a node has keeps devices."""
+        return not self._fleet.users(claim) and self._allocator.held(claim) is not None
 
     def has_node(self, name: str) -> bool:
         return self._fleet.get(name) is not None

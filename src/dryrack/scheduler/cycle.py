@@ -29,7 +29,6 @@ from dryrack.placement import (
     Unplaced,
     decide,
 )
-from dryrack.placement.unsupported import may_preempt
 from dryrack.scheduler.binding import (
     Binder,
     OvertakenError,
@@ -46,6 +45,8 @@ from dryrack.scheduler.gang_cycle import GangCycle
 from dryrack.scheduler.gang_table import GangTable
 from dryrack.scheduler.group_objects import GroupObjects
 from dryrack.scheduler.metering import Result, SchedulingMeter
+from dryrack.scheduler.post_filter import Help, PostFilter
+from dryrack.scheduler.preemption import Evictions
 from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
 from dryrack.scheduler.reporting import Reporter, scheduler_of
 from dryrack.scheduler.searches import LongSearches
@@ -126,6 +127,8 @@ class Scheduler:
             seen=self._coscheduling.seen,
         )
         self._table.definitions = self._groups.definitions
+        evictions = Evictions(client, clock, self._view, self._reporter)
+        self._post_filter = PostFilter(self._view, self._table, evictions, clock)
         self._gangs = GangCycle(
             self._table,
             self._view,
@@ -139,6 +142,7 @@ class Scheduler:
             reporter=self._reporter,
             profiles=self._profiles,
             deciding=self._deciding,
+            post_filter=self._post_filter,
         )
         self._view.pods.listen(self._pod_changed)
 
@@ -213,19 +217,26 @@ class Scheduler:
         elif isinstance(outcome, Placed):
             try:
                 await self._commits.carry_out([_decided(raw, wanted, outcome)])
+                self._post_filter.done(name)
             except BindingConditionsError as error:
                 await self._refuse(raw, str(error))
                 raise
         elif outcome is not None:
-            stale = in_the_way(wanted, outcome)
-            if stale:
-                await free(stale, wanted.pod, view=self._view, binder=self._binder)
-            self._queue.park(name)
-            self._view.hope(name, [raw])
-            message = outcome.message
-            if may_preempt(wanted.pod, self._view.priorities):
-                message = f"{message.rstrip('.')}. preemption: not supported yet"
-            await self._refuse(raw, message)
+            await self._unplaced(raw, wanted, outcome)
+
+    async def _unplaced(self, raw: Raw, wanted: Demands, outcome: Unplaced) -> None:
+        """A pod that fits nowhere waits; others may have to go for it."""
+        name, stale = name_of(raw), in_the_way(wanted, outcome)
+        profile = self._profiles[scheduler_of(raw)]
+        rank = self._rank_of(name)
+        found = Help() if stale else self._post_filter.for_pod(name, wanted, rank, profile)
+        self._queue.park(name)
+        self._view.hope(name, [raw])
+        if stale:
+            await free(stale, wanted.pod, view=self._view, binder=self._binder)
+        if found.preemption is not None:
+            await self._post_filter.evict(name, found.preemption, (raw,))
+        await self._refuse(raw, found.beside(outcome.message))
 
     async def _decision(self, name: Name) -> _Decision | None:
         """What is to become of the pod; nothing yet, if that takes a long search."""
@@ -242,13 +253,15 @@ class Scheduler:
             wanted = demands(decode(raw, Pod), self._view)
             if isinstance(wanted, Waiting):
                 return raw, wanted, None
+            profile = self._profiles[scheduler_of(raw)]
+            self._post_filter.begin(name, self._rank_of(name), (raw,), profile)
             outcome = decide(
                 wanted.pod,
                 wanted.unallocated,
                 wanted.allocated,
                 self._view.cluster,
                 extended=wanted.extended,
-                profile=self._profiles[scheduler_of(raw)],
+                profile=profile,
                 searches_left=self._searches.left(name),
             )
             if not isinstance(outcome, Unfinished):
@@ -277,6 +290,7 @@ class Scheduler:
             self._queue.drop(name)
             self._searches.forget(name)
             self._meter.gone(name)
+            self._post_filter.done(name)
         elif old is None or _asks(old) != _asks(new):
             self._meter.queued(name, scheduler_of(new))
             self._queue.add(name)

@@ -31,6 +31,7 @@ from dryrack.scheduler.binding import OvertakenError
 from dryrack.scheduler.binding_conditions import BindingConditionsError
 from dryrack.scheduler.commits import Decided
 from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.post_filter import Help
 from dryrack.scheduler.reporting import scheduler_of
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from dryrack.scheduler.commits import Commits
     from dryrack.scheduler.gang_table import GangState, GangTable
     from dryrack.scheduler.group_objects import GroupObjects
+    from dryrack.scheduler.post_filter import PostFilter
     from dryrack.scheduler.queue import SchedulingQueue, Unit
     from dryrack.scheduler.reporting import Reporter
     from dryrack.scheduler.searches import LongSearches
@@ -95,6 +97,7 @@ class GangCycle:
         reporter: Reporter,
         profiles: Mapping[str, Profile],
         deciding: asyncio.Lock,
+        post_filter: PostFilter,
     ) -> None:
         self._table = table
         self._groups = groups
@@ -108,6 +111,7 @@ class GangCycle:
         self._reporter = reporter
         self._profiles = profiles
         self._deciding = deciding
+        self._post_filter = post_filter
 
     async def schedule(self, key: GangKey) -> None:
         """One attempt; raises what another attempt may put right."""
@@ -123,6 +127,7 @@ class GangCycle:
             if state is None:
                 self._queue.drop(key)
                 self._searches.forget(key)
+                self._post_filter.done(key)
             outcome = None
             if state is not None and self._is_ours(key, state):
                 state, outcome = await self._outcome(key, state)
@@ -134,14 +139,39 @@ class GangCycle:
         if isinstance(outcome, _Placed):
             await self._carry_out(key, state, outcome.decided)
         elif isinstance(outcome, GangRefused):
-            self._queue.park_backed_off(key)
-            self._view.hope(key, state.pending)
-            await self._give_up(key, state, self._in_time(key, state, outcome.message))
+            await self._refused(key, state, outcome)
         else:
             if outcome.claim:
                 self._queue.park_for(key, outcome.claim)
             if outcome.message:
                 await self._give_up(key, state, outcome.message)
+
+    async def _refused(self, key: GangKey, state: GangState, outcome: GangRefused) -> None:
+        """The gang waits; others may have to go for it."""
+        found = self._help(key, state, outcome)
+        self._view.hope(key, state.pending)
+        if found.keeps_seconds is None:
+            self._queue.park_backed_off(key)
+        else:
+            # What becomes free has to come to it before others.
+            self._queue.park(key)
+            self._queue.add_after(key, found.keeps_seconds)
+        if found.preemption is not None:
+            await self._post_filter.evict(key, found.preemption, state.pending)
+        await self._give_up(key, state, self._in_time(key, state, found.beside(outcome.message)))
+
+    def _help(self, key: GangKey, state: GangState, outcome: GangRefused) -> Help:
+        gang, found = state.gang, self._members(key, state)
+        if isinstance(gang, Flaw) or isinstance(found, _Waits):
+            return Help()
+        return self._post_filter.for_gang(
+            gang,
+            tuple(member for member, _, _ in found.values()),
+            tuple(map(name_of, state.bound)),
+            self._table.rank(key),
+            profile=self._profiles[scheduler_of(state.pending[0])],
+            refused=outcome,
+        )
 
     def _is_ours(self, key: GangKey, state: GangState) -> bool:
         """Whether there is something to do for this scheduler."""
@@ -163,11 +193,13 @@ class GangCycle:
                 return state, found
             gang = state.gang
             assert not isinstance(gang, Flaw), "a gang with a flaw waits"
+            profile = self._profiles[scheduler_of(state.pending[0])]
+            self._post_filter.begin(key, self._table.rank(key), state.pending, profile)
             outcome = place_gang(
                 gang,
                 tuple(member for member, _, _ in found.values()),
                 self._view.cluster,
-                profile=self._profiles[scheduler_of(state.pending[0])],
+                profile=profile,
                 bound=len(state.bound),
                 searches_left=self._searches.left(key),
             )
@@ -227,6 +259,7 @@ class GangCycle:
             for each in decided:
                 await self._reporter.refused(each.raw, str(error))
             raise
+        self._post_filter.done(key)
         for assignment in bound.assignments:
             self._table.arrived(assignment.pod)
         assert not isinstance(state.gang, Flaw), "a gang with a flaw is not placed"

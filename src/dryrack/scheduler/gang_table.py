@@ -22,7 +22,7 @@ from dryrack.placement import Flaw, Membership, gang_of, membership
 from dryrack.scheduler.queue import STARVATION_SECONDS, Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from dryrack.base.ports import Clock
     from dryrack.kinds.raw import Raw
@@ -122,6 +122,19 @@ class GangTable:
         """The members that are on no node."""
         members = self._members.get(key, {})
         return tuple(name for name, raw in members.items() if not self._is_bound(raw))
+
+    def together(self) -> Mapping[Hashable, tuple[Name, ...]]:
+        """Members on nodes that preemption takes all or none of, by each of them."""
+        found: dict[Hashable, tuple[Name, ...]] = {}
+        for key, members in self._members.items() if self._is_any_whole() else ():
+            definition = self.definitions.get(key.definition)
+            if definition is not None and definition.disrupted_whole:
+                bound = tuple(name for name, raw in members.items() if self._is_bound(raw))
+                found.update(dict.fromkeys(bound, bound))
+        return found
+
+    def _is_any_whole(self) -> bool:
+        return any(each.disrupted_whole for each in self.definitions.values())
 
     def rank(self, key: GangKey) -> Rank:
         """As a gang comes in the queue; see `placement.Gang` for its priority and age."""

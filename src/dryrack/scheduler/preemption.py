@@ -9,6 +9,7 @@ is preempted for it. All of it is in the API, so that a scheduler that starts an
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.client.client import STRATEGIC_PATCH
@@ -21,41 +22,55 @@ from dryrack.kinds.meta import LabelSelector
 from dryrack.placement import DisruptionBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from dryrack.client.client import Client
-    from dryrack.client.informer import Informer, Name
+    from dryrack.client.informer import Name
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
     from dryrack.placement import Preemption
+    from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.reporting import Reporter
 
 _REASON = "PreemptionByScheduler"
+# Devices of victims become free after them; a claim that keeps them longer will not let go.
+RELEASE_SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """Victims by name, with their uids; their claims, and until when these are waited for."""
+
+    victims: Mapping[Name, str]
+    claims: tuple[str, ...]
+    until: float
 
 
 class Evictions:
     """Victims that were sent away, by whom they make way for."""
 
-    def __init__(
-        self, client: Client, clock: Timekeeper, pods: Informer, reporter: Reporter
-    ) -> None:
+    def __init__(self, client: Client, clock: Timekeeper, view: View, reporter: Reporter) -> None:
         self._client = client
         self._clock = clock
-        self._pods = pods
+        self._view = view
         self._reporter = reporter
-        # Name and uid of each victim.
-        self._leaving: dict[Hashable, dict[Name, str]] = {}
+        self._leaving: dict[Hashable, _Leaving] = {}
 
     def is_waiting(self, unit: Hashable) -> bool:
-        """Whether victims of this one have yet to go."""
-        leaving = self._leaving.get(unit, {})
-        for name, uid in list(leaving.items()):
-            pod = self._pods.get(*name)
-            if pod is None or pod["metadata"]["uid"] != uid:
-                del leaving[name]
-        if not leaving:
-            self._leaving.pop(unit, None)
-        return bool(leaving)
+        """Whether victims of this one, or the devices that they had, have yet to go."""
+        leaving = self._leaving.get(unit)
+        if leaving is None:
+            return False
+        are_there = any(self._is_there(*each) for each in leaving.victims.items())
+        is_early = self._clock.now() < leaving.until
+        if are_there or (is_early and any(map(self._view.is_left_over, leaving.claims))):
+            return True
+        del self._leaving[unit]
+        return False
+
+    def _is_there(self, name: Name, uid: str) -> bool:
+        pod = self._view.pods.get(*name)
+        return pod is not None and bool(pod["metadata"]["uid"] == uid)
 
     def forget(self, unit: Hashable) -> None:
         """It is placed, or gone."""
@@ -63,9 +78,13 @@ class Evictions:
 
     async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
         """Sends the victims away in favour of these pods, which are told where they will go."""
-        victims = [self._pods.get(*each.occupant.name) for each in preemption.victims]
+        victims = [self._view.pods.get(*each.occupant.name) for each in preemption.victims]
         there = [victim for victim in victims if victim is not None]
-        self._leaving[unit] = {name_of(each): each["metadata"]["uid"] for each in there}
+        self._leaving[unit] = _Leaving(
+            {name_of(each): each["metadata"]["uid"] for each in there},
+            tuple(claim for each in preemption.victims for claim in each.occupant.claims),
+            self._clock.now() + RELEASE_SECONDS_MAX,
+        )
         for pod in pods:
             await self._nominate(pod, preemption.node)
         for victim in there:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.base.durations import seconds_in
-from dryrack.placement import DEFAULT_PROFILE
+from dryrack.placement import profile_named
 from dryrack.scheduler.binding_conditions import TIMEOUT_SECONDS
 from dryrack.scheduler.queue import BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN
 from dryrack.scheduler.reporting import DEFAULT_NAME
@@ -25,7 +25,7 @@ class SchedulerSettings:
     """Who is scheduled, and how."""
 
     profiles: Mapping[str, Profile] = field(
-        default_factory=lambda: dict.fromkeys(NAMES, DEFAULT_PROFILE)
+        default_factory=lambda: {name: profile_named(name) for name in NAMES}
     )
     """By scheduler name: pods that have it are scheduled so, and told so in that name."""
     backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX)
@@ -36,7 +36,7 @@ class SchedulerSettings:
     @classmethod
     def of(cls, names: Iterable[str]) -> SchedulerSettings:
         """As kube-scheduler schedules, under these names."""
-        return cls(profiles=dict.fromkeys(names, DEFAULT_PROFILE))
+        return cls(profiles={name: profile_named(name) for name in names})
 
     @property
     def binding_timeout_seconds(self) -> float:

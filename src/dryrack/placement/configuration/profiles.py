@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dryrack.placement.configuration.model import PluginEntry, PluginSet
 from dryrack.placement.configuration.reading import EVERY, MULTI_POINT
 from dryrack.placement.framework import Profile
-from dryrack.placement.plugins import DEFAULT_PLUGINS, SCHEDULER_PLUGINS
+from dryrack.placement.plugins import DEFAULT_PLUGINS, DEFAULT_SCHEDULER_PLUGINS, SCHEDULER_PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _NOTHING = PluginSet()
 # What is on where nobody says otherwise.
 _DEFAULTS = (
     *(PluginEntry(name=name, weight=weight) for name, weight in DEFAULT_PLUGINS.items()),
-    *(PluginEntry(name=name) for name in SCHEDULER_PLUGINS),
+    *(PluginEntry(name=name) for name in SCHEDULER_PLUGINS if name in DEFAULT_SCHEDULER_PLUGINS),
 )
 
 

@@ -152,12 +152,19 @@ def _place_within(
 
 
 def place_gang_now(
-    gang: Gang, members: Sequence[Member], cluster: Cluster, *, profile: Profile = DEFAULT_PROFILE
+    gang: Gang,
+    members: Sequence[Member],
+    cluster: Cluster,
+    *,
+    profile: Profile = DEFAULT_PROFILE,
+    bound: int | None = None,
 ) -> GangPlaced | GangRefused:
     """The same, however long it takes."""
     searches_left = SEARCHES_MAX
     while True:
-        outcome = place_gang(gang, members, cluster, profile=profile, searches_left=searches_left)
+        outcome = place_gang(
+            gang, members, cluster, profile=profile, bound=bound, searches_left=searches_left
+        )
         if not isinstance(outcome, Unfinished):
             return outcome
         if outcome.search is not None:

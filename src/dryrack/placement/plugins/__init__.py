@@ -81,8 +81,29 @@ SCHEDULER_PLUGINS: Mapping[str, str] = {
     "ResourceReservation": "reserve",
 }
 
-DEFAULT_PROFILE = Profile(
-    filters=tuple(IN_TREE[name] for name in DEFAULT_PLUGINS if IN_TREE[name].filter),
-    scores=tuple((IN_TREE[name], w) for name, w in DEFAULT_PLUGINS.items() if IN_TREE[name].score),
-    scheduler_plugins=frozenset(SCHEDULER_PLUGINS),
+# Of those that the scheduler itself does, all are on but this one, which keeps room from others.
+DEFAULT_SCHEDULER_PLUGINS = frozenset(SCHEDULER_PLUGINS) - {"ResourceReservation"}
+# What the profile of the seed's scheduler has beside them.
+_SEED_PLUGINS = {"WorkloadAware": 1, "TopologySpread": 1, "Backfill": 1, "NUMATopology": 1}
+
+
+def _profile(name: str, plugins: Mapping[str, int], scheduler_plugins: frozenset[str]) -> Profile:
+    known = [(IN_TREE[each], weight) for each, weight in plugins.items()]
+    return Profile(
+        scheduler_name=name,
+        filters=tuple(plugin for plugin, _ in known if plugin.filter),
+        scores=tuple((plugin, weight) for plugin, weight in known if plugin.score),
+        scheduler_plugins=scheduler_plugins,
+    )
+
+
+DEFAULT_PROFILE = _profile("default-scheduler", DEFAULT_PLUGINS, DEFAULT_SCHEDULER_PLUGINS)
+# All seven plugins of kubenexus, beside what kube-scheduler has by default.
+KUBENEXUS_PROFILE = _profile(
+    "kubenexus-scheduler", {**DEFAULT_PLUGINS, **_SEED_PLUGINS}, frozenset(SCHEDULER_PLUGINS)
 )
+
+
+def profile_named(name: str) -> Profile:
+    """What a scheduler of this name does if nobody says otherwise."""
+    return KUBENEXUS_PROFILE if name == KUBENEXUS_PROFILE.scheduler_name else DEFAULT_PROFILE

@@ -1,0 +1,216 @@
+"""Pods and gangs for which others go, and room that is kept for those who wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.scheduler.gang_scenes import NAMESPACE, Faulty, Scene, lone, member, play
+
+from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS
+
+if TYPE_CHECKING:
+    from dryrack.client.transport import Request
+
+Raw = dict[str, Any]
+APP = {"app": "web"}
+SEED = "kubenexus-scheduler"
+
+
+def labelled(pod: Raw, labels: dict[str, str]) -> Raw:
+    metadata = pod["metadata"]
+    return pod | {"metadata": metadata | {"labels": metadata.get("labels", {}) | labels}}
+
+
+def test_a_pod_of_lower_priority_goes_with_its_device() -> None:
+    """It is told who came, and the other where it will go; nothing else goes."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        written: list[bytes] = []
+
+        async def note(_: int, request: Request) -> None:
+            written.append(request.body or b"")
+
+        scene.start(Faulty(scene.cluster.transport, before=note))
+        await scene.create(lone("low-0"), lone("low-1"))
+        await scene.rest()
+        await scene.create(lone("vip", priorityClassName="high"))
+        await scene.rest(60)
+        assert any(b'"nominatedNodeName":"node-0"' in each for each in written)
+        bound = await scene.bound()
+        assert "vip" in bound
+        assert len(bound) == 2
+        (told,) = await scene.events("Preempted")
+        assert told[1].startswith("Preempted by pod ")
+        await scene.check({})
+
+    play(story, nodes=1, devices=2)
+
+
+def test_pods_without_what_is_needed_stay() -> None:
+    """A pod that has no device is not in the way of one that wants a device."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        scene.start()
+        idle = lone("idle")
+        del idle["spec"]["resourceClaims"]
+        idle["spec"]["containers"] = [{"name": "c", "image": "i"}]
+        await scene.create(idle, lone("busy"))
+        await scene.rest()
+        await scene.create(lone("vip", priorityClassName="high"))
+        await scene.rest(60)
+        assert await scene.bound() == ["idle", "vip"]
+
+    play(story, nodes=1, devices=1)
+
+
+def test_a_pod_that_must_not_preempt_waits() -> None:
+    """And is told that this is why."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("polite", 1000, preemption_policy="Never")
+        scene.start()
+        await scene.create(lone("low"))
+        await scene.rest()
+        await scene.create(lone("vip", priorityClassName="polite"))
+        await scene.rest()
+        assert await scene.bound() == ["low"]
+        assert "not eligible due to preemptionPolicy=Never" in await scene.told("vip")
+
+    play(story, nodes=1, devices=1)
+
+
+def test_a_budget_sends_preemption_to_another_node() -> None:
+    """As long as there is one whose pods no budget protects."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        budget = {"minAvailable": 1, "selector": {"matchLabels": APP}}
+        metadata = {"name": "web", "namespace": NAMESPACE}
+        await scene.client.create(POD_DISRUPTION_BUDGETS, {"metadata": metadata, "spec": budget})
+        scene.start()
+        await scene.create(labelled(lone("protected"), APP), lone("other"))
+        await scene.rest()
+        await scene.create(lone("vip", priorityClassName="high"))
+        await scene.rest(60)
+        assert await scene.bound() == ["protected", "vip"]
+
+    play(story, nodes=2, devices=1)
+
+
+def test_a_gang_sends_away_no_more_than_it_needs() -> None:
+    """Three of four devices, of the pods of the lowest priority."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        await scene.make_priority("middle", 500)
+        scene.start()
+        await scene.create(*(lone(f"low-{n}") for n in range(3)))
+        await scene.create(lone("middle", priorityClassName="middle"))
+        await scene.rest()
+        await scene.create(
+            *(member(f"g{n}", "gang", 3, priorityClassName="high") for n in range(3))
+        )
+        await scene.rest(90)
+        assert await scene.bound() == ["g0", "g1", "g2", "middle"]
+        await scene.check({"gang": 3})
+
+    play(story)
+
+
+def test_a_gang_that_could_not_fit_sends_nobody_away() -> None:
+    """Five members, four devices."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        scene.start()
+        await scene.create(*(lone(f"low-{n}") for n in range(4)))
+        await scene.rest()
+        await scene.create(
+            *(member(f"g{n}", "gang", 5, priorityClassName="high") for n in range(5))
+        )
+        await scene.rest(90)
+        assert await scene.bound() == [f"low-{n}" for n in range(4)]
+        assert "Preemption is not helpful for scheduling" in await scene.told("g0")
+
+    play(story)
+
+
+def waiting_gang() -> list[Raw]:
+    return [member(f"g{n}", "gang", 3, schedulerName=SEED) for n in range(3)]
+
+
+def test_what_a_gang_waits_with_is_kept_from_those_who_come_later() -> None:
+    """Two devices are free and the gang needs three; other clients see nothing of it."""
+
+    async def story(scene: Scene) -> None:
+        scene.start()
+        await scene.create(lone("first"), lone("second"))
+        await scene.rest()
+        await scene.create(*waiting_gang())
+        await scene.rest()
+        await scene.create(lone("late", schedulerName=SEED))
+        await scene.rest()
+        assert await scene.bound() == ["first", "second"]
+        assert len(await scene.held()) == 2
+        await scene.remove("first")
+        await scene.rest()
+        assert await scene.bound() == ["g0", "g1", "g2", "second"]
+        await scene.check({"gang": 3})
+
+    play(story)
+
+
+def test_what_is_kept_runs_out() -> None:
+    """After half an hour others are served, and the gang is kept nothing again."""
+
+    async def story(scene: Scene) -> None:
+        scene.start()
+        await scene.create(lone("first"), lone("second"))
+        await scene.rest()
+        await scene.create(*waiting_gang())
+        await scene.rest()
+        await scene.create(lone("late", schedulerName=SEED))
+        await scene.rest(1900)
+        assert await scene.bound() == ["first", "late", "second"]
+        await scene.create(lone("later", schedulerName=SEED))
+        await scene.rest()
+        assert await scene.bound() == ["first", "late", "later", "second"]
+
+    play(story)
+
+
+def test_a_gang_larger_than_the_cluster_is_kept_nothing() -> None:
+    """Nobody waits for what cannot be."""
+
+    async def story(scene: Scene) -> None:
+        scene.start()
+        await scene.create(*(member(f"g{n}", "gang", 5, schedulerName=SEED) for n in range(5)))
+        await scene.rest()
+        await scene.create(lone("late", schedulerName=SEED))
+        await scene.rest()
+        assert await scene.bound() == ["late"]
+
+    play(story)
+
+
+def test_backfill_uses_what_is_kept_and_goes_when_the_gang_can_come() -> None:
+    """A pod that says so by its label."""
+
+    async def story(scene: Scene) -> None:
+        scene.start()
+        await scene.create(lone("first"), lone("second"))
+        await scene.rest()
+        await scene.create(*waiting_gang())
+        await scene.rest()
+        backfill = {"scheduling.kubenexus.io/backfill": "true"}
+        await scene.create(labelled(lone("filler", schedulerName=SEED), backfill))
+        await scene.rest()
+        assert await scene.bound() == ["filler", "first", "second"]
+        await scene.remove("first")
+        await scene.rest(90)
+        assert await scene.bound() == ["g0", "g1", "g2", "second"]
+        await scene.check({"gang": 3})
+
+    play(story)
