@@ -42,6 +42,7 @@ Raw = dict[str, Any]
 NAMESPACE = "default"
 NODE_NAMES = ("node-a", "node-b")
 DEVICES = 2
+GANG = "pod-group.scheduling.kubenexus.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,28 @@ def _jobs(draw: st.DrawFn, number: int) -> Workload:
 
 
 @st.composite
+def _gangs(draw: st.DrawFn, number: int) -> Workload:
+    """Pods that run together or not at all, some of them never: more are needed than come."""
+    endpoint = draw(st.sampled_from([JOBS, JOBS, DEPLOYMENTS]))
+    labels = {
+        "app": f"gang-{number}",
+        f"{GANG}/name": f"gang-{number}",
+        f"{GANG}/min-available": str(draw(st.integers(2, 4))),
+    }
+    annotations, pod = draw(_pod_parts(ends=endpoint is JOBS))
+    size = draw(st.integers(1, 4))
+    template = {"metadata": {"annotations": annotations, "labels": labels}, "spec": pod}
+    metadata = _metadata(number, "gang")
+    if endpoint is DEPLOYMENTS:
+        pod.pop("activeDeadlineSeconds", None)
+        spec = {"selector": {"matchLabels": labels}, "template": template, "replicas": size}
+        return Workload(endpoint, {"metadata": metadata, "spec": spec})
+    pod |= {"restartPolicy": "Never"}
+    spec = {"template": template, "completions": size, "parallelism": size, "backoffLimit": 1}
+    return Workload(endpoint, {"metadata": metadata, "spec": spec})
+
+
+@st.composite
 def _bare_pods(draw: st.DrawFn, number: int) -> Workload:
     annotations, spec = draw(_pod_parts(ends=False))
     spec |= {"restartPolicy": draw(st.sampled_from(["Never", "Always"]))}
@@ -166,7 +189,7 @@ WORDS = (
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """A few workloads, and a few deeds."""
-    makers = (_jobs, _jobs, _bare_pods, _sets, _sets, _budgets, _quotas)
+    makers = (_jobs, _jobs, _bare_pods, _sets, _sets, _gangs, _gangs, _budgets, _quotas)
     size = draw(st.integers(1, 5))
     workloads = tuple(draw(draw(st.sampled_from(makers))(number)) for number in range(size))
     deed = st.builds(

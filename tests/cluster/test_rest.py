@@ -85,6 +85,20 @@ async def devices_without_owner(client: Client) -> list[str]:
     ]
 
 
+async def devices_of_waiting(client: Client) -> list[str]:
+    """Claims that are reserved for pods which are on no node."""
+    waiting = {
+        each["metadata"]["uid"]
+        for each in (await client.list(PODS)).items
+        if not each["spec"].get("nodeName")
+    }
+    return [
+        claim["metadata"]["name"]
+        for claim in (await client.list(CLAIMS)).items
+        if waiting & {each["uid"] for each in claim.get("status", {}).get("reservedFor") or ()}
+    ]
+
+
 @settings(
     max_examples=8,
     deadline=None,
@@ -112,6 +126,7 @@ def test_a_world_that_nobody_touches_comes_to_rest(world: World) -> None:
             assert writes_after(cluster, revision) == []
             assert decisions(cluster) == before
             assert await devices_without_owner(cluster.client) == []
+            assert await devices_of_waiting(cluster.client) == []
             grown = kept() - size
             assert [name for name, number in grown.items() if number > FEW] == []
 
