@@ -89,12 +89,8 @@ def is_too_deep(value: Any) -> bool:
 
 def _read_slowly(body: bytes) -> Any:
     """What Go takes and a strict reader does not: bytes that are no UTF-8, halves of pairs."""
-    message = go_json.syntax_error(body)
-    if message:
-        raise go_json.GoSyntaxError(message)
-    text = body.decode("utf-8", "replace")
     try:
-        value = json.loads(text)
+        value = go_json.read_text(body)
     except RecursionError:
         raise go_json.GoSyntaxError(_TOO_DEEP) from None
     # Halves of surrogate pairs have no UTF-8; Go reads them as the replacement character.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.rules.checks import config_key
 from dryrack.kinds.rules.copies import filled, without
 from dryrack.kinds.rules.kind_rules import KindRules
-from dryrack.kinds.text.go_json import syntax_error
+from dryrack.kinds.text.go_json import GoSyntaxError, read_text
 from dryrack.kinds.validation.names import checked
 from dryrack.kinds.validation.problems import (
     byte_length,
@@ -101,9 +101,10 @@ def _json(key: str, data: Raw) -> Iterator[FieldProblem]:
     if key not in data:
         yield required(f"data[{key}]")
         return
-    problem = syntax_error(base64.b64decode(data[key]))
-    if problem:
-        yield invalid(f"data[{key}]", "<secret contents redacted>", problem)
+    try:
+        read_text(base64.b64decode(data[key]))
+    except GoSyntaxError as error:
+        yield invalid(f"data[{key}]", "<secret contents redacted>", str(error))
 
 
 def _decoded_length(encoded: str) -> int:

@@ -24,7 +24,7 @@ INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _NAMED_PREFIX = "#/components/schemas/"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Definitions:
     """Definitions by name, and the nodes made of them so far."""
 
@@ -50,7 +50,7 @@ class Definitions:
         return Schema(self.raw[reference], definitions=self, name=reference, place=place)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Schema:
     """
     What may be at one place.
