@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.answer.status import Status, StatusError, internal_error
+from dryrack.apiserver.answer.status import Subject, internal_error
 from dryrack.apiserver.answer.status import invalid as refused
-from dryrack.apiserver.strategies.services.families import SERVICE
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.problems import invalid
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.raw import Raw
 
+_SERVICE = Subject("", "Service")
 # Beside the addresses of nodes and pods, which nobody answers at either.
 RANGE = ipaddress.ip_network("10.200.0.0/16")
 _PORTS = range(30_000, 32_768)
@@ -68,7 +68,11 @@ class Allocation:
         return {text for spec in self._specs for text in spec.get("clusterIPs") or ()}
 
     def _claim(self, given: list[str]) -> None:
-        address = ipaddress.ip_address(given[0])
+        try:
+            address = ipaddress.ip_address(given[0])
+        except ValueError:
+            # That it is none is for validation to say.
+            return
         detail = ""
         if address not in RANGE or address == RANGE.network_address:
             detail = "the provided network does not match the current range"
@@ -76,7 +80,7 @@ class Allocation:
             detail = "provided IP is already allocated"
         if detail:
             what = f"failed to allocate IP {given[0]}: {detail}"
-            raise refused(SERVICE, self._name, (invalid("spec.clusterIPs", given, what),))
+            raise refused(_SERVICE, self._name, (invalid("spec.clusterIPs", given, what),))
 
     def _next_address(self) -> str:
         taken, count = self._taken(), RANGE.num_addresses - 1
@@ -88,34 +92,6 @@ class Allocation:
         what = f'failed to allocate a serviceIP for Service "{self._name}": range is full'
         raise internal_error(what)
 
-    def with_new_ports(self, spec: Raw) -> Raw:
-        """With ports on nodes, of a new service: one for all that it has under one number."""
-        if spec.get("type") not in ("LoadBalancer", "NodePort"):
-            return spec
-        by_port: dict[int, int] = {}
-        made = []
-        for position, port in enumerate(spec.get("ports") or ()):
-            if port.get("nodePort") or needs.node_ports(spec):
-                port = self._opened(position, port, spec["ports"], by_port)
-            made.append(port)
-        return with_value(spec, "ports", made or None)
-
-    def _opened(self, position: int, port: Raw, every: list[Raw], by_port: dict[int, int]) -> Raw:
-        number, wanted = port.get("port", 0), port.get("nodePort") or 0
-        known = by_port.get(number)
-        if known is None:
-            same = (
-                each["nodePort"]
-                for each in every
-                if each.get("port") == number and each.get("nodePort")
-            )
-            wanted = next(same, 0)
-            by_port[number] = opened = self._port(position, wanted)
-            return {**port, "nodePort": opened}
-        if wanted not in (0, known):
-            self._port(position, wanted)
-        return {**port, "nodePort": wanted or known}
-
     def _port(self, position: int, wanted: int) -> int:
         """The port that is wanted, or any."""
         if not wanted:
@@ -123,7 +99,7 @@ class Allocation:
         detail = self._take(wanted)
         if detail:
             path = f"spec.ports[{position}].nodePort"
-            raise refused(SERVICE, self._name, (invalid(path, wanted, detail),))
+            raise refused(_SERVICE, self._name, (invalid(path, wanted, detail),))
         return wanted
 
     def _take(self, port: int) -> str:
@@ -147,20 +123,21 @@ class Allocation:
                 return port
         raise internal_error("failed to allocate a nodePort: range is full")
 
-    def with_changed_ports(self, spec: Raw, old: Raw) -> Raw:
-        """With ports on nodes, of a service that had some already."""
+    def with_ports(self, spec: Raw, old: Raw | None = None) -> Raw:
+        """With ports on nodes: those that it had, or new ones, one for each number."""
         if spec.get("type") not in ("LoadBalancer", "NodePort"):
             return spec
-        kept, taken = set(ports_of(old)), set[int]()
+        kept = set(ports_of(old or {}))
+        by_number: dict[int, int] = {}
         made: list[Raw] = []
         for position, port in enumerate(spec.get("ports") or ()):
-            wanted = port.get("nodePort") or 0
+            number, wanted = port.get("port", 0), port.get("nodePort") or 0
             if wanted or needs.node_ports(spec):
-                if wanted not in kept | taken:
+                wanted = wanted or by_number.get(number, 0)
+                if not wanted or wanted not in kept | set(by_number.values()):
                     wanted = self._port(position, wanted)
-                    taken.add(wanted)
+                by_number.setdefault(number, wanted)
                 port = {**port, "nodePort": wanted}
-                _refuse_twin(made, port)
             made.append(port)
         return with_value(spec, "ports", made or None)
 
@@ -181,13 +158,6 @@ def _in_turn(every: range, chosen: int, last: int) -> Iterator[int]:
     front, back = every[:chosen], every[chosen:]
     at = back.index(last) + 1 if last in back else 0
     return chain(back[at:], back[:at], front)
-
-
-def _refuse_twin(before: list[Raw], port: Raw) -> None:
-    for each in before:
-        if all(each.get(key) == port.get(key) for key in ("protocol", "nodePort")):
-            twin = f"{{{port.get('protocol')} {port['nodePort']}}}"
-            raise StatusError(Status(500, "", f"duplicate nodePort: {twin}"))
 
 
 def ports_of(spec: Raw) -> list[int]:

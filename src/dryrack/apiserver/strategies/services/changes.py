@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.rules.copies import each, with_value, without
 from dryrack.kinds.rules.services import needs
+from dryrack.kinds.validation.problems import forbidden, invalid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+_ONCE = "may not change once set"
 
 
 def remembering(spec: Raw, old: Raw) -> Raw:
@@ -81,3 +87,28 @@ def _without_addresses(spec: Raw, old: Raw) -> Raw:
 
 def _unless_changed(spec: Raw, old: Raw, key: str) -> Raw:
     return without(spec, key) if spec.get(key) == old.get(key) else spec
+
+
+def changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
+    """Changes of what is fixed."""
+    if needs.address(spec) and needs.address(old):
+        yield from _addresses(spec, old)
+    balanced = all(each.get("type") == "LoadBalancer" for each in (spec, old))
+    if balanced and spec.get("loadBalancerClass") != old.get("loadBalancerClass"):
+        yield invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), _ONCE)
+    port, before = spec.get("healthCheckNodePort"), old.get("healthCheckNodePort")
+    if needs.health_check(spec) and needs.health_check(old) and port != before:
+        yield forbidden("spec.healthCheckNodePort", "field is immutable")
+
+
+def _addresses(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
+    if needs.is_headless(spec) and needs.is_headless(old):
+        return
+    now, before = spec.get("clusterIPs") or [], old.get("clusterIPs") or []
+    if before and not now:
+        yield invalid("spec.clusterIPs[0]", now, "primary clusterIP can not be unset")
+    # Of as many as before each stays; of fewer or more the first.
+    compared = before if len(now) == len(before) else before[:1]
+    for position, (new, known) in enumerate(zip(now, compared, strict=False)):
+        if new != known:
+            yield invalid(f"spec.clusterIPs[{position}]", now, _ONCE)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.services.allocation import Allocation, Cursor
-from dryrack.apiserver.strategies.services.changes import released, remembering
-from dryrack.apiserver.strategies.services.families import with_families
-from dryrack.apiserver.strategies.services.updates import changes, status_problems
-from dryrack.apiserver.strategies.services.warnings import warnings_of
+from dryrack.apiserver.strategies.services.changes import changes, released, remembering
 from dryrack.apiserver.strategy import PlainStrategy, keep_status
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.rules.services.service_problems import problems
-from dryrack.kinds.rules.services.service_rules import ServiceRules, in_step
+from dryrack.kinds.rules.services.service_rules import ServiceRules, in_step, with_families
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
@@ -37,15 +34,12 @@ class ServiceStrategy(PlainStrategy):
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         made = super().prepare_create(obj, write)
         name = obj["metadata"].get("name") or ""
-        spec = with_families(in_step(made["spec"]), None, name)
+        spec = with_families(in_step(made["spec"]))
         allocation = self._allocation(name, write)
-        spec = allocation.with_new_ports(allocation.with_addresses(spec))
+        spec = allocation.with_ports(allocation.with_addresses(spec))
         if needs.health_check(spec):
             spec = allocation.with_health_port(spec)
         return {**made, "spec": spec}
-
-    def warnings(self, obj: Raw) -> Iterator[str]:
-        return warnings_of(obj)
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
@@ -53,7 +47,7 @@ class ServiceStrategy(PlainStrategy):
         made = keep_status(obj, old)
         before = old["spec"]
         spec = in_step(remembering(made["spec"], before), before)
-        spec = self._reallocated(with_families(spec, before, obj["metadata"]["name"]), old, write)
+        spec = self._reallocated(with_families(spec), old, write)
         made = {**made, "spec": released(spec, before)}
         if spec.get("type") != "LoadBalancer":
             made["status"] = {**(made.get("status") or {}), "loadBalancer": {}}
@@ -68,15 +62,12 @@ class ServiceStrategy(PlainStrategy):
         allocation = self._allocation(old["metadata"]["name"], write)
         if needs.address(spec) and not needs.address(before):
             spec = allocation.with_addresses(spec)
-        spec = allocation.with_changed_ports(spec, before)
+        spec = allocation.with_ports(spec, before)
         if needs.health_check(spec) and not needs.health_check(before):
             spec = allocation.with_health_port(spec)
         return spec
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
-            return list(status_problems(obj))
-        found = [*changes(obj["spec"], old["spec"]), *problems(obj, old)]
-        for warning in warnings_of(obj) if not found else ():
-            write.warn(warning)
-        return found
+            return ()
+        return [*changes(obj["spec"], old["spec"]), *problems(obj)]

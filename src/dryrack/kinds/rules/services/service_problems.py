@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.rules import checks
+from dryrack.kinds.rules.pods.network import address
 from dryrack.kinds.rules.services import needs
-from dryrack.kinds.rules.services.addresses import (
-    outside,
-    related_problems,
-    source_range,
-)
+from dryrack.kinds.rules.services.addresses import related_problems, source_range
 from dryrack.kinds.validation.names import checked, label, subdomain
 from dryrack.kinds.validation.problems import (
     Token,
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
-_HINTS = "service.kubernetes.io/topology-aware-hints"
-_MODE = "service.kubernetes.io/topology-mode"
 _RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
@@ -39,31 +34,22 @@ _DAY_SECONDS = 86_400
 _ONLY_BALANCED = "may only be used when `type` is 'LoadBalancer'"
 
 
-def problems(service: Raw, old: Raw | None = None) -> Iterator[FieldProblem]:
+def problems(service: Raw) -> Iterator[FieldProblem]:
     """Everything about a service as it would be stored."""
     spec, annotations = service["spec"], service["metadata"].get("annotations") or {}
-    before = (old or {}).get("spec")
-    yield from _hints(annotations)
     yield from _by_type(spec)
     yield from _ports(spec.get("ports") or [])
     yield from checks.labels_of("spec.selector", spec.get("selector"))
     yield from _affinity(spec)
-    yield from related_problems(spec, before)
+    yield from related_problems(spec)
     for position, text in enumerate(spec.get("externalIPs") or ()):
-        yield from outside(f"spec.externalIPs[{position}]", text)
+        yield from address(f"spec.externalIPs[{position}]", text)
     yield from checks.one_of("spec.type", spec.get("type") or "", _TYPES)
     yield from _node_ports(spec)
     yield from _twins(spec.get("ports") or ())
     yield from _sources(spec, annotations)
     yield from _balancer(spec)
     yield from _traffic(spec)
-
-
-def _hints(annotations: Raw) -> Iterator[FieldProblem]:
-    hints, mode = annotations.get(_HINTS), annotations.get(_MODE)
-    if hints is not None and mode is not None and hints != mode:
-        detail = f"must match annotations[{_HINTS}] when both are specified"
-        yield invalid(f"metadata.annotations[{_MODE}]", mode, detail)
 
 
 def _by_type(spec: Raw) -> Iterator[FieldProblem]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.copies import filled, with_value
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.namespaces import LABEL
 from dryrack.kinds.rules.services import needs, service_defaults
+from dryrack.kinds.rules.services.addresses import FAMILIES
 from dryrack.kinds.rules.services.service_problems import problems
 
 if TYPE_CHECKING:
@@ -50,3 +51,15 @@ def in_step(spec: Raw, old: Raw | None = None) -> Raw:
     if first == before or given != known:
         return spec
     return with_value(spec, "clusterIPs", [first] if first else None)
+
+
+def with_families(spec: Raw) -> Raw:
+    """With the one family that a cluster here has, where nothing else is said."""
+    if not needs.address(spec):
+        return spec
+    is_anybodys = spec.get("clusterIP") == needs.NONE and not spec.get("selector")
+    policy = "RequireDualStack" if is_anybodys else "SingleStack"
+    families = list(FAMILIES) if is_anybodys else [FAMILIES[0]]
+    return filled(
+        {**spec, "ipFamilies": spec.get("ipFamilies") or families}, {"ipFamilyPolicy": policy}
+    )
