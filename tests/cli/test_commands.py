@@ -186,3 +186,75 @@ def test_explaining_for_one_node_speaks_of_that_node() -> None:
     done = dryrack(*words)
 
     assert done.stdout.startswith("default/four-gpus does not fit on node rack-2\n")
+
+
+TWO = {"deviceClassName": "gpu.nvidia.com", "count": 2}
+
+
+def gang(folder: Path, pods: int) -> Path:
+    """A file with a gang that needs all its pods, each with two devices of one node."""
+    prefix = "pod-group.scheduling.sigs.k8s.io"
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpus"},
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpus", "exactly": TWO}]}}},
+    }
+    made: list[object] = [template]
+    for number in range(pods):
+        labels = {f"{prefix}/name": "training", f"{prefix}/min-available": str(pods)}
+        claims = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
+        containers = [{"name": "c", "image": "i"}]
+        made.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"worker-{number}", "labels": labels},
+                "spec": {"containers": containers, "resourceClaims": claims},
+            }
+        )
+    file = folder / "gang.yaml"
+    file.write_text(yaml.safe_dump_all(made))
+    return file
+
+
+def test_allocate_tells_once_why_a_gang_does_not_fit(tmp_path: Path) -> None:
+    """Those that would fit wait for it; nobody is given anything."""
+    file = gang(tmp_path, 4)
+    done = dryrack("allocate", *FLEET, "-f", str(file))
+
+    assert "waits for its gang" in done.stdout
+    assert done.stderr.count("pod group default/training: ") == 1
+    assert done.returncode == 1
+
+
+def test_explain_gang_says_where_its_pods_go(tmp_path: Path) -> None:
+    """One line for each, and the exit code of a claim that fits."""
+    file = gang(tmp_path, 3)
+    done = dryrack("explain", "gang", "training", *FLEET, "-f", str(file))
+
+    assert done.stdout.splitlines()[0] == "pod group default/training fits:"
+    assert "  pod default/worker-0: node " in done.stdout
+    assert done.returncode == 0
+
+
+def test_explain_gang_says_why_it_does_not_fit_and_what_would_help(tmp_path: Path) -> None:
+    """The proof first, then the story of the claim that finds nothing."""
+    file = gang(tmp_path, 4)
+    done = dryrack("explain", "gang", "training", *FLEET, "-f", str(file))
+    by_json = dryrack("explain", "gang", "training", *FLEET, "-f", str(file), "-o", "json")
+    (document,) = json.loads(by_json.stdout)["gangs"]
+
+    assert " pods fit; pod default/worker-" in done.stdout.splitlines()[0]
+    assert "would help" in done.stdout
+    assert document["message"] == done.stdout.splitlines()[0]
+    assert [each["claim"] for each in document["claims"]]
+    assert (done.returncode, by_json.returncode) == (1, 1)
+
+
+def test_explain_names_the_gang_that_is_not_there() -> None:
+    """As for claims and pods."""
+    done = dryrack("explain", "gang", "training", *FLEET, "-f", "training.yaml")
+
+    assert "gang 'default/training': not there" in done.stderr
+    assert done.returncode == 1

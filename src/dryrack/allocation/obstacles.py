@@ -42,6 +42,7 @@ _NEARNESS = (
     Code.NODE,
     Code.CLASS_SELECTOR,
     Code.OTHER_CLAIM,
+    Code.GANG,
     Code.ERROR,
     Code.NOT_FOUND,
     Code.UNDECIDED,

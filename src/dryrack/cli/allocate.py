@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.allocation import Features, Release, claim_name
+from dryrack.allocation import Code, Features, Release, claim_name
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.base.text import listed
 from dryrack.cli.files import UsageError, without_pauses
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
-    from dryrack.placement import Given, NodeStory, WhatIf
+    from dryrack.placement import GangOutcome, Given, NodeStory, WhatIf
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
+WAITS_FOR_GANG = "waits for its gang"
 # As kubectl names it.
 CLAIM_RESOURCE = "resourceclaim.resource.k8s.io"
 _DOUBTS_TOLD_MAX = 5
@@ -144,7 +145,20 @@ def _print(outcome: WhatIf) -> None:
     if rows:
         print_table(COLUMNS, rows)
     for claim, nodes in told:
-        _tell(claim, nodes)
+        # What is said of the gang is true of all who wait for it.
+        if verdict(nodes) != WAITS_FOR_GANG:
+            _tell(claim, nodes)
+    for gang in outcome.gangs:
+        tell_gang(gang)
+
+
+def tell_gang(gang: GangOutcome) -> None:
+    """Whether a gang fits, for a person."""
+    if gang.message:
+        say(f"\n{shown(gang.message)}")
+    elif gang.waiting:
+        names = listed(list(gang.waiting))
+        say(f"\n{shown(gang.gang)} fits without {shown(names)}, for which there is no room")
 
 
 def _print_names(world: World, outcome: WhatIf) -> None:
@@ -173,6 +187,10 @@ def _rows(given: Given) -> list[tuple[str, str, str, str]]:
 
 def verdict(nodes: Iterable[NodeStory]) -> str:
     """What is known about a claim that was given nothing."""
+    nodes = tuple(nodes)
+    codes = {obstacle.code for story in nodes for obstacle in story.obstacles}
+    if codes == {Code.GANG}:
+        return WAITS_FOR_GANG
     return "not decided" if any(story.undecided for story in nodes) else "does not fit"
 
 

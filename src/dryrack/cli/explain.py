@@ -1,4 +1,4 @@
-"""`dryrack explain`: the case of one claim, or of the claims of one pod, told to a person."""
+"""`dryrack explain`: the case of a claim, of a pod's claims, or of a gang, told to a person."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.allocation import claim_name
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
-from dryrack.cli.allocate import CLAIM_RESOURCE, load_world, place, verdict
+from dryrack.cli.allocate import CLAIM_RESOURCE, WAITS_FOR_GANG, load_world, place, verdict
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import (
     NamedFormat,
@@ -21,35 +21,37 @@ from dryrack.cli.output import (
 )
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import to_builtins
-from dryrack.placement import explain_claim
+from dryrack.placement import explain_claim, what_if
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.allocation import Obstacle
     from dryrack.cli.allocate import Settings
-    from dryrack.placement import Explanation, NodeStory, World
+    from dryrack.placement import Explanation, GangOutcome, NodeStory, World
 
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
 PODS = ("pod", "pods", "po")
+GANGS = ("gang", "gangs", "podgroup", "podgroups")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What to explain."""
 
-    is_pod: bool
+    kind: str
     namespace: str
     name: str
 
     @classmethod
     def of(cls, kind: str, name: str, namespace: str) -> Subject:
         """From the words of the command line: `claim NAME`, `pod NAMESPACE/NAME`."""
-        if kind.lower() not in (*CLAIMS, *PODS):
-            what = "write claim or pod; of a workload, one of its pods"
+        kinds = {word: words[0] for words in (CLAIMS, PODS, GANGS) for word in words}
+        if kind.lower() not in kinds:
+            what = "write claim, pod or gang; of a workload, one of its pods"
             raise UsageError(f"{kind!r}: not something to explain; {what}")
         inside, slash, bare = name.rpartition("/")
-        return cls(kind.lower() in PODS, inside if slash else namespace, bare)
+        return cls(kinds[kind.lower()], inside if slash else namespace, bare)
 
     @property
     def full_name(self) -> str:
@@ -60,6 +62,8 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: Nam
     """Prints the story; whether the claims are allocated."""
     loaded = load_world(names, settings)
     world = loaded.world
+    if subject.kind == "gang":
+        return _run_gang(world, subject, settings, form) and loaded.is_valid
     stories = [
         explain_claim(world, claim, settings.reckoning()) for claim in _claims(world, subject)
     ]
@@ -74,12 +78,66 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: Nam
             _print(story, where)
     else:
         documents = [_document(story) for story in stories]
-        print_data({"claims": documents} if subject.is_pod else documents[0], form)
+        print_data({"claims": documents} if subject.kind == "pod" else documents[0], form)
     return loaded.is_valid and len(fitting) == len(stories)
 
 
+def _run_gang(world: World, subject: Subject, settings: Settings, form: NamedFormat) -> bool:
+    """Prints where a gang goes, or why it does not fit, and what its claims lack."""
+    outcome = what_if(world, settings.reckoning())
+    known = {f"{g.key.namespace}/{g.key.name}": None for g in outcome.gangs if g.key is not None}
+    found = [g for g in outcome.gangs if g.key and g.key[1:3] == (subject.namespace, subject.name)]
+    if not found:
+        raise ContentError(
+            f"gang {subject.full_name!r}: not there; {hint(subject.full_name, known)}"
+        )
+    for note in outcome.notes:
+        say(shown(note))
+    if form is NamedFormat.NAME:
+        print_names("pod", [pod.partition("/")[2] for gang in found for pod in gang.nodes])
+    elif form is NamedFormat.TABLE:
+        for gang in found:
+            _print_gang(gang, _lacking(world, gang, settings), settings)
+    else:
+        documents = [
+            {**gang.document(), "claims": [_document(s) for s in _lacking(world, gang, settings)]}
+            for gang in found
+        ]
+        print_data({"gangs": documents}, form)
+    return not any(gang.message for gang in found)
+
+
+def _lacking(world: World, gang: GangOutcome, settings: Settings) -> list[Explanation]:
+    """The stories of the claims that the first pod lacks which does not fit."""
+    first = next((pod for pod, message in gang.waiting.items() if message), "")
+    claims = [
+        claim_name(claim)
+        for party in world.in_order()
+        if party.pod is not None and _name(party.pod) == first
+        for claim in party.claims
+    ]
+    told = [explain_claim(world, claim, settings.reckoning()) for claim in claims]
+    return [story for story in told if story.nodes]
+
+
+def _print_gang(gang: GangOutcome, lacking: Sequence[Explanation], settings: Settings) -> None:
+    if gang.message:
+        print_line(paint(shown(gang.message), "bold red"))
+    else:
+        print_line(f"{paint(shown(gang.gang), 'bold green')} fits:")
+    for pod, node in gang.nodes.items():
+        print_line(shown(f"  pod {pod}: node {node}"))
+    for pod, message in gang.waiting.items():
+        if not gang.message:
+            print_line(shown(f"  pod {pod} waits: {message}"))
+    where = "any node" if settings.node is None else f"node {settings.node}"
+    for story in lacking:
+        print_line("")
+        _print(story, where)
+
+
 def _claims(world: World, subject: Subject) -> list[str]:
-    if not subject.is_pod:
+    if subject.kind == "claim":
         return [subject.full_name]
     parties = [party for party in world.in_order() if party.asks_for_devices]
     pods = {_name(party.pod): party for party in parties if party.pod is not None}
@@ -129,8 +187,8 @@ def _print(story: Explanation, where: str) -> None:
             f"{paint(shown(story.claim), 'bold green')} is allocated already; nothing to decide"
         )
     else:
-        claim = paint(shown(story.claim), "bold red")
-        print_line(f"{claim} {verdict(story.nodes)} on {shown(where)}")
+        claim, told = paint(shown(story.claim), "bold red"), verdict(story.nodes)
+        print_line(f"{claim} {told}" + ("" if told == WAITS_FOR_GANG else f" on {shown(where)}"))
         _print_refused(story)
 
 

@@ -108,7 +108,7 @@ def allocate(
 
 @app.command(rich_help_panel=_ON_FILES)
 def explain(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What NAME is: claim or pod.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="What NAME is: claim, pod or gang.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name, or NAMESPACE/NAME.")],
     more: MoreFiles = None,
     files: Files = None,
@@ -119,7 +119,7 @@ def explain(
     feature_gates: Gates = "",
 ) -> None:
     """
-    Why a claim gets these devices, or none, and the smallest change that would help.
+    Why a claim, pod or gang gets these devices, or none, and the smallest change that would help.
 
     Exit code 0: it gets its devices.
     Exit code 1: it does not, or a file is wrong.

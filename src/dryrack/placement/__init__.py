@@ -62,8 +62,9 @@ from dryrack.placement.preemption import (
 from dryrack.placement.reservations import Reservation, Reservations
 from dryrack.placement.trace import DecisionTrace, NodeTrace, trace
 from dryrack.placement.trial import Trial
+from dryrack.placement.whatif.answers import GangOutcome, Given, Refused, WhatIf
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
-from dryrack.placement.whatif.what_if import Given, Refused, Settings, WhatIf, nodes_of, what_if
+from dryrack.placement.whatif.what_if import Settings, nodes_of, what_if
 from dryrack.placement.whatif.world import World
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "Fleet",
     "Gang",
     "GangKey",
+    "GangOutcome",
     "GangPlaced",
     "GangRefused",
     "Given",

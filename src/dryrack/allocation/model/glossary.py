@@ -28,4 +28,5 @@ MEANINGS: dict[Code, str] = {
     "of them would do.",
     Code.NOT_FOUND: "The pod names a claim or template that is not there, or asks for an extended "
     "resource that neither a class nor a node gives.",
+    Code.GANG: "The pod is in a gang, of which not enough members fit together.",
 }

@@ -37,6 +37,7 @@ class Code(IntEnum):
     ERROR = 22
     NOT_FOUND = 23
     UNDECIDED = 24
+    GANG = 25
 
     @property
     def text(self) -> str:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.scheduling import PodGroupResourceClaim, PodGroupSchedulingPolicy
 
+# The kinds that say something about gangs.
+GROUPS = (CoschedulingPodGroup, PodGroup, PodGroupV1Beta1, WorkloadV1Alpha1)
+
 # The first goes before the second where a pod has both, as in kubenexus.
 LABEL_PREFIXES = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
 _NAME, _MINIMUM = "name", "min-available"

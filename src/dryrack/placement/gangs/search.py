@@ -43,6 +43,11 @@ class GangPlaced:
 
     placements: tuple[MemberPlaced, ...]
     waiting: tuple[MemberRefused, ...] = ()
+    _round: Round | None = field(repr=False, compare=False, default=None)
+
+    def refusals(self, member: Member) -> tuple[Refusal, ...]:
+        """Why each node refuses one that waits; to be read before the cluster changes."""
+        return _refusals(self._round, self.placements, member)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +67,19 @@ class GangRefused:
 
         To be read before the cluster changes.
         """
-        if self._round is None:
-            return ()
-        with Trial(self._round.scope.cluster) as trial:
-            for each in self.fitting:
-                each.stand(trial)
-            outcome = self._round.decided(member, searches_left=0)
-            return outcome.refusals if isinstance(outcome, Unplaced) else ()
+        return _refusals(self._round, self.fitting, member)
+
+
+def _refusals(
+    done: Round | None, placed: Sequence[MemberPlaced], member: Member
+) -> tuple[Refusal, ...]:
+    if done is None:
+        return ()
+    with Trial(done.scope.cluster) as trial:
+        for each in placed:
+            each.stand(trial)
+        outcome = done.decided(member, searches_left=0)
+        return outcome.refusals if isinstance(outcome, Unplaced) else ()
 
 
 def place_gang(
@@ -136,7 +147,7 @@ def _place_within(
         return lacking
     needed = gang.min_count - bound
     if len(done.placed) >= needed:
-        return GangPlaced(tuple(done.placed), lacking)
+        return GangPlaced(tuple(done.placed), lacking, done)
     exact = place_exactly(members, needed, scope, searches_left)
     if exact.search is not None:
         return Unfinished(exact.search)
@@ -145,7 +156,7 @@ def _place_within(
         lacking = _others(members, done)
     placed = tuple(done.placed)
     if len(placed) >= needed:
-        return GangPlaced(placed, lacking)
+        return GangPlaced(placed, lacking, done)
     message = _proof(gang, bound, done, lacking)
     message += _GIVEN_UP if exact.is_undecided else ""
     return GangRefused(message, placed, lacking, exact.is_undecided, done)

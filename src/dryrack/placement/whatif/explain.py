@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from dryrack.allocation import Obstacle
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.place import Refusal
+    from dryrack.placement.whatif.answers import Given, WhatIf
     from dryrack.placement.whatif.remedies import Change
-    from dryrack.placement.whatif.what_if import Given, Settings, WhatIf
+    from dryrack.placement.whatif.what_if import Settings
     from dryrack.placement.whatif.world import World
 
 # Each is a what-if of its own.

@@ -4,7 +4,8 @@ What-if: the scheduler's answer for the objects of files, if these were all ther
 Everybody is placed one after the other, by the code that the scheduler runs (see `place`), on nodes
 with all that is left of their devices, CPU, memory, ports and places for pods; what one is given is
 taken for those that follow. Pods that are bound occupy their node from the start, and claims that
-are allocated already keep what they have.
+are allocated already keep what they have. The pods of a gang are placed together, when the first of
+them has its turn, or not at all.
 
 A claim that no pod uses is placed as a pod that asks for nothing else and tolerates every taint. A
 pod that is bound takes devices on its node alone, whatever else the node says. Where no Nodes are
@@ -14,9 +15,8 @@ devices counts there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
 
@@ -32,23 +32,29 @@ from dryrack.allocation import (
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import listed
 from dryrack.kinds.core import Node, NodeStatus, Pod, PodSpec, Toleration
-from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.virtual_nodes import CAPACITY, sized
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quantity import Quantity
 from dryrack.placement.demand import PODS, demand
 from dryrack.placement.fleet import Fleet
+from dryrack.placement.gangs.dialects import Flaw, Membership, gang_of
+from dryrack.placement.gangs.members import Member
+from dryrack.placement.gangs.search import GangRefused, place_gang_now
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
 from dryrack.placement.whatif.answer_memo import Memory, RememberingAllocator
+from dryrack.placement.whatif.answers import GangOutcome, Given, Refusals, Refused, WhatIf
 from dryrack.placement.whatif.facts import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.base.ports import Chance
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
     from dryrack.placement.demand import Amounts
+    from dryrack.placement.gangs.dialects import GangKey
+    from dryrack.placement.gangs.members import MemberPlaced
+    from dryrack.placement.gangs.search import GangPlaced
     from dryrack.placement.whatif.world import Missing, Party, World
 
 _ANYTHING = (Toleration(operator="Exists"),)
@@ -58,87 +64,6 @@ _UNKNOWN_SIZE = {PODS: Quantity.parse("1000000000")}
 _WAITING_TOLD_MAX = 5
 _USUAL = ", ".join(f"{name} {amount}" for name, amount in CAPACITY.items())
 SIZE_ASSUMED = f"what nodes do not say of their size is that of a virtual node ({_USUAL})"
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A claim that would be allocated."""
-
-    claim: str
-    node: str
-    allocation: AllocationResult
-
-
-class Refusals(Sequence[Refusal]):
-    """Why each node refused a claim; the reasons may be shared with claims that say the same."""
-
-    def __init__(self, shared: Sequence[Refusal], claim: str, *, alone: bool) -> None:
-        """`alone` is a claim that is the only one of its pod: all reasons are about it."""
-        self._shared = shared
-        self._claim = claim
-        self._alone = alone
-
-    def __len__(self) -> int:
-        return len(self._shared)
-
-    @overload
-    def __getitem__(self, place: int) -> Refusal: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Refusal]: ...
-    def __getitem__(self, place: int | slice) -> Refusal | Sequence[Refusal]:
-        if isinstance(place, slice):
-            return Refusals(self._shared[place], self._claim, alone=self._alone)
-        refusal = self._shared[place]
-        return Refusal(refusal.node, tuple(self._own(refusal.reasons)))
-
-    def _own(self, reasons: Iterable[Reason]) -> Iterator[Reason]:
-        for each in reasons:
-            if each.claim == self._claim:
-                yield each
-            elif self._alone:
-                yield replace(each, claim=self._claim)
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A claim that would not be allocated."""
-
-    claim: str
-    nodes: Sequence[Refusal]
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """The outcome for all parties. `notes` say what was assumed."""
-
-    given: tuple[Given, ...]
-    refused: tuple[Refused, ...]
-    notes: tuple[str, ...] = ()
-    # The node of each pod that would be placed, by namespace and name.
-    nodes: Mapping[str, str] = field(default_factory=dict)
-    # What the scheduler would say of each pod that fits nowhere.
-    waiting: Mapping[str, str] = field(default_factory=dict)
-
-    def document(self) -> dict[str, Any]:
-        """The outcome as programs read it."""
-        return {key: list(entries) for key, entries in self.lists().items()}
-
-    def lists(self) -> Mapping[str, Iterable[Mapping[str, Any]]]:
-        """The two lists of the document, entry by entry: with many nodes it is a large one."""
-        return {
-            "allocations": (
-                {
-                    "claim": each.claim,
-                    "node": each.node,
-                    "allocation": to_builtins(each.allocation),
-                }
-                for each in self.given
-            ),
-            "unsatisfied": (
-                {"claim": each.claim, "nodes": [_refusal(node) for node in each.nodes]}
-                for each in self.refused
-            ),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +103,8 @@ class _Round:
         self._unplaced: dict[str, tuple[set[str], str]] = {}
         # Why pods of a kind are refused, as long as nobody is given anything.
         self._known: dict[Hashable, tuple[Refusal, ...]] = {}
+        self._gangs: list[GangOutcome] = []
+        self._in_gangs: set[str] = set()
         for node in nodes:
             self._fleet.put(node)
         tell(self._fleet, world.facts)
@@ -189,8 +116,14 @@ class _Round:
                 self._stand(pod, pod.spec.node_name, demand(self._sized(pod)))
 
     def run(self) -> WhatIf:
-        for party in _up_to(self._only, self._world.in_order()):
-            self._serve(party)
+        for parties in _up_to(self._only, _together(self._world.in_order())):
+            gang = parties[0].membership
+            if isinstance(gang, Membership):
+                self._serve_gang(gang.key, parties)
+            elif isinstance(gang, Flaw):
+                self._refuse_flawed(parties[0], gang)
+            else:
+                self._serve(parties[0])
             if self._only in self._there:
                 break
         settled = [f"claim {name} is allocated already, and keeps it" for name in self._settled]
@@ -198,14 +131,15 @@ class _Round:
         # A claim that pods share may be allocated for another of them.
         refused = [each for each in self._refused if each.claim not in self._there]
         waiting = {pod: message for pod, (_, message) in self._unplaced.items()}
-        return WhatIf(tuple(self._given), tuple(refused), notes, self._nodes, waiting)
+        given, gangs = tuple(self._given), tuple(self._gangs)
+        return WhatIf(given, tuple(refused), notes, self._nodes, waiting, gangs)
 
     def _waiting(self) -> Iterator[str]:
         """Of pods whose claims do not tell that they wait."""
         told = [
             f"pod {pod} waits: {message}"
             for pod, (claims, message) in self._unplaced.items()
-            if self._there.keys() >= claims
+            if self._there.keys() >= claims and pod not in self._in_gangs
         ]
         if self._only is None:
             yield from told[:_WAITING_TOLD_MAX]
@@ -219,9 +153,9 @@ class _Round:
         wanted = tuple(claim for claim in party.claims if claim_name(claim) not in self._there)
         self._settled |= {claim_name(c): None for c in party.claims if c.status.allocation}
         if party.pod is not None and not party.pod.spec.node_name:
-            outcome = self._placed(self._sized(party.pod), party, wanted)
+            outcome = self._placed(self._sized(party.pod), party)
         elif wanted:
-            outcome = self._for_devices_alone(party, wanted)
+            outcome = self._for_devices_alone(party)
         else:
             return
         if isinstance(outcome, Placed):
@@ -229,29 +163,106 @@ class _Round:
         else:
             self._refuse(party, wanted, outcome)
 
-    def _placed(self, pod: Pod, party: Party, wanted: Sequence[ResourceClaim]) -> Placed | Unplaced:
+    def _placed(self, pod: Pod, party: Party) -> Placed | Unplaced:
         """Where the scheduler's code puts the pod."""
-        had = (claim for claim in party.claims if claim_name(claim) in self._there)
-        allocated = [self._allocated(claim) for claim in had]
+        wanted, allocated = self._split(party)
+        return place(pod, wanted, allocated, self._cluster, extended=party.extended)
+
+    def _serve_gang(self, key: GangKey, parties: Sequence[Party]) -> None:
+        """Those that have no node yet are placed together, but for pods that lack something."""
+        for party in parties:
+            if party.missing or party.is_bound:
+                self._serve(party)
+        pods = [party.pod for party in parties if party.pod is not None and not party.missing]
+        waiting = {_pod_of(party): party for party in parties if not party.is_bound}
+        members = [self._member(party) for party in waiting.values() if not party.missing]
+        if not members:
+            return
+        gang = gang_of(key, pods, self._world.definitions)
+        if isinstance(gang, Flaw):
+            self._refuse_gang(key, members, waiting, GangRefused(gang.message))
+            return
+        outcome = place_gang_now(gang, members, self._cluster)
+        if isinstance(outcome, GangRefused):
+            self._refuse_gang(key, members, waiting, outcome)
+            return
+        for each in outcome.waiting:
+            party = waiting[each.member.name]
+            self._refuse_member(party, each.message, self._asked_for(party, each.member, outcome))
+        for placed in outcome.placements:
+            self._settle(waiting[placed.member.name], placed)
+        nodes = {placed.member.name: placed.node for placed in outcome.placements}
+        others = {each.member.name: each.message for each in outcome.waiting}
+        self._gangs.append(GangOutcome(str(key), key, nodes, others))
+
+    def _refuse_flawed(self, party: Party, flaw: Flaw) -> None:
+        """A pod that does not say rightly which gang it is in."""
+        names = map(claim_name, party.claims)
+        refusals = [_on_any_node(name, Code.GANG, flaw.fact, flaw.remedy) for name in names]
+        self._refuse_member(party, flaw.message, refusals)
+        pod = _pod_of(party)
+        self._gangs.append(GangOutcome(f"pod {pod}", None, {}, {pod: ""}, flaw.message))
+
+    def _member(self, party: Party) -> Member:
+        assert party.pod is not None, "a claim by itself is in no gang"
+        wanted, allocated = self._split(party)
+        return Member(self._sized(party.pod), tuple(wanted), tuple(allocated), party.extended)
+
+    def _refuse_gang(
+        self,
+        key: GangKey,
+        members: Sequence[Member],
+        waiting: Mapping[str, Party],
+        outcome: GangRefused,
+    ) -> None:
+        """No member is placed: some find nothing, the others wait for them."""
+        lacking = {each.member.name: each.message for each in outcome.lacking}
+        fitting = {each.member.name: each.node for each in outcome.fitting}
+        for member in members:
+            if member.name in lacking:
+                refusals = self._asked_for(waiting[member.name], member, outcome)
+            else:
+                refusals = _waits_for_gang(member, fitting, next(iter(lacking), ""), outcome)
+            self._refuse_member(waiting[member.name], outcome.message, refusals)
+        told = {member.name: lacking.get(member.name, "") for member in members}
+        self._gangs.append(GangOutcome(str(key), key, {}, told, outcome.message))
+
+    def _asked_for(
+        self, party: Party, member: Member, outcome: GangPlaced | GangRefused
+    ) -> Sequence[Refusal]:
+        """Why each node refuses a member, if somebody wants to know."""
+        names = [name for name in map(claim_name, party.claims) if name not in self._there]
+        is_asked = bool(names) if self._only is None else self._only in names
+        return outcome.refusals(member) if is_asked else ()
+
+    def _refuse_member(self, party: Party, message: str, refusals: Sequence[Refusal]) -> None:
+        names = tuple(name for name in map(claim_name, party.claims) if name not in self._there)
+        self._unplaced[_pod_of(party)] = (set(names), message)
+        self._in_gangs.add(_pod_of(party))
+        self._refused += [
+            Refused(name, Refusals(refusals, name, alone=len(names) == 1)) for name in names
+        ]
+
+    def _split(self, party: Party) -> tuple[list[ResourceClaim], list[ResourceClaim]]:
+        """The claims that are to be allocated, and those that are; none for extended resources."""
         extended = party.extended
-        asked = [claim for claim in wanted if extended is None or claim is not extended.claim]
-        return place(pod, asked, allocated, self._cluster, extended=extended)
+        claims = [c for c in party.claims if extended is None or c is not extended.claim]
+        had = [self._allocated(claim) for claim in claims if claim_name(claim) in self._there]
+        return [claim for claim in claims if claim_name(claim) not in self._there], had
 
     def _stand(self, pod: Pod, node: str, amounts: Amounts, claims: Sequence[str] = ()) -> None:
         """The pod is on the node from now on."""
         occupant = Occupant.of(pod, claims=claims, amounts=amounts)
         self._fleet.stand(_full_name(pod), node, occupant)
 
-    def _for_devices_alone(
-        self, party: Party, wanted: Sequence[ResourceClaim]
-    ) -> Placed | Unplaced:
+    def _for_devices_alone(self, party: Party) -> Placed | Unplaced:
         """A claim by itself, or a pod that has its place already."""
         node = party.pod.spec.node_name if party.pod is not None else ""
         stand_in = Pod(spec=PodSpec(node_name=node, tolerations=_ANYTHING))
         if party.pod is None:
-            return self._placed(stand_in, party, wanted)
+            return self._placed(stand_in, party)
         self._fleet.leave(_full_name(party.pod))
-        outcome = self._placed(stand_in, party, wanted)
+        outcome = self._placed(stand_in, party)
         names = [claim_name(claim) for claim in party.claims]
         self._stand(party.pod, node, demand(self._sized(party.pod)), names)
         return outcome
@@ -273,7 +284,7 @@ class _Round:
         self._there[claim] = allocation
         self._fleet.reopen(self._allocator.hold(claim, allocation))
 
-    def _settle(self, party: Party, placed: Placed) -> None:
+    def _settle(self, party: Party, placed: Placed | MemberPlaced) -> None:
         """The party has its node and its devices from now on."""
         self._known.clear()
         names = [claim_name(claim) for claim in party.claims]
@@ -317,13 +328,42 @@ class _Round:
                 self._refused.append(Refused(name, (refusal,)))
 
 
-def _up_to(claim: str | None, parties: Iterator[Party]) -> Iterable[Party]:
+def _together(parties: Iterator[Party]) -> list[list[Party]]:
+    """Parties with those that are served with them: all of a gang, when the first has its turn."""
+    turns: dict[object, list[Party]] = {}
+    for number, party in enumerate(parties):
+        said = party.membership
+        key = said.key if isinstance(said, Membership) else number
+        turns.setdefault(key, []).append(party)
+    return list(turns.values())
+
+
+def _up_to(claim: str | None, turns: list[list[Party]]) -> Iterable[list[Party]]:
     """Those up to the last who ask for the claim; all, if it is not about one."""
     if claim is None:
-        return parties
-    found = list(parties)
-    asking = [i for i, each in enumerate(found) if claim in map(claim_name, each.claims)]
-    return found[: asking[-1] + 1] if asking else found
+        return turns
+    asking = [
+        number
+        for number, parties in enumerate(turns)
+        if any(claim in map(claim_name, party.claims) for party in parties)
+    ]
+    return turns[: asking[-1] + 1] if asking else turns
+
+
+def _pod_of(party: Party) -> str:
+    assert party.pod is not None, "a claim by itself is in no gang"
+    return _full_name(party.pod)
+
+
+def _waits_for_gang(
+    member: Member, nodes: Mapping[str, str], lacking: str, outcome: GangRefused
+) -> list[Refusal]:
+    """What is said of the claims of a member that waits for others, or for its gang to be right."""
+    fact, remedy = outcome.message, ""
+    if member.name in nodes:
+        fact = f"its gang does not fit whole; by itself it would go to node {nodes[member.name]}"
+        remedy = f"see pod {lacking}"
+    return [_on_any_node(claim, Code.GANG, fact, remedy) for claim in member.claims]
 
 
 def for_lack_of(missing: Missing) -> Refusal:
@@ -402,18 +442,3 @@ def _named_nodes(slices: Iterable[ResourceSlice]) -> set[str]:
         names.add(each.spec.node_name or "")
         names.update(device.node_name or "" for device in each.spec.devices)
     return names - {""}
-
-
-def _refusal(refusal: Refusal) -> Mapping[str, Any]:
-    return {
-        "node": refusal.node,
-        "reasons": [
-            {
-                "request": reason.request,
-                "device": reason.device,
-                "reason": reason.code.text,
-                "message": reason.message,
-            }
-            for reason in refusal.reasons
-        ],
-    }

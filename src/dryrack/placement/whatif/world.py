@@ -5,7 +5,8 @@ A pod asks for its claims together, on one node; one that has ended asks for not
 no pod uses asks for itself. They come in the order of the bag. A claim that a pod makes from a
 template is named after the two, without the random ending that it gets in a cluster; so is the
 claim for extended resources that device classes stand for. Objects without a namespace are in
-"default", as they are when somebody applies them.
+"default", as they are when somebody applies them. Pods of a gang name it (see `gangs.dialects`),
+and share the claims that they have from its PodGroup.
 """
 
 from __future__ import annotations
@@ -30,12 +31,22 @@ from dryrack.kinds.resource import (
     ResourceSlice,
 )
 from dryrack.placement.extended_resources import ExtendedResources
+from dryrack.placement.gangs.dialects import (
+    GROUPS,
+    Dialect,
+    Flaw,
+    GangKey,
+    Membership,
+    definitions,
+    membership,
+)
 from dryrack.placement.whatif.facts import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.kinds.core import PodResourceClaim
+    from dryrack.placement.gangs.dialects import Definition
 
 _Kind = TypeVar("_Kind", bound=KubernetesObject)
 
@@ -61,6 +72,12 @@ class Party:
     missing: tuple[Missing, ...] = ()
     # What one of the claims is for, where a node may have some of its own.
     extended: ExtendedResources | None = None
+    # The gang of the pod.
+    membership: Membership | Flaw | None = None
+
+    @property
+    def is_bound(self) -> bool:
+        return self.pod is not None and bool(self.pod.spec.node_name)
 
     @property
     def asks_for_devices(self) -> bool:
@@ -78,6 +95,8 @@ class World:
     templates: tuple[ResourceClaimTemplate, ...] = ()
     # What is known of the cluster besides.
     facts: tuple[Fact, ...] = ()
+    # What says which gangs there are.
+    groups: tuple[KubernetesObject, ...] = ()
     # Pods and claims, in the order in which they are served.
     parties: tuple[Pod | ResourceClaim, ...] = ()
 
@@ -92,12 +111,18 @@ class World:
             taint_rules=_only(bag, DeviceTaintRule),
             templates=_only(bag, ResourceClaimTemplate),
             facts=tuple(each for each in bag if isinstance(each, Fact)),
+            groups=tuple(each for each in bag if isinstance(each, GROUPS)),
             parties=tuple(each for each in bag if isinstance(each, Pod | ResourceClaim)),
         )
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:
         return _only(self.parties, ResourceClaim)
+
+    @property
+    def definitions(self) -> Mapping[GangKey, Definition]:
+        """What is said about gangs."""
+        return {each.key: each for group in self.groups for each in definitions(group)}
 
     def with_claim(self, claim: ResourceClaim) -> World:
         """The same with another version of a claim, or of the template it comes from."""
@@ -123,7 +148,7 @@ class World:
             for pod in self.pods
             for name in (
                 extended_resources.claim_name_of(pod),
-                *(_claim_of(pod, each) for each in pod.spec.resource_claims),
+                *(named.claim_of(pod, each) for each in pod.spec.resource_claims),
             )
         }
         for each in self.parties:
@@ -143,6 +168,7 @@ class _Named:
     classes: Mapping[str, DeviceClass]
     # Extended resources that some node has of its own, by a device plugin.
     of_nodes: frozenset[str]
+    gangs: Mapping[GangKey, Definition]
 
     @staticmethod
     def of(world: World) -> _Named:
@@ -151,6 +177,7 @@ class _Named:
             {_full_name(each): each for each in world.templates},
             extended_resources.classes_by_resource(world.classes),
             frozenset(name for node in world.nodes for name in node.status.allocatable),
+            world.definitions,
         )
 
     def party(self, pod: Pod) -> Party:
@@ -166,16 +193,37 @@ class _Named:
             tuple(each for each in found if isinstance(each, ResourceClaim)),
             tuple(each for each in found if isinstance(each, Missing)),
             extended if isinstance(extended, ExtendedResources) else None,
+            membership(pod),
         )
 
+    def claim_of(self, pod: Pod, wanted: PodResourceClaim) -> str:
+        """The name of the claim that the pod means, as the cluster says or would say."""
+        named = named_claim(pod, wanted)
+        if named is not None:
+            return named
+        owner = self._group_with(pod, wanted) or pod.metadata.name
+        return generate_name(owner, wanted.name).removesuffix("-")
+
+    def _group_with(self, pod: Pod, wanted: PodResourceClaim) -> str:
+        """The PodGroup of the pod that has the very same entry, whose claim it is then."""
+        group = pod.spec.scheduling_group
+        if group is None or not group.pod_group_name:
+            return ""
+        key = GangKey(Dialect.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
+        entries = self.gangs[key].claims if key in self.gangs else ()
+        template = wanted.resource_claim_template_name
+        same = (e for e in entries if e.name == wanted.name)
+        is_its = any(entry.resource_claim_template_name == template for entry in same)
+        return group.pod_group_name if is_its else ""
+
     def _claim(self, pod: Pod, wanted: PodResourceClaim) -> ResourceClaim | Missing:
-        name = f"{pod.metadata.namespace}/{_claim_of(pod, wanted)}"
+        name = f"{pod.metadata.namespace}/{self.claim_of(pod, wanted)}"
         if name in self.claims:
             return self.claims[name]
         template_name = wanted.resource_claim_template_name
         template = self.templates.get(f"{pod.metadata.namespace}/{template_name}")
         if template is not None:
-            return _generated(pod, wanted, template)
+            return _generated(pod, wanted, template, self.claim_of(pod, wanted))
         what = f"ResourceClaim {wanted.resource_claim_name!r}"
         if template_name is not None:
             what = f"ResourceClaimTemplate {template_name!r}"
@@ -201,20 +249,12 @@ def _class_for(resource: str) -> str:
     return f"add a DeviceClass with spec.extendedResourceName: {resource}"
 
 
-def _claim_of(pod: Pod, wanted: PodResourceClaim) -> str:
-    """The name of the claim that the pod means, as the cluster says or would say."""
-    named = named_claim(pod, wanted)
-    if named is not None:
-        return named
-    return generate_name(pod.metadata.name, wanted.name).removesuffix("-")
-
-
 def _generated(
-    pod: Pod, wanted: PodResourceClaim, template: ResourceClaimTemplate
+    pod: Pod, wanted: PodResourceClaim, template: ResourceClaimTemplate, name: str
 ) -> ResourceClaim:
     given = {"spec": {"metadata": to_builtins(template.spec.metadata)}}
     made = claim_from_template({"metadata": to_builtins(pod.metadata)}, wanted.name, given)
-    metadata = decode({**made["metadata"], "name": _claim_of(pod, wanted)}, ObjectMeta)
+    metadata = decode({**made["metadata"], "name": name}, ObjectMeta)
     return ResourceClaim(metadata=metadata, spec=template.spec.spec)
 
 
@@ -228,7 +268,8 @@ def _full_name(each: KubernetesObject) -> str:
 
 def _in_namespace(each: KubernetesObject) -> KubernetesObject:
     namespaced = isinstance(
-        each, Pod | ResourceClaim | ResourceClaimTemplate | PodOwner | PersistentVolumeClaim
+        each,
+        (Pod, ResourceClaim, ResourceClaimTemplate, PodOwner, PersistentVolumeClaim, *GROUPS),
     )
     if not namespaced or each.metadata.namespace:
         return each

@@ -1,0 +1,140 @@
+"""What comes of a what-if: who is given what, who is refused and why, and which gangs fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, overload
+
+from dryrack.kinds.decode import to_builtins
+from dryrack.placement.place import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from dryrack.allocation import Reason
+    from dryrack.kinds.resource import AllocationResult
+    from dryrack.placement.gangs.dialects import GangKey
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A claim that would be allocated."""
+
+    claim: str
+    node: str
+    allocation: AllocationResult
+
+
+class Refusals(Sequence[Refusal]):
+    """Why each node refused a claim; the reasons may be shared with claims that say the same."""
+
+    def __init__(self, shared: Sequence[Refusal], claim: str, *, alone: bool) -> None:
+        """`alone` is a claim that is the only one of its pod: all reasons are about it."""
+        self._shared = shared
+        self._claim = claim
+        self._alone = alone
+
+    def __len__(self) -> int:
+        return len(self._shared)
+
+    @overload
+    def __getitem__(self, place: int) -> Refusal: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Refusal]: ...
+    def __getitem__(self, place: int | slice) -> Refusal | Sequence[Refusal]:
+        if isinstance(place, slice):
+            return Refusals(self._shared[place], self._claim, alone=self._alone)
+        refusal = self._shared[place]
+        return Refusal(refusal.node, tuple(self._own(refusal.reasons)))
+
+    def _own(self, reasons: Iterable[Reason]) -> Iterator[Reason]:
+        for each in reasons:
+            if each.claim == self._claim:
+                yield each
+            elif self._alone:
+                yield replace(each, claim=self._claim)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A claim that would not be allocated."""
+
+    claim: str
+    nodes: Sequence[Refusal]
+
+
+@dataclass(frozen=True, slots=True)
+class GangOutcome:
+    """A gang that would be placed, or why not; without a key, a pod that names none rightly."""
+
+    gang: str
+    key: GangKey | None
+    # The pods that would be placed, with their nodes.
+    nodes: Mapping[str, str]
+    # Those that would not, each with what is in its way; nothing, if it only waits for others.
+    waiting: Mapping[str, str]
+    # Why the gang does not fit; empty if it does.
+    message: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """The outcome as programs read it."""
+        placed = [{"pod": pod, "node": node} for pod, node in self.nodes.items()]
+        waiting = [
+            {"pod": pod, "message": message} if message else {"pod": pod}
+            for pod, message in self.waiting.items()
+        ]
+        fits = not self.message
+        return {"gang": self.gang, "fits": fits, "message": self.message, "pods": placed + waiting}
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The outcome for all parties. `notes` say what was assumed."""
+
+    given: tuple[Given, ...]
+    refused: tuple[Refused, ...]
+    notes: tuple[str, ...] = ()
+    # The node of each pod that would be placed, by namespace and name.
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    # What the scheduler would say of each pod that fits nowhere.
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    gangs: tuple[GangOutcome, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """The outcome as programs read it."""
+        return {key: list(entries) for key, entries in self.lists().items()}
+
+    def lists(self) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+        """The lists of the document, entry by entry: with many nodes it is a large one."""
+        gangs = [each.document() for each in self.gangs]
+        return {
+            "allocations": (
+                {
+                    "claim": each.claim,
+                    "node": each.node,
+                    "allocation": to_builtins(each.allocation),
+                }
+                for each in self.given
+            ),
+            "unsatisfied": (
+                {"claim": each.claim, "nodes": [_refusal(node) for node in each.nodes]}
+                for each in self.refused
+            ),
+            **({"gangs": gangs} if gangs else {}),
+        }
+
+
+def _refusal(refusal: Refusal) -> Mapping[str, Any]:
+    return {
+        "node": refusal.node,
+        "reasons": [
+            {
+                "request": reason.request,
+                "device": reason.device,
+                "reason": reason.code.text,
+                "message": reason.message,
+            }
+            for reason in refusal.reasons
+        ],
+    }
