@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.test_failures import Failing, furnish
 from tests.scheduler.virtual import Stage, on_stage
 
@@ -184,5 +185,34 @@ def test_what_a_scheduler_left_half_done_is_finished_with_the_same_claim(writes:
             assert claim["metadata"]["uid"] == left["metadata"]["uid"]
             assert await stage.node_of("p") == "n"
             assert len(claim["status"]["allocation"]["devices"]["results"]) == 2
+
+    on_stage(story)
+
+
+def of_gang(name: str) -> Raw:
+    """A pod of a gang of two that asks for a device by an extended resource."""
+    pod = asking(name)
+    labels = {f"{PREFIX}/name": "gang", f"{PREFIX}/min-available": "2"}
+    return pod | {"metadata": {**pod["metadata"], "labels": labels}}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(2 * (WRITES - 1)))
+def test_a_gang_gets_its_claims_or_none(number: int, *, after: bool) -> None:
+    """Whichever write fails, both pods are bound in the end, each with one claim."""
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        for name in ("a", "b"):
+            await stage.client.create(PODS, of_gang(name))
+        failing = Failing(stage.cluster.transport, frozenset({number}), after=after)
+        async with stage.scheduler(failing):
+            await stage.after(60)
+            found = await claims(stage)
+
+            assert [await stage.node_of(name) for name in ("a", "b")] == ["n", "n"]
+            assert sorted(each["status"]["reservedFor"][0]["name"] for each in found) == ["a", "b"]
+            devices = [it["status"]["allocation"]["devices"]["results"] for it in found]
+            assert sorted(each["device"] for [each] in devices) == ["d0", "d1"]
 
     on_stage(story)

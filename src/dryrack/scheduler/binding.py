@@ -25,9 +25,9 @@ from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import to_builtins
-from dryrack.scheduler.binding_conditions import BindingConditionsError
+from dryrack.scheduler.claims.binding_conditions import BindingConditionsError
+from dryrack.scheduler.claims.extended_resources import ExtendedResourceClaims
 from dryrack.scheduler.demands import RESERVATIONS_MAX
-from dryrack.scheduler.extended_resources import ExtendedResourceClaims
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import AllocationResult
-    from dryrack.scheduler.extended_resources import ExtendedClaim
+    from dryrack.scheduler.claims.extended_resources import ExtendedClaim
 
 _Item = TypeVar("_Item")
 
@@ -254,6 +254,10 @@ class Binder:
         if "deletionTimestamp" in claim["metadata"]:
             raise OvertakenError(f"claim {use.name}: is being deleted")
         status, added = _reserving(claim, use, now=timestamp(self._clock.now()))
+        if status == claim.get("status"):
+            # It is reserved already, for the pod by an attempt before, or for its group.
+            reserved.written[use.name] = _Written(use, (), claim)
+            return
         if use.allocation is not None:
             claim = await self._protected(claim)
         # Noted first: a write whose answer is lost may have been carried out.
@@ -332,12 +336,6 @@ class Binder:
             await self.release(current, gone)
         else:
             await self._change(current, lambda status: _unreserved(status, gone))
-
-
-def pod_consumer(pod: Raw) -> Raw:
-    """How a claim says that a pod uses it."""
-    metadata = pod["metadata"]
-    return {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def full_name(claim: Raw) -> str:

@@ -37,8 +37,8 @@ from dryrack.kinds.resource import (
 )
 from dryrack.kinds.slice_decode import SliceDecoder
 from dryrack.placement import Cluster, Fleet, Occupant, Reservations, helped_by
+from dryrack.scheduler.claims.extended_resources import ExtendedClaim, owners, the_one_that_counts
 from dryrack.scheduler.cluster_facts import ClusterFacts
-from dryrack.scheduler.extended_resources import ExtendedClaim, owners, the_one_that_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -154,12 +154,13 @@ class View:
         """The claim as it was last read or seen."""
         return self._settled.get(claim) or self.claims.get(*claim.split("/"))
 
-    def held_for(self, pod: Pod) -> tuple[Raw, ...]:
-        """The claims of a pod that are reserved for it."""
-        namespace, uid = pod.metadata.namespace, pod.metadata.uid
+    def held_for(self, pod: Pod, user: str) -> tuple[Raw, ...]:
+        """The claims of a pod that are reserved for a user, by its uid: the pod, or its group."""
+        namespace = pod.metadata.namespace
         names = [named_claim(pod, each) for each in pod.spec.resource_claims]
         claims = [self.known(f"{namespace}/{name}") for name in dict.fromkeys(names) if name]
-        return tuple(claim for claim in claims if claim is not None and _is_user(claim, uid))
+        claims.append(self.made_for(pod.metadata.uid))
+        return tuple(claim for claim in claims if claim is not None and _is_user(claim, user))
 
     def wake(self) -> None:
         """Something became free that may help anybody."""

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
-from dryrack.scheduler.binding import Assignment, Plan, full_name, pod_consumer
-from dryrack.scheduler.binding_conditions import unready
+from dryrack.scheduler.binding import Assignment, Plan, full_name
+from dryrack.scheduler.claims.binding_conditions import unready
+from dryrack.scheduler.claims.group_claims import consumers
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dryrack.client.informer import Name
     from dryrack.client.timekeeping import Timekeeper
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement import Occupant
     from dryrack.scheduler.binding import Binder, Bound, Reserved
-    from dryrack.scheduler.binding_conditions import BindingConditions
+    from dryrack.scheduler.claims.binding_conditions import BindingConditions
     from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.demands import Demands
     from dryrack.scheduler.reporting import Reporter
@@ -62,7 +63,9 @@ class Commits:
         reporter: Reporter,
         conditions: BindingConditions,
         slots: asyncio.Semaphore,
+        group_of: Callable[[Raw], Raw | None],
     ) -> None:
+        """`group_of` finds the PodGroup of a pod."""
         self.in_hand: set[Name] = set()
         self._view = view
         self._binder = binder
@@ -70,6 +73,7 @@ class Commits:
         self._reporter = reporter
         self._conditions = conditions
         self._slots = slots
+        self._group_of = group_of
 
     async def carry_out(self, decided: Sequence[Decided]) -> Bound:
         """
@@ -109,9 +113,11 @@ class Commits:
         assignments = []
         for each in decided:
             own = ["/".join(claim) for claim in each.wanted.names]
-            consumers = dict.fromkeys(filter(claims.get, own), pod_consumer(each.raw))
+            users = consumers(
+                each.raw, each.wanted.pod, filter(claims.get, own), self._group_of(each.raw)
+            )
             extended = self._view.extended_claim(each.wanted.extended, each.node, each.given)
-            assignments.append(Assignment(each.raw, each.node, consumers, extended))
+            assignments.append(Assignment(each.raw, each.node, users, extended))
         given = {name: it for each in decided for name, it in each.given.items()}
         return Plan(tuple(assignments), claims, given)
 

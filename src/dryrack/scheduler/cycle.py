@@ -33,10 +33,11 @@ from dryrack.scheduler.binding import (
     Binder,
     OvertakenError,
 )
-from dryrack.scheduler.binding_conditions import (
+from dryrack.scheduler.claims.binding_conditions import (
     BindingConditions,
     BindingConditionsError,
 )
+from dryrack.scheduler.claims.stale_claims import free, in_the_way
 from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.commits import Commits, Decided
 from dryrack.scheduler.coscheduling import CoschedulingStatuses
@@ -51,7 +52,6 @@ from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
 from dryrack.scheduler.reporting import Reporter, scheduler_of
 from dryrack.scheduler.searches import LongSearches
 from dryrack.scheduler.settings import SchedulerSettings
-from dryrack.scheduler.stale_claims import free, in_the_way
 
 if TYPE_CHECKING:
     from dryrack.base.metrics import Registry
@@ -116,6 +116,7 @@ class Scheduler:
                 self._view.claims, clock, settings.binding_timeout_seconds
             ),
             slots=self._slots,
+            group_of=lambda pod: self._groups.of_pod(pod),
         )
         self._table = GangTable(clock)
         self._coscheduling = CoschedulingStatuses(client, clock, self._view.pods)

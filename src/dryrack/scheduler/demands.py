@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dryrack.kinds.expansion.extended_resources import asked_for, generate_name
-from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.kinds.expansion.pod_claims import GROUPS, named_claim
 from dryrack.placement import ExtendedResources
 
 if TYPE_CHECKING:
@@ -124,4 +124,10 @@ def _extended(pod: Pod, cluster: Finds, made: ResourceClaim | None) -> ExtendedR
 
 def _is_fully_reserved(claim: ResourceClaim, pod: Pod) -> bool:
     users = claim.status.reserved_for
-    return len(users) >= RESERVATIONS_MAX and all(it.uid != pod.metadata.uid for it in users)
+    if len(users) < RESERVATIONS_MAX:
+        return False
+    group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
+    is_theirs = any(
+        (each.api_group, each.resource, each.name) == (*GROUPS, group) for each in users
+    )
+    return not is_theirs and all(each.uid != pod.metadata.uid for each in users)

@@ -28,7 +28,8 @@ from dryrack.placement import (
     place_gang,
 )
 from dryrack.scheduler.binding import OvertakenError
-from dryrack.scheduler.binding_conditions import BindingConditionsError
+from dryrack.scheduler.claims.binding_conditions import BindingConditionsError
+from dryrack.scheduler.claims.stale_claims import let_go
 from dryrack.scheduler.commits import Decided
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.post_filter import Help
@@ -276,10 +277,9 @@ class GangCycle:
 
     async def _give_up(self, key: GangKey, state: GangState, message: str) -> None:
         """The gang is not placed now: nothing is held, and everybody is told."""
-        held = self._reserved(state)
+        held = self._reserved(key, state)
         for claim, uids in held:
-            await self._binder.release(claim, uids)
-            self._view.settle("/".join(name_of(claim)), await self._binder.now(claim))
+            await let_go(claim, uids, view=self._view, binder=self._binder)
         if held:
             # What was held may be just what the gang lacks.
             self._queue.add(key)
@@ -329,17 +329,24 @@ class GangCycle:
         except NotFoundError:
             return
 
-    def _reserved(self, state: GangState) -> list[tuple[Raw, list[str]]]:
-        """Claims that are held for members that are not bound, each with those members."""
+    def _reserved(self, key: GangKey, state: GangState) -> list[tuple[Raw, list[str]]]:
+        """
+        Claims that are held for members that are not bound, each with those members.
+
+        What is held for the group as a whole is held for nobody as long as no member is bound.
+        """
+        group = None if state.bound else self._groups.object(key)
         found: dict[str, tuple[Raw, list[str]]] = {}
         for raw in state.pending:
-            for claim in self._view.held_for(state.pods[name_of(raw)]):
-                _, uids = found.setdefault("/".join(name_of(claim)), (claim, []))
-                uids.append(raw["metadata"]["uid"])
+            users = [raw, *(() if group is None else (group,))]
+            for uid in (each["metadata"]["uid"] for each in users):
+                for claim in self._view.held_for(state.pods[name_of(raw)], uid):
+                    _, uids = found.setdefault("/".join(name_of(claim)), (claim, []))
+                    uids.append(uid)
         return list(found.values())
 
     def _holds(self, pod: Pod) -> bool:
-        return bool(self._view.held_for(pod))
+        return bool(self._view.held_for(pod, pod.metadata.uid))
 
 
 def _decided(

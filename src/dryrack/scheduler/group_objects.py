@@ -27,13 +27,14 @@ from dryrack.client.errors import ConflictError, NotFoundError
 from dryrack.client.optional_kind import OptionalKind
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import decode
+from dryrack.kinds.expansion.pod_claims import group_of
 from dryrack.kinds.scheduling import (
     CoschedulingPodGroup,
     PodGroup,
     PodGroupV1Beta1,
     WorkloadV1Alpha1,
 )
-from dryrack.placement import definitions
+from dryrack.placement import Dialect, GangKey, definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import Definition, GangKey
+    from dryrack.placement import Definition
 
 _KINDS: dict[Endpoint, type[KubernetesObject]] = {
     POD_GROUPS: PodGroup,
@@ -113,6 +114,13 @@ class GroupObjects:
         """The object that defines the gang."""
         found = self._objects.get(key.definition)
         return None if found is None else found[1]
+
+    def of_pod(self, pod: Raw) -> Raw | None:
+        """The native PodGroup of a pod."""
+        name = group_of(pod)
+        if not name:
+            return None
+        return self.object(GangKey(Dialect.POD_GROUP, pod["metadata"]["namespace"], name))
 
     def was_scheduled(self, key: GangKey) -> bool:
         """Whether the object says that the gang was whole once."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.durations import seconds_in
 from dryrack.placement import profile_named
-from dryrack.scheduler.binding_conditions import TIMEOUT_SECONDS
+from dryrack.scheduler.claims.binding_conditions import TIMEOUT_SECONDS
 from dryrack.scheduler.queue import BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN
 from dryrack.scheduler.reporting import DEFAULT_NAME
 

@@ -38,6 +38,7 @@ from dryrack.controllers.writes import (
 from dryrack.kinds.expansion.pod_claims import (
     claim_from_template,
     consumer_of_group,
+    consumer_of_pod,
     entries_of_group,
     group_of,
 )
@@ -113,7 +114,7 @@ def _reserve(pod: Raw, claims: Mapping[Name, Raw], group: Raw | None) -> list[Wr
         return []
     namespace = pod["metadata"]["namespace"]
     shared = entries_of_group(pod, group) if group is not None else frozenset()
-    itself = {"resource": "pods", "name": pod["metadata"]["name"], "uid": uid_of(pod)}
+    itself = consumer_of_pod(pod)
     of_group = consumer_of_group(group) if group is not None else itself
     writes = []
     for entry in claims_of_pod(pod):

@@ -78,6 +78,12 @@ def _source(entry: Raw) -> tuple[str | None, str | None]:
     return entry.get("resourceClaimName"), entry.get("resourceClaimTemplateName")
 
 
+def consumer_of_pod(pod: Raw) -> Raw:
+    """How a claim says that a pod uses it."""
+    metadata = pod["metadata"]
+    return {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
+
+
 def consumer_of_group(group: Raw) -> Raw:
     """How a claim says that it is reserved for a whole group."""
     metadata = group["metadata"]

@@ -11,11 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import claim_name
+from dryrack.client.informer import name_of
 from dryrack.scheduler.binding import OvertakenError
-from dryrack.scheduler.extended_resources import is_for_extended_resources
+from dryrack.scheduler.claims.extended_resources import is_for_extended_resources
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dryrack.kinds.core import Pod
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement import Unplaced
     from dryrack.scheduler.binding import Binder
@@ -44,9 +48,14 @@ async def free(name: str, pod: Pod, *, view: View, binder: Binder) -> None:
     claim = view.known(name)
     if claim is None:
         return
+    await let_go(claim, [pod.metadata.uid], view=view, binder=binder)
+    raise OvertakenError(f"claim {name}: was allocated for other nodes")
+
+
+async def let_go(claim: Raw, users: Iterable[str], *, view: View, binder: Binder) -> None:
+    """These have it no more; with the last of them its devices are free."""
     if is_for_extended_resources(claim):
         await binder.extended.discard(claim)
     else:
-        await binder.release(claim, [pod.metadata.uid])
-    view.settle(name, await binder.now(claim))
-    raise OvertakenError(f"claim {name}: was allocated for other nodes")
+        await binder.release(claim, users)
+    view.settle("/".join(name_of(claim)), await binder.now(claim))

@@ -19,6 +19,7 @@ from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.extended_resources import ANNOTATION
+from dryrack.kinds.expansion.pod_claims import consumer_of_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -173,12 +174,10 @@ def _with_made(plan: Plan, made: Mapping[str, Raw]) -> Plan:
         name = f"{metadata['namespace']}/{metadata['name']}"
         claims[name] = claim
         given[name] = given.pop(each.extended.name)
-        pod = each.pod["metadata"]
-        consumer = {"resource": "pods", "name": pod["name"], "uid": pod["uid"]}
         assignments.append(
             replace(
                 each,
-                consumers={**each.consumers, name: consumer},
+                consumers={**each.consumers, name: consumer_of_pod(each.pod)},
                 extended=replace(each.extended, name=name, to_make=None),
             )
         )
