@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +14,9 @@ from dryrack.kinds.decode import decode
 from dryrack.placement import Cluster, Fleet, NodeState, Occupant, Placed, Unplaced, place
 from dryrack.placement.demand import ONE
 from dryrack.placement.node_queue import NodeQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 
 def a_node(random: Random, name: str, zone: str) -> Node:
@@ -172,7 +175,7 @@ def test_a_node_whose_devices_are_not_known_counts_as_the_best() -> None:
     """One that said what it has counts by that, until something happens there."""
     queue, _ = queue_of("abc")
 
-    def value(scores: tuple[int, ...] | None) -> int:
+    def value(scores: tuple[int, ...] | None, _group: Hashable) -> int:
         return 10 if scores is None else scores[0]
 
     for name, score in (("a", 2), ("b", 7), ("c", 5)):

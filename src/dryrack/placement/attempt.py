@@ -48,8 +48,11 @@ if TYPE_CHECKING:
     from dryrack.placement.node_queue import NodeQueue
     from dryrack.placement.node_state import NodeRefusal, NodeState
     from dryrack.placement.outcomes import Cluster
-    from dryrack.placement.plugins_in_play import DeviceScores
+    from dryrack.placement.plugins_in_play import DeviceScores, Group
     from dryrack.placement.pod_constraints import PodConstraints
+
+    # What devices, if they are known, and its group add to the score of a node.
+    Value = Callable[[DeviceScores | None, Group], int]
 
 _CORRECT = "correct what it names (dryrack lint says where); no node can help"
 # Said of nodes that all other filters let pass.
@@ -122,9 +125,15 @@ class Attempt:
         if isinstance(tried, Placed | Unplaced | Unfinished):
             return tried
         refused = {only.name: tried} if only is not None and tried is not None else {}
-        if self.plugins.see_cluster:
+        if self._needs_all():
             return self._of_all(refused)
         return self._best_first(refused)
+
+    def _needs_all(self) -> bool:
+        """Whether it has to be known of every node if it takes the pod."""
+        scorers = (scorer for _, _, scorer in self.plugins.device_scorers)
+        relative = any(scorer.is_relative for scorer in scorers)
+        return bool(self.plugins.cluster_scorers or (relative and self.plugins.cluster_checks))
 
     def _only_node(self) -> NodeState | None:
         """
@@ -137,12 +146,12 @@ class Attempt:
 
     def _best_first(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
         """The best of the nodes that take the pod, if none of those that refused."""
-        kind = self.plugins.signature()
-        queue = self.cluster.fleet.queue(kind, self.plugins.node_score)
+        queue = self.plugins.queue(self.cluster.fleet)
+        is_out = self._is_out if self.plugins.cluster_checks else None
         first: Unsatisfiable | None = None
         placed: dict[str, Placed] = {}
         asked = 0
-        while (best := queue.best(self._value_of_devices(queue))) is not None:
+        while (best := queue.best(self._value_of_devices(queue), is_out)) is not None:
             node, scores = best
             if scores is not None and node.name in placed:
                 return placed[node.name]
@@ -159,9 +168,13 @@ class Attempt:
                 return tried
             asked += isinstance(tried, Placed) or tried.words[0] in _OF_DEVICES
         words = frozenset(queue.refusals)
+        kind = None if self.plugins.cluster_checks else self.plugins.signature()
         return Unplaced(self._message(queue, first), self._refusals, kind, words)
 
-    def _value_of_devices(self, queue: NodeQueue) -> Callable[[DeviceScores | None], int] | None:
+    def _is_out(self, node: NodeState) -> bool:
+        return first_refusal(self.plugins.cluster_checks, node) is not None
+
+    def _value_of_devices(self, queue: NodeQueue) -> Value | None:
         """What devices add to the score of a node; those that are not known, at most."""
         scorers = self.plugins.device_scorers
         if not scorers:
@@ -172,14 +185,14 @@ class Attempt:
             # What others are worth depends on the best of all.
             most = _FIRST
 
-        def value(scores: DeviceScores | None) -> int:
+        def value(scores: DeviceScores | None, _group: Group) -> int:
             return most if scores is None else self.plugins.device_total(scores, highest)
 
         return value
 
     def _of_all(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
         """The same where nodes are held against each other: all that take the pod are scored."""
-        queue = self.cluster.fleet.queue(self.plugins.signature(), self.plugins.node_score)
+        queue = self.plugins.queue(self.cluster.fleet)
         placed: dict[str, Placed] = {}
         first: Unsatisfiable | None = None
         for node in queue.unknown():
@@ -206,8 +219,10 @@ class Attempt:
         return Unplaced(self._message(queue, first), self._refusals, words=words)
 
     def _best_of_all(self, queue: NodeQueue) -> NodeState | None:
-        checks = self.plugins.cluster_checks
-        feasible = [each for each in queue.known() if first_refusal(checks, each[0]) is None]
+        if self.plugins.groups:
+            best = queue.best(self._value_of_groups(queue))
+            return None if best is None else best[0]
+        feasible = [each for each in queue.known() if not self._is_out(each[0])]
         if not feasible:
             return None
         nodes = [node for node, _, _ in feasible]
@@ -220,6 +235,17 @@ class Attempt:
             )
         ]
         return self.cluster.fleet.get(min(ranks)[2])
+
+    def _value_of_groups(self, queue: NodeQueue) -> Value:
+        """What devices and groups add to the score of a node; all are known."""
+        highest = queue.highest(len(self.plugins.device_scorers))
+        totals = self.plugins.group_totals(queue.groups())
+
+        def value(scores: DeviceScores | None, group: Group) -> int:
+            assert scores is not None, "every node has been asked"
+            return self.plugins.device_total(scores, highest) + totals[group]
+
+        return value
 
     def on(
         self, node: NodeState, checks: Sequence[tuple[Plugin, Check]]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from dryrack.allocation import NodePool
     from dryrack.placement.occupant import Occupant
+    from dryrack.placement.plugins_in_play import Group
 
 # Pods come from few templates at a time. A kind that is met again costs one look at every node.
 KINDS_MAX = 64
@@ -136,15 +137,20 @@ class Fleet:
             state = self._absent[name] = NodeState(_NOWHERE)
         return state
 
-    def queue(self, kind: Hashable, score: Callable[[NodeState], int]) -> NodeQueue:
+    def queue(
+        self,
+        kind: Hashable,
+        score: Callable[[NodeState], int],
+        group: Callable[[NodeState], Group],
+    ) -> NodeQueue:
         """
         Where pods of a kind may find room; of the kinds that were asked about last.
 
-        `score` is that of a node by itself, for every pod of the kind.
+        `score` and `group` are those of a node by itself, for every pod of the kind.
         """
         found = self._queues.pop(kind, None)
         if found is None:
-            found = NodeQueue(self._states, score)
+            found = NodeQueue(self._states, score, group)
         self._queues[kind] = found
         if len(self._queues) > KINDS_MAX:
             del self._queues[next(iter(self._queues))]

@@ -12,11 +12,13 @@ What a node answers by itself is remembered until something happens on that node
 the same signature, and costs nothing then. So a filter says if it `sees_cluster`, and a scorer is
 one of three: a `NodeScorer` looks at one node, a `DeviceScorer` at the devices that a node would
 give, a `ClusterScorer` at all nodes that are left. A pod that a plugin `sees_cluster` or a
-`ClusterScorer` has something to say about is held against every node.
+`ClusterScorer` has something to say about is held against every node, unless its nodes come in
+`NodeGroups`: then only the best of each group is.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -62,10 +64,32 @@ class DeviceScorer:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeGroups:
+    """Nodes of a group have the same score; groups are held against each other."""
+
+    # Equal for pods that group nodes alike.
+    key: Hashable
+    # Of a node by itself.
+    group: Callable[[NodeState], Hashable]
+    # The score of each group, by how many nodes are in it.
+    scores: Callable[[Mapping[Any, int]], Mapping[Any, int]]
+
+    def scorer(self) -> ClusterScorer:
+        return ClusterScorer(self._of_nodes, self)
+
+    def _of_nodes(self, nodes: Sequence[NodeState]) -> Sequence[int]:
+        groups = [self.group(node) for node in nodes]
+        scores = self.scores(Counter(groups))
+        return [scores[group] for group in groups]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterScorer:
     """The scores of all nodes that are left, normalized: each is held against the others."""
 
     scores: Callable[[Sequence[NodeState]], Sequence[int]]
+    # Where few things about a node matter; then not every node has to be looked at.
+    groups: NodeGroups | None = None
 
 
 Scorer: TypeAlias = NodeScorer | DeviceScorer | ClusterScorer
@@ -115,6 +139,12 @@ class Profile:
 
     def args_of(self, plugin: Plugin) -> Args:
         return self.args.get(plugin.name, {})
+
+
+def normalized_groups(numbers: Mapping[int, int], *, reverse: bool = False) -> Mapping[int, int]:
+    """As `default_normalize`, of groups that are named by their score."""
+    groups = list(numbers)
+    return dict(zip(groups, default_normalize(groups, reverse=reverse), strict=True))
 
 
 def default_normalize(scores: Sequence[int], *, reverse: bool = False) -> Sequence[int]:

@@ -9,7 +9,8 @@ their number; a refusal is paid once, however many pods there are.
 
 Where devices have scores, too, a node has to be asked to know its own: nodes are kept apart by what
 they said, and those that were not asked yet, or to which something happened since, count as the
-best that is possible.
+best that is possible. Where groups of nodes are held against each other, they are kept apart by
+these, too, so that only the first of each has to be looked at.
 
 Promise: the answer is that of asking all nodes, because a node never begins to take a pod by what
 it gives away. Where a search was given up that may be otherwise, but the next one would mostly be
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 
     from dryrack.allocation import Reason
     from dryrack.placement.node_state import NodeState
-    from dryrack.placement.plugins_in_play import DeviceScores
+    from dryrack.placement.plugins_in_play import DeviceScores, Group
 
 # The score, negative, the number of pods, and the name: the least is the best.
 _Rank: TypeAlias = tuple[int, int, str]
+# The scores of its devices, None if it has to be asked for them, and its group.
+_Sort: TypeAlias = "tuple[DeviceScores | None, Group]"
+# From so many on a heap is built anew.
+_MANY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +73,36 @@ def _no_score(_node: NodeState) -> int:
     return 0
 
 
+def _no_group(_node: NodeState) -> Group:
+    return ()
+
+
 class NodeQueue:
     """
     The nodes that may do, of those that there are.
 
-    Invariant: every node refused, or is stale, or has its rank in the heap of what it said.
+    Invariant: every node refused, or is stale, or has its rank in the heap of its sort.
     """
 
     def __init__(
-        self, states: Mapping[str, NodeState], score: Callable[[NodeState], int] = _no_score
+        self,
+        states: Mapping[str, NodeState],
+        score: Callable[[NodeState], int] = _no_score,
+        group: Callable[[NodeState], Group] = _no_group,
     ) -> None:
         self._states = states
         self._score = score
+        self._group = group
         # Nodes to which something happened since they were scored.
         self._stale: dict[str, None] = dict.fromkeys(states)
         self._ranks: dict[str, _Rank] = {}
-        # Nodes that would take the pod, by the scores of their devices; and how many have them.
-        self._known: dict[str, DeviceScores] = {}
-        self._numbers: dict[DeviceScores, int] = {}
-        # Of nodes that are not known, too; entries that are no longer true go when they are met.
-        self._heaps: dict[DeviceScores | None, list[_Rank]] = {None: []}
+        self._sorts: dict[str, _Sort] = {}
+        # Nodes of which it is not known whether they would take the pod, and how many of each sort
+        # would.
+        self._unknown: dict[str, None] = {}
+        self._numbers: dict[_Sort, int] = {}
+        # Entries that are no longer true go when they are met.
+        self._heaps: dict[_Sort, list[_Rank]] = {}
         self._closed: dict[str, tuple[str, ...]] = {}
         # The same by refusal, those that refused first in front.
         self._refusing: dict[str, dict[str, None]] = {}
@@ -95,70 +110,94 @@ class NodeQueue:
         self.told: Unmet | None = None
 
     def best(
-        self, value: Callable[[DeviceScores | None], int] | None = None
+        self,
+        value: Callable[[DeviceScores | None, Group], int] | None = None,
+        is_out: Callable[[NodeState], bool] | None = None,
     ) -> tuple[NodeState, DeviceScores | None] | None:
         """
         The first of the nodes, and what is known of its devices; None if all refuse.
 
-        `value` is what devices add to a score; None stands for those that are not known.
+        `value` is what devices and groups add to a score; None stands for devices that are not
+        known. `is_out` passes over nodes, for this time.
         """
         self._refresh()
-        first: tuple[_Rank, DeviceScores | None] | None = None
-        for scores, heap in list(self._heaps.items()):
-            rank = self._top(heap, scores)
+        first: tuple[_Rank, _Sort] | None = None
+        for sort in tuple(self._heaps):
+            rank = self._top(sort) if is_out is None else self._top_within(sort, is_out)
             if rank is None:
                 continue
             if value is not None:
-                rank = (rank[0] - value(scores), *rank[1:])
+                rank = (rank[0] - value(*sort), *rank[1:])
             if first is None or rank < first[0]:
-                first = (rank, scores)
-        return None if first is None else (self._states[first[0][2]], first[1])
+                first = (rank, sort)
+        return None if first is None else (self._states[first[0][2]], first[1][0])
 
-    def _top(self, heap: list[_Rank], scores: DeviceScores | None) -> _Rank | None:
+    def _top(self, sort: _Sort) -> _Rank | None:
+        heap = self._heaps.get(sort, [])
         while heap:
             name = heap[0][2]
-            if self._ranks.get(name) == heap[0] and self._known.get(name) == scores:
+            if self._ranks.get(name) == heap[0] and self._sorts[name] == sort:
                 return heap[0]
             heapq.heappop(heap)
-        if scores is not None:
-            del self._heaps[scores]
+        self._heaps.pop(sort, None)
         return None
+
+    def _top_within(self, sort: _Sort, is_out: Callable[[NodeState], bool]) -> _Rank | None:
+        passed = []
+        while (rank := self._top(sort)) is not None and is_out(self._states[rank[2]]):
+            passed.append(heapq.heappop(self._heaps[sort]))
+        for each in passed:
+            heapq.heappush(self._heaps.setdefault(sort, []), each)
+        return rank
 
     def unknown(self) -> Sequence[NodeState]:
         """Nodes of which it is not known whether they take the pod, in their order."""
         self._refresh()
-        ranks = sorted(rank for name, rank in self._ranks.items() if name not in self._known)
+        ranks = sorted(self._ranks[name] for name in self._unknown)
         return [self._states[name] for _, _, name in ranks]
 
     def known(self) -> Sequence[tuple[NodeState, int, DeviceScores]]:
         """Nodes that would take the pod, with their scores and those of their devices."""
         return [
             (self._states[name], -self._ranks[name][0], scores)
-            for name, scores in self._known.items()
+            for name, (scores, _) in self._sorts.items()
+            if scores is not None
         ]
 
     def highest(self, count: int) -> DeviceScores:
         """The highest of each of so many scores of devices that are known."""
-        return tuple(max((each[i] for each in self._numbers), default=0) for i in range(count))
+        known = [scores for scores, _ in self._numbers if scores is not None]
+        return tuple(max((each[i] for each in known), default=0) for i in range(count))
+
+    def groups(self) -> Mapping[Group, int]:
+        """How many nodes of each group would take the pod."""
+        found: dict[Group, int] = {}
+        for (_, group), number in self._numbers.items():
+            found[group] = found.get(group, 0) + number
+        return found
 
     def know(self, name: str, scores: DeviceScores) -> None:
         """The node would take the pod, with devices of these scores."""
+        rank, group = self._ranks[name], self._sorts[name][1]
         self._forget(name)
-        self._known[name] = scores
-        self._numbers[scores] = self._numbers.get(scores, 0) + 1
-        heapq.heappush(self._heaps.setdefault(scores, []), self._ranks[name])
+        sort = (scores, group)
+        self._ranks[name], self._sorts[name] = rank, sort
+        self._numbers[sort] = self._numbers.get(sort, 0) + 1
+        heapq.heappush(self._heaps.setdefault(sort, []), rank)
 
     def _forget(self, name: str) -> None:
-        scores = self._known.pop(name, None)
-        if scores is not None:
-            self._numbers[scores] -= 1
-            if not self._numbers[scores]:
-                del self._numbers[scores]
+        self._ranks.pop(name, None)
+        sort = self._sorts.pop(name, None)
+        if name in self._unknown:
+            del self._unknown[name]
+        elif sort is not None:
+            self._numbers[sort] -= 1
+            if not self._numbers[sort]:
+                del self._numbers[sort]
 
     def close(self, name: str, *refusals: str) -> None:
         """The node refuses, and will until it is opened again."""
         self._forget(name)
-        self._ranks.pop(name, None)
         self._closed[name] = refusals
         for refusal in refusals:
             self._refusing.setdefault(refusal, {})[name] = None
@@ -181,24 +220,31 @@ class NodeQueue:
         """Scores those to which something happened."""
         if not self._stale:
             return
-        heap, many = self._heaps[None], len(self._stale) > 64
+        many, changed = len(self._stale) > _MANY, set()
         for name in self._stale:
             self._forget(name)
-            self._ranks.pop(name, None)
             state = self._states.get(name)
             if state is None or name in self._closed:
                 continue
+            sort = self._sorts[name] = (None, self._group(state))
             rank = self._ranks[name] = (-self._score(state), state.pods, name)
+            self._unknown[name] = None
+            heap = self._heaps.setdefault(sort, [])
             if many:
                 heap.append(rank)
             else:
                 heapq.heappush(heap, rank)
+            changed.add(sort)
         self._stale.clear()
-        if many or len(heap) > 2 * len(self._states) + 64:
-            self._heaps[None] = [
-                rank for name, rank in self._ranks.items() if name not in self._known
-            ]
-            heapq.heapify(self._heaps[None])
+        for sort in changed:
+            if many or len(self._heaps[sort]) > 2 * len(self._states) + _MANY:
+                self._tidy(sort)
+
+    def _tidy(self, sort: _Sort) -> None:
+        """Leaves the entries of a heap that are true, each once."""
+        true = {rank for rank in self._heaps[sort] if self._ranks.get(rank[2]) == rank}
+        self._heaps[sort] = [rank for rank in true if self._sorts[rank[2]] == sort]
+        heapq.heapify(self._heaps[sort])
 
     def refusals_of(self, name: str) -> tuple[str, ...]:
         """Why a node refuses; nothing if it does not."""

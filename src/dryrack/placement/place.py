@@ -117,4 +117,4 @@ def open_nodes(
 ) -> Sequence[NodeState]:
     """The nodes of which it is not known that they refuse such a pod for reasons of their own."""
     plugins = PluginsInPlay.of(constraints, cluster.fleet, profile)
-    return cluster.fleet.queue(plugins.signature(), plugins.node_score).not_closed()
+    return plugins.queue(cluster.fleet).not_closed()

@@ -6,6 +6,8 @@ What they raise is told as an error of the plugin: it ends the attempt for this 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,11 +20,12 @@ from dryrack.placement.framework import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.framework import Check, Plugin, Profile, Scorer
+    from dryrack.placement.framework import Check, NodeGroups, Plugin, Profile, Scorer
+    from dryrack.placement.node_queue import NodeQueue
     from dryrack.placement.node_state import NodeRefusal, NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
@@ -30,6 +33,8 @@ _Answer = TypeVar("_Answer")
 
 # The score of each device plugin for what a node would give, before normalization.
 DeviceScores = tuple[int, ...]
+# What each scorer that groups nodes says of one.
+Group = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +70,41 @@ class PluginsInPlay:
         """Whether every node has to be held against the others."""
         return bool(self.cluster_scorers or self.cluster_checks)
 
+    @property
+    def groups(self) -> Sequence[NodeGroups]:
+        """How nodes are grouped, if groups are all that has to be held against each other."""
+        if self.cluster_checks:
+            return ()
+        found = [scorer.groups for _, _, scorer in self.cluster_scorers]
+        return [each for each in found if each is not None] if all(found) else ()
+
     def signature(self) -> Hashable:
         """The same for pods that every node by itself treats alike."""
         local = [plugin for plugin, _ in self.node_checks]
         local += [plugin for plugin, _, _ in (*self.node_scorers, *self.device_scorers)]
         signs = {plugin.name: call(plugin, plugin.sign, self.pod) for plugin in local}
-        return self.profile, tuple(signs.items())
+        return self.profile, tuple(signs.items()), tuple(each.key for each in self.groups)
+
+    def queue(self, fleet: Fleet) -> NodeQueue:
+        """The nodes for pods that each node by itself treats like this one."""
+        return fleet.queue(self.signature(), self.node_score, self.group)
+
+    def group(self, node: NodeState) -> Group:
+        """The groups of the node."""
+        return tuple(each.group(node) for each in self.groups)
+
+    def group_totals(self, numbers: Mapping[Group, int]) -> Mapping[Group, int]:
+        """What scorers give to the nodes of each group, weighed, by how many these are."""
+        totals = dict.fromkeys(numbers, 0)
+        for index, (plugin, weight, scorer) in enumerate(self.cluster_scorers):
+            assert scorer.groups is not None, "all of them group nodes"
+            of_plugin: Counter[Hashable] = Counter()
+            for group, number in numbers.items():
+                of_plugin[group[index]] += number
+            scores = call(plugin, scorer.groups.scores, of_plugin)
+            for group in totals:
+                totals[group] += weight * _in_range(plugin, scores[group[index]])
+        return totals
 
     def node_score(self, node: NodeState) -> int:
         """What scorers say that look at the node alone, weighed."""

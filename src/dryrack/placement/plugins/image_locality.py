@@ -10,14 +10,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dryrack.placement.framework import SCORE_MAX, ClusterScorer, Plugin
+from dryrack.placement.framework import SCORE_MAX, NodeGroups, Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.framework import Args
+    from dryrack.placement.framework import Args, ClusterScorer
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
@@ -28,23 +28,28 @@ _MOST_PER_CONTAINER = 1000 * _MB
 
 
 def _nearest(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | None:
-    images = [fleet.nodes.images.get(name, {}) for name in _images(pod.pod)]
-    if not any(images):
+    images, known = tuple(_images(pod.pod)), fleet.nodes.images
+    if not any(known.get(name) for name in images):
         return None
     spec = pod.pod.spec
     most = _MOST_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
-    return ClusterScorer(partial(_scores, images, len(fleet), most))
+    shares = [len(known.get(name, ())) / len(fleet) for name in images]
+
+    def sizes(node: NodeState) -> tuple[int, ...]:
+        return tuple(known.get(name, {}).get(node.name, 0) for name in images)
+
+    return NodeGroups(images, sizes, partial(_scores, shares, most)).scorer()
 
 
 def _scores(
-    images: Sequence[Mapping[str, int]], nodes_in_all: int, most: int, nodes: Sequence[NodeState]
-) -> Sequence[int]:
-    """By the images, each as its size by node."""
-    scores = []
-    for node in nodes:
-        here = [sizes for sizes in images if node.name in sizes]
-        total = sum(int(sizes[node.name] * (len(sizes) / nodes_in_all)) for sizes in here)
-        scores.append(SCORE_MAX * (min(max(total, _LEAST), most) - _LEAST) // (most - _LEAST))
+    shares: Sequence[float], most: int, groups: Mapping[tuple[int, ...], int]
+) -> Mapping[tuple[int, ...], int]:
+    """By the sizes of the images that nodes have, and the share of nodes that have each."""
+    scores = {}
+    for sizes in groups:
+        total = sum(int(size * share) for size, share in zip(sizes, shares, strict=True))
+        counted = min(max(total, _LEAST), most) - _LEAST
+        scores[sizes] = SCORE_MAX * counted // (most - _LEAST)
     return scores
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.core import NodeAffinity, NodeSelector
 from dryrack.kinds.decode import decode
 from dryrack.kinds.selectors import SelectorError, parse_node_selector, strict_node_selector
-from dryrack.placement.framework import ClusterScorer, Plugin, default_normalize
+from dryrack.placement.framework import NodeGroups, Plugin, normalized_groups
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.framework import Args, Check
+    from dryrack.placement.framework import Args, Check, ClusterScorer
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
@@ -84,7 +84,7 @@ def _preferred(pod: PodConstraints, _fleet: Fleet, args: Args) -> ClusterScorer 
         labels = node.node.metadata.labels
         return sum(weight for term, weight in wishes if term.matches(labels, node.name))
 
-    return ClusterScorer(lambda nodes: default_normalize([met(node) for node in nodes]))
+    return NodeGroups(tuple(wishes), met, normalized_groups).scorer()
 
 
 def _added(args: Args) -> NodeAffinity:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.kinds.core import TopologySpreadConstraint
 from dryrack.kinds.decode import decode
 from dryrack.kinds.selectors import SelectorError, parse_label_selector, untolerated_taint
-from dryrack.placement.framework import SCORE_MAX, ClusterScorer, Plugin
+from dryrack.placement.framework import SCORE_MAX, NodeGroups, Plugin
 from dryrack.placement.index.pod_counts import EVERY_NODE, PodCounts
 from dryrack.placement.node_state import NodeRefusal
 from dryrack.placement.plugins.node_affinity import selected, selection
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.selectors import LabelMatcher
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.framework import Args, Check
+    from dryrack.placement.framework import Args, Check, ClusterScorer
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.occupant import Occupant
     from dryrack.placement.pod_constraints import PodConstraints
@@ -40,6 +40,9 @@ ZONE = "topology.kubernetes.io/zone"
 _BLOCKING = ("NoSchedule", "NoExecute")
 _UNEVEN = "node(s) didn't match pod topology spread constraints"
 _REMEDY = "raise maxSkew, or make room where there are fewer of the pods"
+
+# Of each constraint the domain of a node, or the number of pods on it; None if it has none.
+_Domains: TypeAlias = tuple[str | int | None, ...]
 
 SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(
@@ -122,48 +125,60 @@ def _spread_most(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer
     # Where nobody asked for zones, nodes without one are spread over all the same.
     needs_keys = bool(pod.pod.spec.topology_spread_constraints) or not _is_system(args)
     keys = tuple(each.topology_key for each in spreads) if needs_keys else ()
-    counts = [
-        _on_nodes(each, pod, fleet)
-        if each.topology_key == HOSTNAME
-        else _in_domains(each, pod, fleet, keys)
+    domains = [
+        {} if each.topology_key == HOSTNAME else _in_domains(each, pod, fleet, keys).domains
         for each in spreads
     ]
-    return ClusterScorer(partial(_scores, spreads, counts, keys))
+    key = (pod.pod.metadata.namespace, keys, tuple((e.topology_key, e.selector) for e in spreads))
+
+    def group(node: NodeState) -> _Domains | None:
+        """Where the node is, and for nodes themselves the pods there; None lacks a key."""
+        labels = node.node.metadata.labels
+        if any(each not in labels for each in keys):
+            return None
+        return tuple(
+            _on_nodes(each, pod, fleet).on(node.name)
+            if each.topology_key == HOSTNAME and HOSTNAME in labels
+            else labels.get(each.topology_key)
+            for each in spreads
+        )
+
+    return NodeGroups(key, group, partial(_scores, spreads, domains)).scorer()
 
 
 def _scores(
     spreads: Sequence[_Spread],
-    counts: Sequence[PodCounts],
-    keys: Sequence[str],
-    nodes: Sequence[NodeState],
-) -> Sequence[int]:
+    domains: Sequence[Mapping[str, int]],
+    groups: Mapping[_Domains | None, int],
+) -> Mapping[_Domains | None, int]:
     """The fewer pods are in a node's domains the better; nodes that lack a key get nothing."""
-    spread_over = [n for n in nodes if all(key in n.node.metadata.labels for key in keys)]
-    weights = [math.log(_domains(each.topology_key, spread_over) + 2) for each in spreads]
+    spread_over = {group: number for group, number in groups.items() if group is not None}
+    weights = [
+        math.log(
+            2
+            + (
+                sum(spread_over.values())
+                if each.topology_key == HOSTNAME
+                else len({group[place] for group in spread_over})
+            )
+        )
+        for place, each in enumerate(spreads)
+    ]
 
-    def cost(node: NodeState) -> int:
-        labels, total = node.node.metadata.labels, 0.0
-        for each, pods, weight in zip(spreads, counts, weights, strict=True):
-            key = each.topology_key
-            if key in labels:
-                here = pods.on(node.name) if key == HOSTNAME else pods.domains.get(labels[key], 0)
+    def cost(group: _Domains) -> int:
+        total = 0.0
+        for place, pods, weight, each in zip(group, domains, weights, spreads, strict=True):
+            if place is not None:
+                here = place if isinstance(place, int) else pods.get(place, 0)
                 total += here * weight + (each.max_skew - 1)
         return math.floor(total) + (total % 1 >= 0.5)
 
-    costs = {node.name: cost(node) for node in spread_over}
+    costs = {group: cost(group) for group in spread_over}
     least, most = min(costs.values(), default=0), max(costs.values(), default=0)
-    if most == 0:
-        return [SCORE_MAX if node.name in costs else 0 for node in nodes]
-    return [
-        SCORE_MAX * (most + least - costs[node.name]) // most if node.name in costs else 0
-        for node in nodes
-    ]
-
-
-def _domains(key: str, nodes: Sequence[NodeState]) -> int:
-    if key == HOSTNAME:
-        return len(nodes)
-    return len({node.node.metadata.labels.get(key, "") for node in nodes})
+    scores: dict[_Domains | None, int] = dict.fromkeys(groups, 0)
+    for group, each in costs.items():
+        scores[group] = SCORE_MAX * (most + least - each) // most if most else SCORE_MAX
+    return scores
 
 
 def _spreads(pod: PodConstraints, fleet: Fleet, args: Args, action: str) -> list[_Spread]:

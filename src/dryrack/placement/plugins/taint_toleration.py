@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import Taint
 from dryrack.kinds.selectors import tolerates_taint, untolerated_taint
-from dryrack.placement.framework import ClusterScorer, Plugin, default_normalize
+from dryrack.placement.framework import NodeGroups, Plugin, normalized_groups
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.framework import Args, Check
+    from dryrack.placement.framework import Args, Check, ClusterScorer
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
@@ -60,9 +61,7 @@ def _welcome(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | 
         taints = [each for each in node.node.spec.taints if each.effect == _AVOIDED]
         return sum(not any(tolerates_taint(t, each) for t in tolerations) for each in taints)
 
-    return ClusterScorer(
-        lambda nodes: default_normalize([avoided(node) for node in nodes], reverse=True)
-    )
+    return NodeGroups(tolerations, avoided, partial(normalized_groups, reverse=True)).scorer()
 
 
 def _tolerations(pod: PodConstraints) -> Hashable:
