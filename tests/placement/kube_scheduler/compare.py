@@ -8,13 +8,14 @@ A plugin of ours that has nothing to say must not prefer any node in kube-schedu
 
 from __future__ import annotations
 
-import json
 import sys
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import yaml
 from tests.golang import build
 from tests.oracle.oracles import Oracle
 from tests.placement.kube_scheduler.generator import Generator
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 MODULE = Path(__file__).parents[2] / "oracle" / "scheduler"
 
-# What kube-scheduler says of nodes that a pod does not name, before it asks any; we ask them.
-NOT_NAMED = "node(s) didn't satisfy plugin(s)"
+STORY_LENGTH = 25
+SHOWN_MAX = 3
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,9 +68,49 @@ def cases(seed: int) -> Iterator[Raw]:
         yield Generator(chance).case()
 
 
-def ours(case: Mapping[str, Any]) -> Answer:
-    """Our answer to a case."""
-    fleet, pod = _fleet(case), PodConstraints.of(decode(case["pod"], Pod))
+def story(seed: int, length: int) -> Iterator[tuple[Raw, Answer]]:
+    """One cluster as it goes on, with our answers from books that are kept as it does."""
+    generator = Generator(Random(seed))
+    case = generator.case()
+    fleet = _fleet(case)
+    for number in range(length):
+        answer = ours(case, fleet)
+        yield case, answer
+        pods = case["pods"]
+        if answer.node:
+            pod = case["pod"]
+            metadata = {**pod["metadata"], "name": f"placed-{number}", "uid": f"placed-{number}"}
+            spec = {**pod["spec"], "nodeName": answer.node}
+            pods = [*pods, {**pod, "metadata": metadata, "spec": spec}]
+        before, case = case, generator.change({**case, "pods": pods})
+        _follow(fleet, before, case)
+
+
+def _follow(fleet: Fleet, before: Raw, after: Raw) -> None:
+    """The fleet hears of what has changed, and of nothing else."""
+    nodes = {raw["metadata"]["name"]: raw for raw in after["nodes"]}
+    for raw in before["nodes"]:
+        if raw["metadata"]["name"] not in nodes:
+            fleet.drop(raw["metadata"]["name"])
+    for raw in after["nodes"]:
+        if raw not in before["nodes"]:
+            fleet.put(decode(raw, Node))
+    pods = {raw["metadata"]["name"] for raw in after["pods"]}
+    for raw in before["pods"]:
+        if raw["metadata"]["name"] not in pods:
+            fleet.leave(raw["metadata"]["name"])
+    for raw in after["pods"]:
+        if raw not in before["pods"]:
+            pod = decode(raw, Pod)
+            fleet.stand(pod.metadata.name, pod.spec.node_name, Occupant.of(pod))
+    fleet.namespaces.clear()
+    for raw in after["namespaces"]:
+        fleet.namespaces[raw["metadata"]["name"]] = raw["metadata"]["labels"]
+
+
+def ours(case: Mapping[str, Any], fleet: Fleet | None = None) -> Answer:
+    """Our answer to a case; `fleet` is one that knows its cluster, if there is one."""
+    fleet, pod = fleet or _fleet(case), PodConstraints.of(decode(case["pod"], Pod))
     profile, problem = _profile(case), fleet.volumes.problem(pod.pod)
     if problem is not None:
         return Answer(unschedulable=problem.message)
@@ -202,20 +243,28 @@ def _owners(case: Mapping[str, Any]) -> Iterator[tuple[str, Raw]]:
             yield kind, raw
 
 
-def main(count: int, seed: int) -> None:
-    """Prints the cases that differ, with their number."""
-    differing = 0
+def asked(count: int, seed: int) -> Iterator[tuple[Raw, Answer]]:
+    """Cases with our answers: single ones, and clusters as they go on."""
+    for case in islice(cases(seed), count // 2):
+        yield case, ours(case)
+    for number in range(count // 2 // STORY_LENGTH):
+        yield from story(seed * 10**6 + number, STORY_LENGTH)
+
+
+def differing(count: int, seed: int) -> Iterator[str]:
+    """The cases on which the two differ, each as text, and how."""
     with scheduler_oracle() as oracle:
-        asked = (case for case, _ in zip(cases(seed), range(count), strict=False))
-        for number, (case, theirs) in enumerate(oracle.ask(asked)):
-            found = list(differences(ours(case), theirs))
+        questions = ({**case, "ours": answer} for case, answer in asked(count, seed))
+        for case, theirs in oracle.ask(questions):
+            found = "\n".join(differences(case.pop("ours"), theirs))
             if found:
-                differing += 1
-                if differing <= 10:
-                    lines = "\n  ".join(found)
-                    sys.stdout.write(f"case {number} of seed {seed}:\n  {lines}\n")
-                    Path(f"/tmp/intree-case-{number}.json").write_text(json.dumps(case, indent=1))
-    sys.stdout.write(f"{differing} of {count} cases differ\n")
+                yield f"{yaml.safe_dump(case)}\n{found}"
+
+
+def main(count: int, seed: int) -> None:
+    """Prints the cases that differ."""
+    found = list(differing(count, seed))
+    sys.stdout.write("\n---\n".join([*found[:SHOWN_MAX], f"{len(found)} of {count} differ\n"]))
 
 
 if __name__ == "__main__":

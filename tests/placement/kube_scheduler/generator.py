@@ -61,6 +61,34 @@ class Generator:
             found["configuration"] = self._configuration()
         return found
 
+    def change(self, case: Raw) -> Raw:
+        """The same cluster after something happened to it, with another pod to place."""
+        found = {**case, "pod": self._waiting()}
+        found.pop("volumeClaims", None)
+        names = [node["metadata"]["name"] for node in case["nodes"]]
+        event = self._chance.randrange(8)
+        if event == 0 or not names:
+            found["nodes"] = [*case["nodes"], self._node(f"late-{self._chance.randrange(10**9)}")]
+        elif event == 1:
+            name = self._chance.choice(names)
+            others = [node for node in case["nodes"] if node["metadata"]["name"] != name]
+            found["nodes"] = [*others, self._node(name)]
+        elif event == 2 and len(names) > 1:
+            gone = self._chance.choice(names)
+            found["nodes"] = [n for n in case["nodes"] if n["metadata"]["name"] != gone]
+            found["pods"] = [p for p in case["pods"] if p["spec"]["nodeName"] != gone]
+        elif event == 3 and case["pods"]:
+            gone = self._chance.choice(case["pods"])
+            found["pods"] = [pod for pod in case["pods"] if pod is not gone]
+        elif event == 4 and case["pods"]:
+            pod = self._chance.choice(case["pods"])
+            leaving = {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+            others = [each for each in case["pods"] if each is not pod]
+            found["pods"] = [*others, {**pod, "metadata": leaving}]
+        elif event == 5:
+            found["namespaces"] = [self._namespace(name) for name in NAMESPACES]
+        return found
+
     def _once_in(self, number: int) -> int:
         return 0 if self._chance.randrange(number) == 0 else 1
 

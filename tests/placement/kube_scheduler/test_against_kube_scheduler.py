@@ -11,24 +11,17 @@ from collections import Counter
 from itertools import islice
 
 import pytest
-import yaml
-from tests.placement.kube_scheduler.compare import cases, differences, ours, scheduler_oracle
+from tests.placement.kube_scheduler.compare import SHOWN_MAX, cases, differing, ours
 
 CASES = 300
 SEED = 36
-SHOWN_MAX = 3
 
 
 @pytest.mark.real
 @pytest.mark.timeout(1800)
-def test_nodes_and_scores_are_those_of_kube_scheduler() -> None:
-    """The same nodes pass, the others say the same, and every plugin scores the same."""
-    found = []
-    with scheduler_oracle() as oracle:
-        for case, theirs in oracle.ask(islice(cases(SEED), CASES)):
-            differs = "\n".join(differences(ours(case), theirs))
-            if differs:
-                found.append(f"{yaml.safe_dump(case)}\n{differs}")
+def test_nodes_scores_and_words_are_those_of_kube_scheduler() -> None:
+    """And the pod goes to one of the best nodes, or is told the same."""
+    found = list(differing(CASES, SEED))
 
     shown = "\n---\n".join(found[:SHOWN_MAX])
     assert not found, f"{len(found)} of {CASES} differ (seed {SEED}):\n{shown}"
