@@ -216,3 +216,23 @@ def test_a_gang_gets_its_claims_or_none(number: int, *, after: bool) -> None:
             assert sorted(each["device"] for [each] in devices) == ["d0", "d1"]
 
     on_stage(story)
+
+
+def test_pods_with_long_names_alike_have_a_device_each() -> None:
+    """Names of claims are cut, and somebody may have a claim of such a name already."""
+    names = [f"{'p' * 60}-{ending}" for ending in ("a", "b")]
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        metadata = {"name": f"{names[0]}-extended-resources", "namespace": "default"}
+        await stage.client.create(CLAIMS, {"metadata": metadata, "spec": {}})
+        for name in names:
+            await stage.client.create(PODS, asking(name))
+        async with stage.scheduler():
+            assert [await stage.node_of(name) for name in names] == ["n", "n"]
+            statuses = [each["status"] for each in await claims(stage)]
+            allocated = [each["allocation"] for each in statuses if each.get("allocation")]
+            results = [each["devices"]["results"] for each in allocated]
+            assert sorted(each["device"] for [each] in results) == ["d0", "d1"]
+
+    on_stage(story)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dryrack.kinds.expansion.extended_resources import asked_for, generate_name
+from dryrack.kinds.expansion.extended_resources import asked_for
 from dryrack.kinds.expansion.pod_claims import GROUPS, named_claim
 from dryrack.placement import ExtendedResources
 
@@ -117,8 +117,12 @@ def _made_for(pod: Pod, cluster: Finds) -> str | None:
 
 
 def _extended(pod: Pod, cluster: Finds, made: ResourceClaim | None) -> ExtendedResources | None:
-    # No other claim can have such a name: it ends in a hyphen.
-    name = generate_name(pod)
+    if not asked_for(pod):
+        return None
+    name = f"{pod.metadata.name}-extended-resources"
+    if cluster.claim(pod.metadata.namespace, name) is not None:
+        # Somebody has called a claim so; none can have a name that ends in a hyphen.
+        name = f"{name}-"
     return ExtendedResources.of(pod, cluster.extended_resources(), name=name, made=made)
 
 

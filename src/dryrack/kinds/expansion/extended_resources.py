@@ -5,7 +5,7 @@ A pod that asks for `nvidia.com/gpu: 2` in a container gets devices of the Devic
 `extendedResourceName: nvidia.com/gpu`; every class also stands for
 `deviceclass.resource.kubernetes.io/NAME`. The scheduler makes one claim for all that a pod asks for
 in this way. This is that claim: which requests it has, and what it is called, but for the random
-ending.
+ending; where the whole name would be too long, the cluster cuts it before that.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +25,6 @@ from dryrack.kinds.resource import (
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 _ONE = 10**9
-# A generated name has 63 characters, and five of them are random.
-_BASE_MAX = 58
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
@@ -56,12 +54,7 @@ def claim_name_of(pod: Pod) -> str:
     status = pod.status.extended_resource_claim_status
     if status is not None and status.resource_claim_name:
         return status.resource_claim_name
-    return generate_name(pod)[:_BASE_MAX].rstrip("-")
-
-
-def generate_name(pod: Pod) -> str:
-    """What the claim's name begins with; no claim of another pod is called so."""
-    return f"{pod.metadata.name}-extended-resources-"
+    return f"{pod.metadata.name}-extended-resources"
 
 
 def claim_of(pod: Pod, classes: Mapping[str, DeviceClass], name: str = "") -> ResourceClaim | None:
