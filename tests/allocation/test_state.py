@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.allocation.builders import (
@@ -73,6 +74,22 @@ def test_the_claim_that_holds_a_device_is_known() -> None:
 
     books.release(allocation)
     assert not books.holders
+
+
+@pytest.mark.parametrize("first", ["red", "blue"])
+def test_a_device_that_two_claims_have_is_in_use_until_both_give_it_back(first: str) -> None:
+    """Two schedulers may write at the same time; the one that takes it back frees nothing."""
+    books, allocation = UsageTable(FEATURES), used("gpu-0")
+    for name in ("red", "blue"):
+        books.allocate(allocation, name)
+    (second,) = {"red", "blue"} - {first}
+
+    books.release(allocation, first)
+    assert books.devices == {GPU_0}
+    assert books.holders == {GPU_0: second}
+
+    books.release(allocation, second)
+    assert vars(books) == vars(UsageTable(FEATURES))
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "a", "b"])), max_size=20))

@@ -24,6 +24,7 @@ from dryrack.client.endpoints import (
     POD_GROUPS,
     PODS,
     SLICES,
+    Endpoint,
 )
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
+PRIORITIES = Endpoint(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
+)
 ACCOUNT = "dryrack-scheduler"
 LEASE = Name("kube-system", ACCOUNT)
 # Written with the status of a claim, and asked for in no request of its own.
@@ -48,6 +52,7 @@ SYNTHETIC = "resourceclaims/binding"
 # Kinds that need not be there are listed only where a watch cannot begin with what there is, and
 # Workloads that define gangs only on Kubernetes 1.35.
 UNUSED = {
+    Deed("list", "policy", "poddisruptionbudgets"),
     Deed("list", "scheduling.k8s.io", "podgroups"),
     Deed("list", "scheduling.x-k8s.io", "podgroups"),
     Deed("list", "scheduling.k8s.io", "workloads"),
@@ -169,6 +174,7 @@ class Play:
         await self.pod("large", requests={"cpu": "64"})
         await self.refused("large")
         await self._half_a_gang()
+        await self._preemption()
 
     async def _in_spite_of_trouble(self) -> None:
         """Somebody else writes at the same time, and the server fails once."""
@@ -203,6 +209,14 @@ class Play:
         except NotFoundError:
             return False
         return True
+
+    async def _preemption(self) -> None:
+        """A pod of lower priority makes way."""
+        await self.pod("low", requests={"cpu": "5"})
+        await self.bound("low")
+        await self.admin.create(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})
+        await self.pod("high", requests={"cpu": "5"}, priorityClassName="high")
+        await self.deleted("low")
 
     async def _half_a_gang(self) -> None:
         """Somebody has bound one member, and the other fits nowhere."""

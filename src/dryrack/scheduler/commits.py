@@ -16,6 +16,7 @@ from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
 from dryrack.scheduler.binding import Assignment, Plan, full_name
 from dryrack.scheduler.claims.binding_conditions import unready
+from dryrack.scheduler.claims.device_owners import DeviceOwners
 from dryrack.scheduler.claims.group_claims import consumers
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Commits:
         self._conditions = conditions
         self._slots = slots
         self._group_of = group_of
+        self._owners = DeviceOwners(view.claims, clock)
 
     async def carry_out(self, decided: Sequence[Decided]) -> Bound:
         """
@@ -123,6 +125,7 @@ class Commits:
 
     async def _devices_ready(self, plan: Plan, claims: Sequence[Raw]) -> None:
         """Waits for binding conditions; other pods may use the claims, and be bound, meanwhile."""
+        await self._owners.confirm(each for each in claims if full_name(each) in plan.given)
         lacking = {full_name(claim) for claim in claims if unready(claim)}
         if not lacking:
             return

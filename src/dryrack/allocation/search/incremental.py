@@ -198,7 +198,7 @@ class LiveAllocator:
             return NO_NODES
         if before is not None:
             del self._held[claim]
-            self._books.release(before)
+            self._books.release(before, claim)
         if after is not None:
             self._held[claim] = after
             self._books.allocate(after, claim)

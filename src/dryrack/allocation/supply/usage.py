@@ -95,6 +95,8 @@ class UsageTable:
         self.devices: set[DeviceId] = set()
         self.capacity: dict[DeviceId, Capacity] = {}
         self.holders: dict[DeviceId, str] = {}
+        # Claims that have a device although another has it: schedulers that decided at one time.
+        self._further: dict[DeviceId, list[str]] = {}
         self._shares: dict[DeviceId, set[str]] = {}
         self._by_pool: dict[PoolId, set[str]] = {}
 
@@ -121,6 +123,8 @@ class UsageTable:
             self.holders.setdefault(device, claim)
             self._by_pool.setdefault(PoolId(*device[:2]), set()).add(device.device)
             if share is None:
+                if device in self.devices:
+                    self._further.setdefault(device, []).append(claim)
                 self.devices.add(device)
                 continue
             self._shares.setdefault(device, set()).add(share.share_id)
@@ -128,10 +132,13 @@ class UsageTable:
                 consumed = self.capacity.get(device, {})
                 self.capacity[device] = _plus(consumed, result.consumed_capacity)
 
-    def release(self, allocation: AllocationResult) -> None:
+    def release(self, allocation: AllocationResult, claim: str = "") -> None:
         """The allocation is gone."""
         for result, share in _counted(allocation, self._features):
             device = _device(result)
+            if share is None and device in self._further:
+                self._leave_to_others(device, claim)
+                continue
             if share is None:
                 self.devices.discard(device)
             else:
@@ -140,6 +147,15 @@ class UsageTable:
             if device not in self._shares:
                 self.holders.pop(device, None)
             self._forget(device)
+
+    def _leave_to_others(self, device: DeviceId, claim: str) -> None:
+        others = self._further[device]
+        if self.holders.get(device) == claim:
+            self.holders[device] = others.pop(0)
+        else:
+            others.remove(claim)
+        if not others:
+            del self._further[device]
 
     def _drop_share(self, share: SharedDeviceId) -> None:
         shares = self._shares.get(share.whole, set())
