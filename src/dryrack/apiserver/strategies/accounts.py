@@ -57,7 +57,4 @@ class RoleBindingStrategy(WholeStrategy):
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         if obj.get("roleRef") != old.get("roleRef"):
-            role = obj.get("roleRef") or {}
-            names = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
-            shown = {name: role.get(key) or "" for name, key in names.items()}
-            yield invalid("roleRef", shown, "cannot change roleRef")
+            yield invalid("roleRef", obj.get("roleRef"), "cannot change roleRef")

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import bad_request
-from dryrack.apiserver.strategies.gostructs import shown_as_struct
 from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
 from dryrack.cel.admission import SelectorChecker
 from dryrack.kinds import resource
@@ -99,7 +98,7 @@ class DeviceStrategy(PlainStrategy):
         )
         for warning in () if found else warnings(typed):
             write.warn(warning)
-        return [shown_as_struct(each) for each in found]
+        return found
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
@@ -114,7 +113,7 @@ class DeviceStrategy(PlainStrategy):
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         document = to_v1(obj)
-        found = validate(
+        return validate(
             self._typed(document),
             old=self._typed(to_v1(old)),
             subresource=write.subresource,
@@ -122,7 +121,6 @@ class DeviceStrategy(PlainStrategy):
             namespace_labels=_namespace_labels(write),
             document=document,
         )
-        return [shown_as_struct(each) for each in found]
 
     def _enabled(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         """Without the fields that the gates of the reference release leave out."""

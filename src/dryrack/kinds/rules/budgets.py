@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
-_FIELDS = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
@@ -36,8 +35,7 @@ class BudgetRules(KindRules):
 def _spec(spec: Raw) -> Iterator[FieldProblem]:
     bounds = [key for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
     if len(bounds) > 1:
-        shown = {f"{key[0].upper()}{key[1:]}": spec.get(key) for key in _FIELDS}
-        yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+        yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
     for key in bounds:
         yield from count_or_percentage(f"spec.{key}", spec[key])
         yield from at_most_all(f"spec.{key}", spec[key])

@@ -65,9 +65,7 @@ def taint_problems(node: Raw) -> Iterator[FieldProblem]:
             yield invalid(f"{at}.value", value, ";".join(complaints))
         yield from checks.taint_effect(f"{at}.effect", effect, may_be_empty=False)
         if (key, effect) in seen:
-            shown = {"Key": key, "Value": value, "Effect": effect}
-            shown["TimeAdded"] = taint.get("timeAdded")
-            yield FieldProblem(Reason.DUPLICATE, at, shown, _UNIQUE)
+            yield FieldProblem(Reason.DUPLICATE, at, taint, _UNIQUE)
         seen.add((key, effect))
 
 

@@ -98,22 +98,16 @@ def amount_problems(at: str, given: Raw | None) -> Iterator[FieldProblem]:
 def _selector(spec: Raw, names: Sequence[str]) -> Iterator[FieldProblem]:
     at, selector = "spec.scopeSelector.matchExpressions", spec["scopeSelector"]
     given = selector.get("matchExpressions") or ()
-    shown = {"MatchExpressions": [_shown(each) for each in given]}
     for each in given:
         scope = each.get("scopeName") or ""
         if scope not in _SCOPES:
             yield invalid(f"{at}.scopeName", Token(scope), "unsupported scope")
         for _ in _strangers(scope, names):
-            yield invalid(at, shown, "unsupported scope applied to resource")
+            yield invalid(at, selector, "unsupported scope applied to resource")
         yield from _operator(at, scope, each)
     seen = {each.get("scopeName") for each in given}
     if any(pair <= seen for pair in _CONTRADICTIONS):
         yield invalid(at, spec.get("scopes"), "conflicting scopes")
-
-
-def _shown(given: Raw) -> Raw:
-    parts = (("ScopeName", "scopeName"), ("Operator", "operator"), ("Values", "values"))
-    return {field: given.get(key) for field, key in parts}
 
 
 def _operator(at: str, scope: str, given: Raw) -> Iterator[FieldProblem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.pods.paths import descending
@@ -23,29 +23,6 @@ _OF_THE_HOST = {
 _SYSCTL_CHARS_MAX = 253
 _SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = rf"^({_SYSCTL_PART}[\./])*{_SYSCTL_PART}$"
-# The server shows a context by the fields of its struct, in their order.
-_FIELDS = (
-    "capabilities",
-    "privileged",
-    "seLinuxOptions",
-    "windowsOptions",
-    "runAsUser",
-    "runAsGroup",
-    "runAsNonRoot",
-    "readOnlyRootFilesystem",
-    "allowPrivilegeEscalation",
-    "procMount",
-    "seccompProfile",
-    "appArmorProfile",
-)
-_PARTS = {
-    "capabilities": {"Add": "add", "Drop": "drop"},
-    "seLinuxOptions": {"User": "user", "Role": "role", "Type": "type", "Level": "level"},
-    "seccompProfile": {"Type": "type", "LocalhostProfile": "localhostProfile"},
-    "appArmorProfile": {"Type": "type", "LocalhostProfile": "localhostProfile"},
-}
-# These are texts, and never missing in the server's eyes.
-_TEXTS = {"User", "Role", "Type", "Level"}
 
 
 def of_pod(at: str, given: Raw, spec: Raw) -> Iterator[FieldProblem]:
@@ -120,9 +97,8 @@ def _seccomp(at: str, given: Raw | None) -> Iterator[FieldProblem]:
     kind, profile = given.get("type") or "", given.get("localhostProfile")
     yield from _profile_type(f"{at}.type", kind, "seccompProfile")
     if kind != "Localhost" and profile is not None:
-        shown = {"Type": kind, "LocalhostProfile": profile}
         detail = "can only be set when seccomp type is Localhost"
-        yield invalid(f"{at}.localhostProfile", shown, detail)
+        yield invalid(f"{at}.localhostProfile", profile, detail)
     elif kind == "Localhost" and profile is None:
         detail = "must be set when seccomp type is Localhost"
         yield required(f"{at}.localhostProfile", detail)
@@ -159,23 +135,6 @@ def _local_profile(at: str, profile: str) -> Iterator[FieldProblem]:
 def _escalation(at: str, given: Raw) -> Iterator[FieldProblem]:
     what = "cannot set `allowPrivilegeEscalation` to false and"
     if given.get("privileged"):
-        yield invalid(at, _struct(given), f"{what} `privileged` to true")
+        yield invalid(at, given, f"{what} `privileged` to true")
     if "CAP_SYS_ADMIN" in ((given.get("capabilities") or {}).get("add") or ()):
-        yield invalid(at, _struct(given), f"{what} `capabilities.Add` CAP_SYS_ADMIN")
-
-
-def _struct(given: Raw) -> Raw:
-    return {_pascal(key): _part(key, given.get(key)) for key in _FIELDS}
-
-
-def _pascal(key: str) -> str:
-    return "SELinuxOptions" if key == "seLinuxOptions" else f"{key[0].upper()}{key[1:]}"
-
-
-def _part(key: str, value: Any) -> Any:
-    if not isinstance(value, dict) or key not in _PARTS:
-        return value
-    return {
-        name: value.get(inner, "" if name in _TEXTS else None)
-        for name, inner in _PARTS[key].items()
-    }
+        yield invalid(at, given, f"{what} `capabilities.Add` CAP_SYS_ADMIN")

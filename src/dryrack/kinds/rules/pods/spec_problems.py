@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.core import Pod, PodResourceClaim
+from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.pods import network, placement, security
@@ -78,15 +78,8 @@ def _claims(at: str, spec: Raw, annotations: Raw) -> list[FieldProblem]:
 
 
 def _moved(problem: FieldProblem, at: str) -> FieldProblem:
-    path, value = problem.field, problem.value
-    if isinstance(value, PodResourceClaim):
-        # The server shows the names of its own structs.
-        value = {
-            "Name": value.name,
-            "ResourceClaimName": value.resource_claim_name,
-            "ResourceClaimTemplateName": value.resource_claim_template_name,
-        }
-    return replace(problem, field=f"{at}{path.removeprefix('spec')}" if path else "", value=value)
+    path = problem.field
+    return replace(problem, field=f"{at}{path.removeprefix('spec')}" if path else "")
 
 
 def _by_container(claims: Sequence[FieldProblem]) -> dict[str, list[FieldProblem]]:

@@ -120,9 +120,7 @@ def _twins(ports: Sequence[Raw]) -> Iterator[FieldProblem]:
     for position, port in enumerate(ports):
         protocol, number = port.get("protocol") or "", port.get("port", 0)
         if (protocol, number) in seen:
-            shown: Raw = {"Name": "", "Protocol": protocol, "AppProtocol": None}
-            shown |= {"Port": number, "TargetPort": 0, "NodePort": 0}
-            yield duplicate(f"spec.ports[{position}]", shown)
+            yield duplicate(f"spec.ports[{position}]", port)
         seen.add((protocol, number))
 
 

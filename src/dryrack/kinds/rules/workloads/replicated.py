@@ -88,11 +88,8 @@ def _strategy_problems(given: Raw) -> Iterator[FieldProblem]:
     elif kind == _ROLLING:
         yield from _rolling(f"{at}.rollingUpdate", rolling or {})
     else:
-        names = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
-        parts = rolling and {name: rolling.get(key, 0) for name, key in names.items()}
-        shown = {"Type": kind, "RollingUpdate": parts}
         known = 'supported values: "Recreate", "RollingUpdate"'
-        yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)
+        yield FieldProblem(Reason.NOT_SUPPORTED, at, given, known)
 
 
 def _rolling(at: str, given: Raw) -> Iterator[FieldProblem]:

@@ -121,18 +121,12 @@ def _stateful_policies(spec: Raw) -> Iterator[FieldProblem]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind == "OnDelete" and rolling is not None:
         detail = f"only allowed for updateStrategy '{_ROLLING}'"
-        yield invalid("spec.updateStrategy.rollingUpdate", _rolling_struct(rolling), detail)
+        yield invalid("spec.updateStrategy.rollingUpdate", rolling, detail)
     elif kind == _ROLLING:
         at = "spec.updateStrategy.rollingUpdate.partition"
         yield from non_negative(at, (rolling or {}).get("partition"))
     elif kind != "OnDelete":
-        shown = {"Type": kind, "RollingUpdate": rolling and _rolling_struct(rolling)}
-        yield invalid("spec.updateStrategy", shown, f"must be '{_ROLLING}' or 'OnDelete'")
-
-
-def _rolling_struct(given: Raw) -> Raw:
-    partition = given.get("partition", 0)
-    return {"Partition": partition, "MaxUnavailable": given.get("maxUnavailable")}
+        yield invalid("spec.updateStrategy", strategy, f"must be '{_ROLLING}' or 'OnDelete'")
 
 
 class DaemonSetRules(WorkloadRules):
@@ -175,11 +169,8 @@ def _daemon_problems(given: Raw) -> Iterator[FieldProblem]:
     if kind == "OnDelete":
         return
     if kind != _ROLLING:
-        names = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
-        parts = rolling and {name: rolling.get(key, 0) for name, key in names.items()}
-        shown = {"Type": kind, "RollingUpdate": parts}
         known = 'supported values: "RollingUpdate", "OnDelete"'
-        yield FieldProblem(Reason.NOT_SUPPORTED, at, shown, known)
+        yield FieldProblem(Reason.NOT_SUPPORTED, at, given, known)
         return
     missing = (rolling or {}).get("maxUnavailable", 0)
     surge = (rolling or {}).get("maxSurge", 0)
