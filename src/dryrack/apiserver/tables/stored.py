@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.tables.ages import age, human
+from dryrack.apiserver.tables.ages import age
 from dryrack.apiserver.tables.columns import (
     AGE,
     NAME,
-    Column,
     Shape,
     dig,
-    integers,
     name_of,
     plain,
     wide,
@@ -221,65 +219,6 @@ STORAGE_CLASSES = Shape(
 )
 
 
-def _csi_node(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), len(dig(obj, "spec", "drivers", default=())), age(obj, now)]
-
-
-CSI_NODES = Shape((NAME, *integers("Drivers"), AGE), _csi_node)
-
-
-def _csi_driver(obj: JsonObject, now: float) -> list[Any]:
-    spec = dig(obj, "spec", default={})
-    tokens = [entry.get("audience") or "" for entry in spec.get("tokenRequests") or ()]
-    return [
-        name_of(obj),
-        spec.get("attachRequired", True),
-        bool(spec.get("podInfoOnMount")),
-        bool(spec.get("storageCapacity")),
-        ",".join(tokens) or _UNSET,
-        bool(spec.get("requiresRepublish")),
-        ",".join(spec.get("volumeLifecycleModes") or ("Persistent",)),
-        age(obj, now),
-    ]
-
-
-CSI_DRIVERS = Shape(
-    (
-        NAME,
-        *(Column(n, "boolean") for n in ("AttachRequired", "PodInfoOnMount", "StorageCapacity")),
-        *plain("TokenRequests"),
-        Column("RequiresRepublish", "boolean"),
-        *plain("Modes"),
-        AGE,
-    ),
-    _csi_driver,
-)
-
-
-def _attachment(obj: JsonObject, now: float) -> list[Any]:
-    spec = dig(obj, "spec", default={})
-    return [
-        name_of(obj),
-        spec.get("attacher") or "",
-        dig(spec, "source", "persistentVolumeName", default=""),
-        spec.get("nodeName") or "",
-        dig(obj, "status", "attached", default=False),
-        age(obj, now),
-    ]
-
-
-VOLUME_ATTACHMENTS = Shape(
-    (
-        NAME,
-        Column("Attacher", format="name"),
-        *plain("PV", "Node"),
-        Column("Attached", "boolean"),
-        AGE,
-    ),
-    _attachment,
-)
-
-
 def _runtime_class(obj: JsonObject, now: float) -> list[Any]:
     return [name_of(obj), obj.get("handler") or "", age(obj, now)]
 
@@ -318,63 +257,3 @@ def _amount(amounts: JsonObject, name: str) -> str:
 
 
 QUOTAS = Shape((NAME, *plain("Request", "Limit"), AGE), _quota)
-
-
-def _address_owner(obj: JsonObject) -> str:
-    parent = dig(obj, "spec", "parentRef")
-    if parent is None:
-        return NONE
-    group = parent.get("group") or ""
-    resource = f"{parent.get('resource') or ''}.{group}" if group else parent.get("resource") or ""
-    parts = (resource.lower(), parent.get("namespace") or "", parent.get("name") or "")
-    return "/".join(part for part in parts if part)
-
-
-def _address(obj: JsonObject, now: float) -> list[Any]:
-    # The age has no column on the real server either.
-    return [name_of(obj), _address_owner(obj), age(obj, now)]
-
-
-ADDRESSES = Shape((NAME, *plain("ParentRef")), _address)
-
-
-def _service_range(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), ",".join(dig(obj, "spec", "cidrs", default=())), age(obj, now)]
-
-
-SERVICE_RANGES = Shape((NAME, *plain("CIDRs"), AGE), _service_range)
-
-
-def _attributes_class(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), obj.get("driverName") or "", age(obj, now)]
-
-
-ATTRIBUTES_CLASSES = Shape((NAME, *plain("DriverName"), AGE), _attributes_class)
-
-
-def _signing_state(obj: JsonObject) -> str:
-    found = {entry.get("type") for entry in dig(obj, "status", "conditions", default=())}
-    words = [next((word for word in ("Denied", "Approved") if word in found), "Pending")]
-    if "Failed" in found:
-        words.append("Failed")
-    if dig(obj, "status", "certificate"):
-        words.append("Issued")
-    return ",".join(words)
-
-
-def _signing_request(obj: JsonObject, now: float) -> list[Any]:
-    seconds = dig(obj, "spec", "expirationSeconds")
-    return [
-        name_of(obj),
-        age(obj, now),
-        dig(obj, "spec", "signerName", default="") or NONE,
-        dig(obj, "spec", "username", default=""),
-        NONE if seconds is None else human(seconds),
-        _signing_state(obj),
-    ]
-
-
-SIGNING_REQUESTS = Shape(
-    (NAME, AGE, *plain("SignerName", "Requestor", "RequestedDuration", "Condition")),
-    _signing_request,
-)

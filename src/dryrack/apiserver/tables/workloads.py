@@ -76,13 +76,8 @@ def _replica_set(obj: JsonObject, now: float) -> list[Any]:
     return [*_counts(obj, now), _selector(obj)]
 
 
-def _replication_controller(obj: JsonObject, now: float) -> list[Any]:
-    return [*_counts(obj, now), labels_text(dig(obj, "spec", "selector"))]
-
-
 _REPLICAS = (NAME, *integers("Desired", "Current", "Ready"), AGE, *_WIDE)
 REPLICA_SETS = Shape(_REPLICAS, _replica_set)
-REPLICATION_CONTROLLERS = Shape(_REPLICAS, _replication_controller)
 
 
 def _stateful_set(obj: JsonObject, now: float) -> list[Any]:
@@ -200,33 +195,6 @@ CRON_JOBS = Shape(
     ),
     _cron_job,
 )
-
-
-def _controller_revision(obj: JsonObject, now: float) -> list[Any]:
-    owners = dig(obj, "metadata", "ownerReferences", default=())
-    owner = next((entry for entry in owners if entry.get("controller")), None)
-    return [name_of(obj), _owner_text(owner), obj.get("revision") or 0, age(obj, now)]
-
-
-def _owner_text(owner: JsonObject | None) -> str:
-    if owner is None:
-        return NONE
-    group = owner["apiVersion"].rpartition("/")[0]
-    kind = f"{owner['kind']}.{group}" if group else owner["kind"]
-    return f"{kind.lower()}/{owner['name']}"
-
-
-CONTROLLER_REVISIONS = Shape((NAME, *plain("Controller", "Revision"), AGE), _controller_revision)
-
-
-def _pod_template(obj: JsonObject, now: float) -> list[Any]:
-    del now
-    template = obj.get("template") or {}
-    labels = labels_text(dig(template, "metadata", "labels"))
-    return [name_of(obj), *_containers(template), labels]
-
-
-POD_TEMPLATES = Shape((NAME, *plain("Containers", "Images", "Pod Labels")), _pod_template)
 
 
 _METRICS_MAX = 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.pods.overlaps import overlaps
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.text.quoting import quoted
 
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_NO_SELECTOR = "a null labelSelector results in matching no pod"
 _WHOLE_BYTES = ("memory", "ephemeral-storage")
 
 
@@ -24,9 +20,6 @@ def warnings_of(at: str, pod: Raw) -> Iterator[str]:
     """In the server's order; `at` is the path of a template, and "" for a pod itself."""
     prefix = f"{at}." if at else ""
     spec, path = pod.get("spec") or {}, f"{prefix}spec"
-    yield from _spread(f"{path}.topologySpreadConstraints", spec)
-    yield from _volumes(f"{path}.volumes", spec)
-    yield from _repeated(path, spec)
     for where, container in _containers(path, spec):
         yield from _fractions(f"{where}.resources", container.get("resources") or {}, _WHOLE_BYTES)
         yield from _hidden(where, container)
@@ -35,37 +28,6 @@ def warnings_of(at: str, pod: Raw) -> Iterator[str]:
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         advice = "must be >= 0; negative values are invalid and will be treated as 1"
         yield f"{path}.terminationGracePeriodSeconds: {advice}"
-    yield from _affinity(f"{path}.affinity", spec.get("affinity") or {})
-
-
-def _spread(at: str, spec: Raw) -> Iterator[str]:
-    for position, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        if constraint.get("labelSelector") is None:
-            yield f"{at}[{position}].labelSelector: {_NO_SELECTOR}"
-
-
-def _volumes(at: str, spec: Raw) -> Iterator[str]:
-    volumes = spec.get("volumes") or ()
-    for position, volume in enumerate(volumes):
-        claim = ((volume.get("ephemeral") or {}).get("volumeClaimTemplate") or {}).get("spec") or {}
-        path = f"{at}[{position}].ephemeral.volumeClaimTemplate.spec.resources"
-        yield from _fractions(path, claim.get("resources") or {}, ("storage",))
-    for volume in volumes:
-        yield from overlaps(volume)
-
-
-def _repeated(at: str, spec: Raw) -> Iterator[str]:
-    """Entries of lists that are told apart by a name, and have the same."""
-    for key, name in (("hostAliases", "ip"), ("imagePullSecrets", "name")):
-        seen: set[str] = set()
-        for position, item in enumerate(spec.get(key) or ()):
-            value = item.get(name) or ""
-            if value in seen:
-                yield f"{at}.{key}[{position}].{name}: duplicate {name} {quoted(value)}"
-            seen.add(value)
-    for position, secret in enumerate(spec.get("imagePullSecrets") or ()):
-        if not secret.get("name"):
-            yield f'{at}.imagePullSecrets[{position}].name: invalid empty name ""'
 
 
 def _containers(at: str, spec: Raw) -> Iterator[tuple[str, Raw]]:
@@ -108,21 +70,12 @@ def _same_ports(at: str, spec: Raw) -> Iterator[str]:
     # Only ports with the same number and protocol can be at odds.
     known: dict[tuple[Any, Any], list[tuple[str, Raw]]] = {}
     for path, port in _ports(at, spec):
-        if port.get("hostIP") and not port.get("hostPort"):
-            yield f"{path}: hostIP set without hostPort: {_struct(port)}"
         alike = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
         for other, former in alike:
             relation = _relation(port, former)
             if relation:
                 yield f"{path}: {relation} port definition with {other}"
         alike.append((path, port))
-
-
-def _struct(port: Raw) -> str:
-    """A port as Go prints it."""
-    fields = ("name", "hostPort", "containerPort", "protocol", "hostIP")
-    shown = {"hostPort": 0, "containerPort": 0, "name": "", "protocol": "", "hostIP": "", **port}
-    return "{" + " ".join(f"{each[0].upper()}{each[1:]}:{shown[each]}" for each in fields) + "}"
 
 
 def _relation(port: Raw, other: Raw) -> str:
@@ -147,15 +100,3 @@ def _same_port_names(at: str, spec: Raw) -> Iterator[str]:
             yield f"{path}: duplicate port name {quoted(name)} with {first}, {told}"
         elif name:
             known[name] = path
-
-
-def _affinity(at: str, given: Raw) -> Iterator[str]:
-    for key in ("podAffinity", "podAntiAffinity"):
-        terms = given.get(key) or {}
-        for position, term in enumerate(terms.get(_REQUIRED) or ()):
-            if term.get("labelSelector") is None:
-                yield f"{at}.{key}.{_REQUIRED}[{position}].labelSelector: {_NO_SELECTOR}"
-        for position, wish in enumerate(terms.get(_PREFERRED) or ()):
-            if (wish.get("podAffinityTerm") or {}).get("labelSelector") is None:
-                path = f"{at}.{key}.{_PREFERRED}[{position}].podAffinityTerm.labelSelector"
-                yield f"{path}: {_NO_SELECTOR}"
