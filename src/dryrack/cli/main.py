@@ -20,6 +20,7 @@ from dryrack.base.version import __version__
 from dryrack.cli import hardware, schedule
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown
+from dryrack.cli.views import commands as views
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -568,6 +569,8 @@ def publish(
 
 
 app.command(rich_help_panel=_ON_CLUSTERS)(schedule.schedule)
+for _view in (views.devices, views.claims, views.gangs):
+    app.command(rich_help_panel=_ON_CLUSTERS)(_view)
 
 
 @app.command(rich_help_panel=_MORE)

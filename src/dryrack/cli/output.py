@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Two spaces never occur inside a cell, so columns can be told apart in a pipe.
 GAP = "   "
+# To draw a longer one takes seconds, and nobody sees more of it than lines.
+_TABLE_ROWS_MAX = 500
 
 # What a terminal obeys instead of showing it, what turns text around, and half a character.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -46,13 +48,23 @@ class NamedFormat(enum.StrEnum):
     NAME = "name"
 
 
+class WideFormat(enum.StrEnum):
+    """For tables of objects, as kubectl has it."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
 def print_names(resource: str, names: Iterable[str]) -> None:
     """Prints `pod/web-0` for "pod" and "team/web-0"; a namespace is no part of kubectl's names."""
     for name in names:
         sys.stdout.write(shown(f"{resource}/{name.rpartition('/')[2]}") + "\n")
 
 
-def print_data(value: Any, form: Format | NamedFormat) -> None:
+def print_data(value: Any, form: Format | NamedFormat | WideFormat) -> None:
     """Prints plain data; `form` is JSON or YAML."""
     if form == Format.JSON:
         text = json.dumps(value, indent=2, ensure_ascii=False)
@@ -84,7 +96,8 @@ def print_line(text: str = "") -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     lines = [[shown(cell) for cell in line] for line in (columns, *rows)]
-    if sys.stdout.isatty() and _fitting(lines, stdout_console().width):
+    is_long = len(lines) > _TABLE_ROWS_MAX
+    if sys.stdout.isatty() and not is_long and _fitting(lines, stdout_console().width):
         stdout_console().print(table_of(columns, rows))
     else:
         _print_plain(lines)

@@ -38,6 +38,13 @@ if TYPE_CHECKING:
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP, installed_plugins
     from dryrack.cluster.seeded_chance import SeededChance
+    from dryrack.cluster.snapshots.snapshot import (
+        DECISION_KINDS,
+        GROUP_KINDS,
+        Snapshot,
+        follow_snapshots,
+        read_snapshot,
+    )
 else:
     __getattr__ = exports(
         __name__,
@@ -57,10 +64,15 @@ else:
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
             "seeded_chance": "SeededChance",
+            "snapshots.snapshot": (
+                "DECISION_KINDS GROUP_KINDS Snapshot follow_snapshots read_snapshot"
+            ),
         },
     )
 
 __all__ = [
+    "DECISION_KINDS",
+    "GROUP_KINDS",
     "PLUGIN_GROUP",
     "Attached",
     "Attachment",
@@ -70,6 +82,7 @@ __all__ = [
     "Need",
     "PlaneOptions",
     "SeededChance",
+    "Snapshot",
     "SystemChance",
     "SystemClock",
     "UnknownEngineError",
@@ -77,10 +90,12 @@ __all__ = [
     "check_needs",
     "connection_of",
     "families",
+    "follow_snapshots",
     "installed_plugins",
     "load_catalogue",
     "new_identity",
     "publisher_needs",
+    "read_snapshot",
     "read_world",
     "running_engines",
     "scheduling_family",

@@ -62,10 +62,19 @@ from dryrack.placement.preemption import (
 from dryrack.placement.reservations import Reservation, Reservations
 from dryrack.placement.trace import DecisionTrace, NodeTrace, trace
 from dryrack.placement.trial import Trial
+from dryrack.placement.views.claims import ClaimState, ClaimView, claims_of
+from dryrack.placement.views.devices import (
+    DeviceState,
+    DeviceView,
+    ModelSummary,
+    devices_of,
+    summary_of,
+)
+from dryrack.placement.views.gangs import GangStatus, GangView, gangs_of
 from dryrack.placement.whatif.answers import GangOutcome, Given, Refused, WhatIf
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.whatif.what_if import Settings, nodes_of, what_if
-from dryrack.placement.whatif.world import World
+from dryrack.placement.whatif.world import World, with_namespace
 
 __all__ = [
     "DEFAULT_PROFILE",
@@ -73,6 +82,8 @@ __all__ = [
     "SEARCHES_MAX",
     "Args",
     "Check",
+    "ClaimState",
+    "ClaimView",
     "Cluster",
     "ClusterScorer",
     "Configuration",
@@ -80,6 +91,8 @@ __all__ = [
     "DecisionTrace",
     "Definition",
     "DeviceScorer",
+    "DeviceState",
+    "DeviceView",
     "Dialect",
     "DisruptionBudget",
     "Explanation",
@@ -91,12 +104,15 @@ __all__ = [
     "GangOutcome",
     "GangPlaced",
     "GangRefused",
+    "GangStatus",
+    "GangView",
     "Given",
     "LeaderElectionSettings",
     "Member",
     "MemberPlaced",
     "MemberRefused",
     "Membership",
+    "ModelSummary",
     "NoPreemption",
     "NodeRefusal",
     "NodeScorer",
@@ -123,10 +139,13 @@ __all__ = [
     "VolumeProblem",
     "WhatIf",
     "World",
+    "claims_of",
     "decide",
     "definitions",
+    "devices_of",
     "explain_claim",
     "gang_of",
+    "gangs_of",
     "helped_by",
     "is_backfill",
     "membership",
@@ -141,6 +160,8 @@ __all__ = [
     "profile_of",
     "read_configuration",
     "stories",
+    "summary_of",
     "trace",
     "what_if",
+    "with_namespace",
 ]

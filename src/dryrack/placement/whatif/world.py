@@ -103,7 +103,7 @@ class World:
     @staticmethod
     def of(objects: Iterable[KubernetesObject]) -> World:
         """The world of a bag of typed objects, which have their defaults."""
-        bag = [_in_namespace(each) for each in objects]
+        bag = [with_namespace(each) for each in objects]
         return World(
             nodes=_only(bag, Node),
             slices=_only(bag, ResourceSlice),
@@ -266,7 +266,8 @@ def _full_name(each: KubernetesObject) -> str:
     return f"{each.metadata.namespace}/{each.metadata.name}"
 
 
-def _in_namespace(each: KubernetesObject) -> KubernetesObject:
+def with_namespace(each: KubernetesObject) -> KubernetesObject:
+    """The object as somebody applies it who names no namespace."""
     namespaced = isinstance(
         each,
         (Pod, ResourceClaim, ResourceClaimTemplate, PodOwner, PersistentVolumeClaim, *GROUPS),

@@ -1,0 +1,1 @@
+"""`dryrack devices`, `claims` and `gangs`: who has what, and what is free."""

@@ -1,0 +1,229 @@
+"""What there is to show of devices, claims and gangs: columns, rows, and what is said below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.ages import human
+from dryrack.cli.output import many
+from dryrack.client.timekeeping import seconds_of
+from dryrack.kinds.core import Pod
+from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
+from dryrack.placement import claims_of, devices_of, gangs_of, summary_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dryrack.kinds.meta import KubernetesObject
+    from dryrack.placement import ClaimView, DeviceView, GangView, ModelSummary
+
+NOTHING = "-"
+# Of devices that are alike and that no claim has, and of names in a cell.
+_FREE_SHOWN_MAX = 8
+_NAMES_MAX = 3
+_WORDS_MAX = 60
+_WIDE_COLUMNS = ("CLAIM", "POD", "LEFT", "TAINTS", "ATTRIBUTES")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The cells of a line, and which object it is about."""
+
+    key: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """All that there is to show."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    # As programs read it.
+    document: Callable[[], Any]
+    names: tuple[str, ...]
+    # Said below the table.
+    footer: tuple[str, ...] = ()
+    # Said where there is no row.
+    empty: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How to show it."""
+
+    now: float
+    is_wide: bool = False
+    # Whether the namespace has a column.
+    namespaces: bool = False
+    node: str = ""
+
+
+def device_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
+    """Devices by node, and how many are free by model."""
+    found = devices_of(
+        [each for each in objects if isinstance(each, ResourceSlice)],
+        [each for each in objects if isinstance(each, ResourceClaim)],
+        [each for each in objects if isinstance(each, DeviceTaintRule)],
+    )
+    if look.node:
+        found = tuple(each for each in found if each.node == look.node)
+    summary = summary_of(found)
+    columns: tuple[str, ...] = ("NODE", "DEVICE", "MODEL", "STATE", "HELD BY")
+    if look.is_wide:
+        columns = ("NODE", "DRIVER", "POOL", *columns[1:4], *_WIDE_COLUMNS)
+    rows = map(_wide_device_row, found) if look.is_wide else _device_rows(found)
+    where = f" on node {look.node}" if look.node else ""
+    return Sheet(
+        columns,
+        tuple(rows),
+        lambda: {
+            "devices": [each.document() for each in found],
+            "summary": [each.document() for each in summary],
+        },
+        tuple(each.name for each in found),
+        tuple(map(_summary_line, summary)),
+        f"no devices{where}; a driver publishes them as ResourceSlices (dryrack up, publish)",
+    )
+
+
+def claim_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
+    """Claims with their devices and pods."""
+    found = claims_of(
+        [each for each in objects if isinstance(each, ResourceClaim)],
+        [each for each in objects if isinstance(each, Pod)],
+    )
+    columns: tuple[str, ...] = ("NAME", "STATE", "DEVICES", "NODE", "PODS", "AGE")
+    columns = (*columns, "REQUESTS") if look.is_wide else columns
+    return Sheet(
+        ("NAMESPACE", *columns) if look.namespaces else columns,
+        tuple(_claim_row(each, look) for each in found),
+        lambda: {"claims": [each.document() for each in found]},
+        tuple(f"resourceclaim.resource.k8s.io/{each.name}" for each in found),
+        empty="no claims",
+    )
+
+
+def gang_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
+    """Gangs with how far they have come."""
+    pods = [each for each in objects if isinstance(each, Pod)]
+    found = gangs_of(pods, [each for each in objects if not isinstance(each, Pod)])
+    columns = ("NAME", "KIND", "MIN", "PLACED", "WAITING", "STATUS", "AGE", "WHY")
+    return Sheet(
+        ("NAMESPACE", *columns) if look.namespaces else columns,
+        tuple(_gang_row(each, look) for each in found),
+        lambda: {"gangs": [each.document() for each in found]},
+        tuple(f"gang/{each.name}" for each in found),
+        empty="no gangs",
+    )
+
+
+def _device_rows(found: Iterable[DeviceView]) -> Iterable[Row]:
+    """A line for each, and one for many that are alike and that no claim has."""
+    for _, group in groupby(found, key=_likeness):
+        alike = list(group)
+        shown = alike if len(alike) <= _FREE_SHOWN_MAX else alike[:1]
+        for each in shown:
+            more = len(alike) - 1 if shown is not alike else 0
+            name = f"{each.device} and {more} like it" if more else each.device
+            cells = (each.node or NOTHING, name, each.model or NOTHING, str(each.state))
+            yield Row(each.name, (*cells, _held_by(each)))
+
+
+def _likeness(each: DeviceView) -> object:
+    if each.holders:
+        return each.name
+    return each.node, each.driver, each.pool, each.model, each.state
+
+
+def _wide_device_row(each: DeviceView) -> Row:
+    left = ", ".join(f"{name} {amount}" for name, amount in each.left.items())
+    attributes = ", ".join(f"{name}={value}" for name, value in each.attributes.items())
+    first = (each.node or NOTHING, each.driver, each.pool, each.device, each.model or NOTHING)
+    last = (left or NOTHING, ", ".join(each.taints) or NOTHING, attributes or NOTHING)
+    return Row(each.name, (*first, str(each.state), *_holders(each), *last))
+
+
+def _held_by(each: DeviceView) -> str:
+    """The pods, or the claims that no pod uses yet."""
+    names: dict[str, None] = {}
+    for holder in each.holders:
+        mark = " (admin)" if holder.admin_access else ""
+        names |= {f"{pod}{mark}": None for pod in holder.pods or [f"claim {holder.claim}"]}
+    return _few(list(names))
+
+
+def _holders(each: DeviceView) -> tuple[str, str]:
+    claims = [f"{e.claim} (admin)" if e.admin_access else e.claim for e in each.holders]
+    pods = dict.fromkeys(pod.rpartition("/")[2] for e in each.holders for pod in e.pods)
+    return _few(claims), _few(list(pods))
+
+
+def _summary_line(each: ModelSummary) -> str:
+    spread = ", ".join(
+        f"{many(count, 'node')} with {free} of {of} free" for (free, of), count in _few_of(each)
+    )
+    what = f"{each.model} ({each.driver})" if each.model else each.driver
+    return f"{what}: {each.free} of {each.devices} free; {spread}"
+
+
+def _few_of(each: ModelSummary) -> list[tuple[tuple[int, int], int]]:
+    """The largest groups first; those with nothing free are told by the others."""
+    some = [(counts, nodes) for counts, nodes in each.nodes.items() if counts[0]]
+    return some[:_NAMES_MAX] or list(each.nodes.items())[:1]
+
+
+def _claim_row(each: ClaimView, look: Look) -> Row:
+    names = [device.rpartition("/")[2] for device in each.devices]
+    devices = _by_pool(each.devices) if look.is_wide else _few(names)
+    cells: tuple[str, ...] = (
+        each.name,
+        str(each.state),
+        devices,
+        each.node or NOTHING,
+        ", ".join(each.pods) or NOTHING if look.is_wide else _few(each.pods),
+        _age(each.created, look),
+    )
+    if look.is_wide:
+        cells = (*cells, ", ".join(f"{name}: {asks}" for name, asks in each.requests.items()))
+    key = f"{each.namespace}/{each.name}"
+    return Row(key, (each.namespace, *cells) if look.namespaces else cells)
+
+
+def _by_pool(devices: Sequence[str]) -> str:
+    """All of them, with driver and pool once."""
+    pools: dict[str, list[str]] = {}
+    for pool, _, device in (each.rpartition("/") for each in devices):
+        pools.setdefault(pool, []).append(device)
+    return "; ".join(f"{pool}: {', '.join(found)}" for pool, found in pools.items()) or NOTHING
+
+
+def _gang_row(each: GangView, look: Look) -> Row:
+    why = each.why if look.is_wide else _short(each.why.removeprefix(str(each.key)).lstrip(": "))
+    cells = (
+        each.name,
+        each.key.dialect.value,
+        NOTHING if each.min_count is None else str(each.min_count),
+        str(len(each.placed)),
+        str(len(each.waiting)),
+        str(each.status),
+        _age(each.created, look),
+        why or NOTHING,
+    )
+    return Row(str(each.key), (each.key.namespace, *cells) if look.namespaces else cells)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_MAX
+    shown = ", ".join(names[:_NAMES_MAX])
+    return f"{shown} and {more} more" if more > 0 else shown or NOTHING
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WORDS_MAX else f"{text[: _WORDS_MAX - 2].rstrip()} …"
+
+
+def _age(created: str, look: Look) -> str:
+    return human(look.now - seconds_of(created)) if created else NOTHING

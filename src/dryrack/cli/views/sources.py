@@ -1,0 +1,111 @@
+"""Where objects come from that are looked at: a cluster, as kubectl finds it, or files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from dryrack.base.errors import DryrackError
+from dryrack.cli.files import UsageError
+from dryrack.cli.output import say, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from dryrack.client.client import Client
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.client.kubeconfig import Connection
+    from dryrack.kinds.meta import KubernetesObject
+
+AGENT = "dryrack-view"
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The options that say where to look."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    files: tuple[str, ...] = ()
+    # Empty: that of the kubeconfig's context, or all of the files.
+    namespace: str = ""
+    all_namespaces: bool = False
+
+    def __post_init__(self) -> None:
+        if self.files and (self.kubeconfig or self.context):
+            raise UsageError("-f: files or a cluster; leave out --kubeconfig and --context")
+        if self.namespace and self.all_namespaces:
+            raise UsageError("-n and -A: one namespace or all; leave one of them out")
+
+    def objects(self, kinds: Sequence[Endpoint]) -> tuple[KubernetesObject, ...]:
+        """All of these kinds, in the namespace that is looked at."""
+        if self.files:
+            return self._of_files()
+        from dryrack.client.client import Selection
+        from dryrack.cluster import read_snapshot
+
+        connection = self.connection()
+        selection = Selection(namespace=self.namespace_in(connection))
+        snapshot = on_cluster(connection, lambda client: read_snapshot(client, kinds, selection))
+        for note in snapshot.notes:
+            say(shown(note))
+        return snapshot.objects
+
+    def _of_files(self) -> tuple[KubernetesObject, ...]:
+        from dryrack.cli.objects import load
+        from dryrack.placement import with_namespace
+
+        found = (with_namespace(each.object) for each in load(self.files))
+        if not self.namespace:
+            return tuple(found)
+        return tuple(each for each in found if each.metadata.namespace in ("", self.namespace))
+
+    def connection(self) -> Connection:
+        from dryrack.cluster import connection_of
+
+        try:
+            return connection_of(os.environ, kubeconfig=self.kubeconfig, context=self.context)
+        except DryrackError as error:
+            plane = _plane_of_ours()
+            if plane and not self.kubeconfig and not self.context:
+                raise DryrackError(f"{error}, for example {plane}") from None
+            raise
+
+    def namespace_in(self, connection: Connection) -> str:
+        """The namespace that is meant; empty for all."""
+        if self.all_namespaces:
+            return ""
+        return self.namespace or connection.namespace
+
+    @property
+    def shows_namespaces(self) -> bool:
+        """Whether objects of several namespaces may come."""
+        return self.all_namespaces or bool(self.files and not self.namespace)
+
+
+def on_cluster(connection: Connection, work: Callable[[Client], Awaitable[_Answer]]) -> _Answer:
+    """Does something with a cluster, and waits for it."""
+    return asyncio.run(_on_cluster(connection, work))
+
+
+async def _on_cluster(
+    connection: Connection, work: Callable[[Client], Awaitable[_Answer]]
+) -> _Answer:
+    from dryrack.client.client import Client
+    from dryrack.client.https import connected
+
+    async with connected(connection) as transport:
+        return await work(Client(transport, agent=AGENT))
+
+
+def _plane_of_ours() -> str:
+    """The option for a control plane that `dryrack up` has left running."""
+    from dryrack.cluster.process import all_states
+
+    for state in all_states():
+        if state.running() is not None:
+            return f"--kubeconfig {state.kubeconfig}"
+    return ""

@@ -1,0 +1,166 @@
+"""
+A snapshot of a cluster: all objects of some kinds, listed once and typed.
+
+For commands that look and write nothing. A kind that the cluster does not serve has no objects; one
+that this account may not list is told with the rights that the command needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.client.client import EVERYTHING, Client, Selection
+from dryrack.client.discovery import is_served
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    COSCHEDULING_POD_GROUPS,
+    NODES,
+    POD_GROUPS,
+    POD_GROUPS_V1BETA1,
+    PODS,
+    SLICES,
+    TAINT_RULES,
+    TEMPLATES,
+    WORKLOADS_V1ALPHA1,
+)
+from dryrack.client.errors import ApiError, ForbiddenError, NotFoundError, TransportError
+from dryrack.client.informer import Informers
+from dryrack.client.timekeeping import sleep
+from dryrack.cluster.attached import AttachError, remedy
+from dryrack.cluster.ports import SystemChance, SystemClock
+from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from dryrack.kinds.scheduling import (
+    CoschedulingPodGroup,
+    PodGroup,
+    PodGroupV1Beta1,
+    WorkloadV1Alpha1,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.meta import KubernetesObject
+    from dryrack.kinds.raw import Raw
+
+MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
+    PODS: Pod,
+    NODES: Node,
+    CLAIMS: ResourceClaim,
+    TEMPLATES: ResourceClaimTemplate,
+    SLICES: ResourceSlice,
+    CLASSES: DeviceClass,
+    TAINT_RULES: DeviceTaintRule,
+    POD_GROUPS: PodGroup,
+    POD_GROUPS_V1BETA1: PodGroupV1Beta1,
+    WORKLOADS_V1ALPHA1: WorkloadV1Alpha1,
+    COSCHEDULING_POD_GROUPS: CoschedulingPodGroup,
+}
+GROUP_KINDS = (POD_GROUPS, POD_GROUPS_V1BETA1, WORKLOADS_V1ALPHA1, COSCHEDULING_POD_GROUPS)
+# What a cluster need not serve.
+OPTIONAL = (TAINT_RULES, *GROUP_KINDS)
+# Changes come together; who looks at a table sees two of them in a second.
+_CHANGES_SECONDS = 0.5
+DECISION_KINDS = (PODS, NODES, CLAIMS, TEMPLATES, SLICES, CLASSES, TAINT_RULES, *GROUP_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The objects of a cluster, by kind in the order that was asked for."""
+
+    objects: tuple[KubernetesObject, ...]
+    # What could not be read, and so is not reckoned with.
+    notes: tuple[str, ...] = ()
+
+
+async def read_snapshot(
+    client: Client, kinds: Sequence[Endpoint], selection: Selection = EVERYTHING
+) -> Snapshot:
+    """All objects of these kinds; raises with a remedy if one cannot be listed."""
+    notes: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_listed(client, each, selection, kinds), name=f"list {each.plural}")
+            for each in kinds
+        ]
+    objects: list[KubernetesObject] = []
+    for kind, task in zip(kinds, tasks, strict=True):
+        listing = task.result()
+        if isinstance(listing, AttachError):
+            raise listing
+        if isinstance(listing, str):
+            notes.append(listing)
+        else:
+            objects += typed(kind, listing)
+    return Snapshot(tuple(objects), tuple(notes))
+
+
+async def follow_snapshots(
+    client: Client,
+    kinds: Sequence[Endpoint],
+    selection: Selection,
+    told: Callable[[Sequence[KubernetesObject]], None],
+) -> None:
+    """Tells the objects of these kinds, again whenever one of them changes; until cancelled."""
+    # Whatever cannot be listed is told once, and not tried again and again.
+    await read_snapshot(client, kinds, selection)
+    served = [each for each in kinds if each not in OPTIONAL or await is_served(client, each)]
+    clock = SystemClock()
+    informers = Informers(client, clock=clock, chance=SystemChance())
+    changed = asyncio.Event()
+    reads = [informers.of(each, selection if each.is_namespaced else EVERYTHING) for each in served]
+    for informer in reads:
+        informer.listen(lambda _old, _new: changed.set())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(informers.run(), name="informers of a view")
+        for informer in reads:
+            await informer.synced.wait()
+        while True:
+            changed.clear()
+            told([obj for each in reads for obj in typed(each.endpoint, each.all())])
+            await changed.wait()
+            await sleep(clock, _CHANGES_SECONDS)
+
+
+def typed(kind: Endpoint, listing: Iterable[Raw]) -> list[KubernetesObject]:
+    """Objects of a kind, as their model reads them."""
+    model = MODELS[kind]
+    return [decode(each, model) for each in listing]
+
+
+async def _listed(
+    client: Client, kind: Endpoint, selection: Selection, kinds: Sequence[Endpoint]
+) -> Sequence[Raw] | str | AttachError:
+    """The objects, or what is to be said of a kind that may be left out, or why nothing can."""
+    if not kind.is_namespaced:
+        selection = EVERYTHING
+    try:
+        return (await client.list(kind, selection)).items
+    except (ApiError, TransportError) as error:
+        if kind in OPTIONAL and isinstance(error, NotFoundError):
+            return ()
+        if kind in OPTIONAL and isinstance(error, ForbiddenError):
+            return f"{kind.resource} may not be listed, and is not reckoned with: {error}"
+        if isinstance(error, ForbiddenError):
+            return AttachError(f"{error}; {_rights(kinds)}")
+        return AttachError(f"{error}; {remedy(error, kind)}")
+
+
+def _rights(kinds: Sequence[Endpoint]) -> str:
+    """How somebody who may give rights gives those that are needed."""
+    resources = ",".join(each.resource for each in dict.fromkeys(kinds))
+    return (
+        "the account needs to get, list and watch what this looks at: "
+        f"kubectl create clusterrole dryrack-viewer --verb=get,list,watch --resource={resources}"
+    )

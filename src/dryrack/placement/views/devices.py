@@ -1,0 +1,345 @@
+"""
+The inventory of devices: where each is, who holds it, and whether it can be given out now.
+
+What is published counts as consumers count it: the newest generation of a pool, and none of it
+while slices are missing. A partition is free if what it takes of the shared counters is left, a
+device that claims share if some of its capacity is. Devices that a claim holds and nobody publishes
+any more are withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from dryrack.allocation import apply_taint_rules, blocking_taints, claim_name
+from dryrack.kinds.pool_generation import newest_generation
+from dryrack.kinds.quantity import ZERO, Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.kinds.resource import (
+        Device,
+        DeviceAttribute,
+        DeviceTaintRule,
+        ResourceClaim,
+        ResourceSlice,
+    )
+
+ALL_NODES = "all nodes"
+SOME_NODES = "some nodes"
+# Where drivers say what a device is, by the last part of the attribute's name; the first counts.
+_MODELS = ("productName", "model", "product", "pciDevice", "architecture", "type")
+_PROFILES = ("profile", "migProfile")
+
+_Id = tuple[str, str, str]
+_Counters = dict[tuple[str, str], Quantity]
+
+
+class DeviceState(StrEnum):
+    """Whether a device can be given out now."""
+
+    FREE = "free"
+    SHARED = "shared"
+    """Claims have some of it, and there is more."""
+    ALLOCATED = "allocated"
+    BLOCKED = "blocked"
+    """A partition, of whose counters others have too much."""
+    TAINTED = "tainted"
+    INCOMPLETE = "incomplete"
+    """Slices of its pool are missing; nothing of the pool is given out."""
+    WITHDRAWN = "withdrawn"
+    """A claim has it, and nobody publishes it."""
+
+
+_AVAILABLE = (DeviceState.FREE, DeviceState.SHARED)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A claim that has a device, or with admin access only looks at it."""
+
+    claim: str
+    pods: tuple[str, ...]
+    admin_access: bool = False
+    consumed: Mapping[str, Quantity] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"claim": self.claim, "pods": list(self.pods)}
+        if self.admin_access:
+            found["adminAccess"] = True
+        if self.consumed:
+            found["consumedCapacity"] = _texts(self.consumed)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceView:
+    """A device, as it is now."""
+
+    # Empty for a device that is withdrawn.
+    node: str
+    driver: str
+    pool: str
+    device: str
+    state: DeviceState
+    model: str = ""
+    holders: tuple[Holder, ...] = ()
+    taints: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    capacity: Mapping[str, Quantity] = field(default_factory=dict)
+    # What is left of the capacity, where claims may share it.
+    left: Mapping[str, Quantity] = field(default_factory=dict)
+    # The counter sets that it takes from, if it is a partition.
+    counter_sets: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+    def document(self) -> dict[str, Any]:
+        """The device as programs read it."""
+        found: dict[str, Any] = {
+            "node": self.node,
+            "driver": self.driver,
+            "pool": self.pool,
+            "device": self.device,
+            "model": self.model,
+            "state": str(self.state),
+            "claims": [each.document() for each in self.holders],
+            "attributes": dict(self.attributes),
+            "capacity": _texts(self.capacity),
+        }
+        if self.taints:
+            found["taints"] = list(self.taints)
+        if self.left:
+            found["capacityLeft"] = _texts(self.left)
+        if self.counter_sets:
+            found["counterSets"] = list(self.counter_sets)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """How many devices of a model are free, and how they are spread over nodes."""
+
+    driver: str
+    model: str
+    devices: int
+    free: int
+    # The most that are free on one node.
+    largest: int
+    # How many nodes have how many of how many free, the fullest of free ones first.
+    nodes: Mapping[tuple[int, int], int]
+
+    def document(self) -> dict[str, Any]:
+        """The summary as programs read it."""
+        return {
+            "driver": self.driver,
+            "model": self.model,
+            "devices": self.devices,
+            "free": self.free,
+            "largestFreeOnOneNode": self.largest,
+            "nodes": [
+                {"free": free, "devices": of, "nodes": count}
+                for (free, of), count in self.nodes.items()
+            ],
+        }
+
+
+def devices_of(
+    slices: Sequence[ResourceSlice],
+    claims: Iterable[ResourceClaim],
+    rules: Sequence[DeviceTaintRule] = (),
+) -> tuple[DeviceView, ...]:
+    """Every device by node, driver, pool and in the pool's order; withdrawn ones last."""
+    held = _holders(claims)
+    pools: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
+    for each in apply_taint_rules(slices, rules):
+        pools[each.spec.driver, each.spec.pool.name].append(each)
+    found = [view for key in sorted(pools) for view in _pool(pools[key], held)]
+    there = {(each.driver, each.pool, each.device) for each in found}
+    found.sort(key=lambda each: each.node)
+    return (*found, *(_withdrawn(each, held[each]) for each in sorted(held) if each not in there))
+
+
+def summary_of(devices: Iterable[DeviceView]) -> tuple[ModelSummary, ...]:
+    """What is free, by driver and model; partitions and shared devices that could be given now."""
+    kinds: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(dict)
+    for each in devices:
+        if each.state is not DeviceState.WITHDRAWN:
+            counts = kinds[each.driver, each.model].setdefault(each.node, [0, 0])
+            counts[0] += each.state in _AVAILABLE
+            counts[1] += 1
+    return tuple(_summary(*kind, list(nodes.values())) for kind, nodes in sorted(kinds.items()))
+
+
+def _summary(driver: str, model: str, nodes: Sequence[Sequence[int]]) -> ModelSummary:
+    counts: dict[tuple[int, int], int] = defaultdict(int)
+    for free, total in nodes:
+        counts[free, total] += 1
+    return ModelSummary(
+        driver,
+        model,
+        sum(total for _, total in nodes),
+        sum(free for free, _ in nodes),
+        max(free for free, _ in nodes),
+        dict(sorted(counts.items(), reverse=True)),
+    )
+
+
+def _holders(claims: Iterable[ResourceClaim]) -> dict[_Id, list[Holder]]:
+    held: dict[_Id, list[Holder]] = defaultdict(list)
+    for claim in claims:
+        if claim.status.allocation is None:
+            continue
+        namespace = claim.metadata.namespace
+        pods = tuple(f"{namespace}/{user.name}" for user in claim.status.reserved_for)
+        for each in claim.status.allocation.devices.results:
+            admin, consumed = bool(each.admin_access), each.consumed_capacity
+            holder = Holder(claim_name(claim), pods, admin, consumed)
+            held[each.driver, each.pool, each.device].append(holder)
+    return held
+
+
+def _pool(
+    slices: Sequence[ResourceSlice], held: Mapping[_Id, Sequence[Holder]]
+) -> Iterator[DeviceView]:
+    newest = newest_generation(slices, lambda each: each.spec.pool)
+    left = _counters_left(newest.slices, held)
+    for each in newest.slices:
+        for device in each.spec.devices:
+            key = (each.spec.driver, each.spec.pool.name, device.name)
+            yield _view(each, device, held.get(key, ()), left, is_complete=newest.is_complete)
+
+
+def _counters_left(
+    slices: Sequence[ResourceSlice], held: Mapping[_Id, Sequence[Holder]]
+) -> _Counters:
+    """What devices that are in use leave of the counters of a pool."""
+    left: _Counters = {}
+    for each in slices:
+        for counters in each.spec.shared_counters:
+            for name, counter in counters.counters.items():
+                left[counters.name, name] = counter.value
+    for each in slices:
+        for device in each.spec.devices:
+            key = (each.spec.driver, each.spec.pool.name, device.name)
+            if device.consumes_counters and _users(held.get(key, ())):
+                for place, amount in _takes(device):
+                    left[place] = left.get(place, ZERO) - amount
+    return left
+
+
+def _takes(device: Device) -> Iterator[tuple[tuple[str, str], Quantity]]:
+    for consumption in device.consumes_counters:
+        for name, counter in consumption.counters.items():
+            yield (consumption.counter_set, name), counter.value
+
+
+def _view(
+    each: ResourceSlice,
+    device: Device,
+    holders: Sequence[Holder],
+    counters: _Counters,
+    *,
+    is_complete: bool,
+) -> DeviceView:
+    capacity = {name: amount.value for name, amount in device.capacity.items()}
+    left = _capacity_left(device, holders)
+    state = _state(device, holders, left, counters)
+    if not is_complete and state in _AVAILABLE:
+        state = DeviceState.INCOMPLETE
+    attributes = {name: _text(value) for name, value in device.attributes.items()}
+    return DeviceView(
+        node=_node(each, device),
+        driver=each.spec.driver,
+        pool=each.spec.pool.name,
+        device=device.name,
+        state=state,
+        model=_model(attributes),
+        holders=tuple(holders),
+        taints=tuple(f"{taint.key}:{taint.effect}" for taint in device.taints),
+        attributes=attributes,
+        capacity=capacity,
+        left=left,
+        counter_sets=tuple(dict.fromkeys(c.counter_set for c in device.consumes_counters)),
+    )
+
+
+def _state(
+    device: Device,
+    holders: Sequence[Holder],
+    left: Mapping[str, Quantity],
+    counters: _Counters,
+) -> DeviceState:
+    users = _users(holders)
+    if users and not device.allow_multiple_allocations:
+        return DeviceState.ALLOCATED
+    if any(amount <= ZERO for amount in left.values()):
+        return DeviceState.ALLOCATED
+    if blocking_taints(device, ()):
+        return DeviceState.TAINTED
+    if users:
+        return DeviceState.SHARED
+    if any(amount > counters.get(place, ZERO) for place, amount in _takes(device)):
+        return DeviceState.BLOCKED
+    return DeviceState.FREE
+
+
+def _capacity_left(device: Device, holders: Sequence[Holder]) -> dict[str, Quantity]:
+    if not device.allow_multiple_allocations:
+        return {}
+    left = {name: amount.value for name, amount in device.capacity.items()}
+    for holder in _users(holders):
+        for name, amount in holder.consumed.items():
+            left[name] = left.get(name, ZERO) - amount
+    return left
+
+
+def _users(holders: Sequence[Holder]) -> Sequence[Holder]:
+    """Those who take something of the device."""
+    return [each for each in holders if not each.admin_access]
+
+
+def _withdrawn(device: _Id, holders: Sequence[Holder]) -> DeviceView:
+    driver, pool, name = device
+    return DeviceView(
+        node="",
+        driver=driver,
+        pool=pool,
+        device=name,
+        state=DeviceState.WITHDRAWN,
+        holders=tuple(holders),
+    )
+
+
+def _node(each: ResourceSlice, device: Device) -> str:
+    """Where a device is."""
+    name = each.spec.node_name or device.node_name
+    return name or (ALL_NODES if each.spec.all_nodes or device.all_nodes else SOME_NODES)
+
+
+def _model(attributes: Mapping[str, str]) -> str:
+    """What a device is, as far as its driver says so."""
+    by_part = {name.rpartition("/")[2]: value for name, value in attributes.items()}
+    model = next((by_part[each] for each in _MODELS if by_part.get(each)), "")
+    profile = next((by_part[each] for each in _PROFILES if by_part.get(each)), "")
+    return f"{model} {profile}".strip()
+
+
+def _text(value: DeviceAttribute) -> str:
+    if value.bool_value is not None:
+        return str(value.bool_value).lower()
+    for single in (value.string_value, value.version_value, value.int_value):
+        if single is not None:
+            return str(single)
+    many = value.int_values or value.string_values or value.version_values or value.bool_values
+    return ",".join(str(each) for each in many or ())
+
+
+def _texts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}

@@ -1,0 +1,137 @@
+"""Gangs at a glance: how many members each needs, has and has placed, and why it waits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from dryrack.placement.gangs.dialects import (
+    Flaw,
+    GangKey,
+    Membership,
+    definitions,
+    gang_of,
+    membership,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.meta import KubernetesObject
+    from dryrack.placement.gangs.dialects import Gang
+
+
+class GangStatus(StrEnum):
+    """How far a gang has come."""
+
+    PLACED = "placed"
+    """As many members as it needs are on nodes."""
+    WAITING = "waiting"
+    GATHERING = "gathering"
+    """It has fewer members than it needs."""
+    INCOMPLETE = "incomplete"
+    """Some members are on nodes, and fewer than it needs."""
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangView:
+    """A gang, as it is now."""
+
+    key: GangKey
+    status: GangStatus
+    # None, if it is not known how many it needs.
+    min_count: int | None
+    # By name: those on a node, and those that are not.
+    placed: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    created: str = ""
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name within the namespace; in a Workload with the group and its replica."""
+        parts = (self.key.name, self.key.group, self.key.replica)
+        return "/".join(part for part in parts if part)
+
+    def document(self) -> dict[str, Any]:
+        """The gang as programs read it."""
+        return {
+            "namespace": self.key.namespace,
+            "name": self.name,
+            "dialect": self.key.dialect.value,
+            "status": str(self.status),
+            "minCount": self.min_count,
+            "placed": list(self.placed),
+            "waiting": list(self.waiting),
+            "created": self.created,
+            "why": self.why,
+        }
+
+
+def gangs_of(pods: Iterable[Pod], groups: Iterable[KubernetesObject] = ()) -> tuple[GangView, ...]:
+    """Every gang that pods or objects name, by namespace and name."""
+    known = {each.key: each for group in groups for each in definitions(group)}
+    members: dict[GangKey, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        said = membership(pod)
+        if isinstance(said, Membership) and not _has_left(pod):
+            members[said.key].append(pod)
+    named = {key.definition for key in members}
+    views = [_view(key, gang_of(key, found, known), found) for key, found in members.items()]
+    views += [
+        _view(key, gang_of(key, (), known), ())
+        for key, each in known.items()
+        if key not in named and (each.flaw or each.min_count > 1)
+    ]
+    return tuple(sorted(views, key=lambda each: (each.key.namespace, each.name, str(each.key))))
+
+
+def _view(key: GangKey, gang: Gang | Flaw, pods: Iterable[Pod]) -> GangView:
+    pods = sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+    placed = tuple(pod.metadata.name for pod in pods if pod.spec.node_name)
+    waiting = tuple(pod.metadata.name for pod in pods if not pod.spec.node_name)
+    if isinstance(gang, Flaw):
+        ages = [pod.metadata.creation_timestamp for pod in pods]
+        created = min(filter(None, ages), default="")
+        status, why, minimum = GangStatus.INVALID, gang.message, None
+    else:
+        created, minimum = gang.created, gang.min_count
+        status = _status(minimum, len(placed), len(waiting))
+        why = "" if status is GangStatus.PLACED else gang.too_few or _told(pods)
+    return GangView(
+        key=key,
+        status=status,
+        min_count=minimum,
+        placed=placed,
+        waiting=waiting,
+        created=created,
+        why=why,
+    )
+
+
+def _status(minimum: int, placed: int, waiting: int) -> GangStatus:
+    if placed >= minimum:
+        return GangStatus.PLACED
+    if placed:
+        return GangStatus.INCOMPLETE
+    return GangStatus.WAITING if waiting >= minimum else GangStatus.GATHERING
+
+
+def _told(pods: Iterable[Pod]) -> str:
+    """What the scheduler said to the first that waits and was told something."""
+    for pod in pods:
+        if pod.spec.scheduling_gates:
+            gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+            return f"pod {pod.metadata.name} has scheduling gates: {gates}"
+        for condition in pod.status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "False":
+                return condition.message
+    return ""
+
+
+def _has_left(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None or pod.status.phase == "Failed"

@@ -1,0 +1,153 @@
+"""`dryrack devices`, `claims` and `gangs`, as a person runs them, on a plane and on files."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from tests.cli.command import dryrack
+from tests.cli.live_plane import plane, settle
+
+from dryrack.cli.views.sheets import Row, Sheet
+from dryrack.cli.views.watching import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with plane(tmp_path_factory.mktemp("plane")) as path:
+        settle(path)
+        yield path
+
+
+def shown(*words: str | Path) -> str:
+    """What a command prints, with every age the same."""
+    done = dryrack(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    return re.sub(r"\b\d+s\b *", "0s   ", done.stdout).replace("0s   \n", "0s\n")
+
+
+DEVICES = """\
+NODE     DEVICE   MODEL                   STATE       HELD BY
+rack-1   gpu-0    NVIDIA H100 80GB HBM3   allocated   team/train
+rack-1   gpu-1    NVIDIA H100 80GB HBM3   allocated   team/train
+rack-1   gpu-2    NVIDIA H100 80GB HBM3   allocated   team/train
+rack-1   gpu-3    NVIDIA H100 80GB HBM3   free        -
+rack-2   gpu-0    NVIDIA H100 80GB HBM3   free        -
+rack-2   gpu-1    NVIDIA H100 80GB HBM3   free        -
+rack-2   gpu-2    NVIDIA H100 80GB HBM3   free        -
+rack-2   gpu-3    NVIDIA H100 80GB HBM3   tainted     -
+
+NVIDIA H100 80GB HBM3 (gpu.nvidia.com): 4 of 8 free; \
+1 node with 3 of 4 free, 1 node with 1 of 4 free
+"""
+CLAIMS = """\
+NAME    STATE      DEVICES               NODE     PODS     AGE
+five    pending    -                     -        second   0s
+four    pending    -                     -        waits    0s
+three   reserved   gpu-0, gpu-1, gpu-2   rack-1   train    0s
+two     pending    -                     -        first    0s
+"""
+GANGS = """\
+NAMESPACE   NAME   KIND        MIN   PLACED   WAITING   STATUS    AGE   WHY
+team        pair   pod group   2     0        2         waiting   0s   """
+
+
+def test_devices_are_shown_with_who_has_them_and_what_is_free(kubeconfig: Path) -> None:
+    """The table, and below it how fragmented the free ones are."""
+    assert shown("devices", "--kubeconfig", kubeconfig) == DEVICES
+
+
+def test_claims_and_gangs_are_those_of_a_namespace_or_of_all(kubeconfig: Path) -> None:
+    """That of the context is empty."""
+    assert shown("claims", "-n", "team", "--kubeconfig", kubeconfig) == CLAIMS
+    gangs = shown("gangs", "-A", "--kubeconfig", kubeconfig)
+    assert gangs.startswith(GANGS)
+    assert "1 of 2 pods fit; pod team/second does not fit" in gangs
+    for command in ("claims", "gangs"):
+        done = dryrack(command, "--kubeconfig", kubeconfig)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", f"no {command}\n")
+
+
+def test_programs_read_the_same(kubeconfig: Path) -> None:
+    """JSON, YAML and names."""
+    devices = json.loads(shown("devices", "--kubeconfig", kubeconfig, "-o", "json"))
+    claims = yaml.safe_load(shown("claims", "-A", "--kubeconfig", kubeconfig, "-o", "yaml"))
+    names = shown("gangs", "-n", "team", "--kubeconfig", kubeconfig, "-o", "name")
+
+    assert devices["devices"][0]["claims"] == [{"claim": "team/three", "pods": ["team/train"]}]
+    assert devices["summary"][0]["largestFreeOnOneNode"] == 3
+    assert [each["state"] for each in claims["claims"]].count("pending") == 3
+    assert names == "gang/pair\n"
+
+
+def test_wide_tables_say_more(kubeconfig: Path) -> None:
+    """Driver, pool and attributes of devices; what claims ask for; all of a reason."""
+    assert "productName=NVIDIA H100" in shown("devices", "--kubeconfig", kubeconfig, "-o", "wide")
+    claims = shown("claims", "-A", "--kubeconfig", kubeconfig, "-o", "wide")
+    assert "gpu.nvidia.com/rack-1: gpu-0, gpu-1, gpu-2" in claims
+    assert "gpu: 5 × gpu.nvidia.com" in claims
+    assert "wants 5 devices" in shown("gangs", "-A", "--kubeconfig", kubeconfig, "-o", "wide")
+
+
+def test_files_are_shown_likewise() -> None:
+    """Without a cluster, and all of their namespaces."""
+    assert "rack-2   gpu-3    NVIDIA H100 80GB HBM3   tainted   -" in shown(
+        "devices", "-f", "fleet.yaml", "--node", "rack-2"
+    )
+    assert "default     three-anywhere   pending" in shown("claims", "-f", "training.yaml")
+    assert "dra-gpu-test   gpu-gang   pod group   3" in shown("gangs", "-f", "dra-gpu-test.yaml")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("devices", "-f", "fleet.yaml", "--context", "x"), 2, "-f: files or a cluster"),
+        (("claims", "-n", "a", "-A"), 2, "-n and -A: one namespace or all"),
+        (("gangs", "-w", "-o", "json"), 2, "-w: shows a table of a cluster"),
+        (("devices", "-f", "none.yaml"), 2, "none.yaml: no such file"),
+        (("devices", "--kubeconfig", "none"), 1, "kubeconfig none: not there; name one with"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(words: tuple[str, ...], code: int, told: str) -> None:
+    """With what would be right, and no traceback."""
+    done = dryrack(*words)
+
+    assert done.returncode == code
+    assert done.stderr.startswith(f"dryrack: {told}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_cluster_that_does_not_answer_is_told(kubeconfig: Path, tmp_path: Path) -> None:
+    """With where to look for the mistake."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    done = dryrack("devices", "--kubeconfig", tmp_path / "config")
+
+    assert done.returncode == 1
+    assert "is the cluster up, and the right one? see --kubeconfig and --context" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def sheet(*rows: tuple[str, str, str]) -> Sheet:
+    made = tuple(Row(cells[0], cells) for cells in rows)
+    return Sheet(("NAME", "STATE", "AGE"), made, dict, ())
+
+
+def test_in_a_pipe_a_line_is_written_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that are as before are not told again because they are older; those that go are."""
+    lines = Lines()
+    lines.show(sheet(("a", "pending", "1s"), ("b", "pending", "1s")))
+    capsys.readouterr()
+    lines.show(sheet(("a", "reserved", "2s"), ("b", "pending", "2s")))
+    lines.show(sheet(("b", "pending", "3s")))
+
+    told = capsys.readouterr().out.splitlines()
+    assert told == ["a      reserved   2s", "a      reserved   2s    (gone)"]

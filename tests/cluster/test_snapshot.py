@@ -1,0 +1,60 @@
+"""A cluster that is read once: what it does not serve is not there, what it forbids is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dryrack.base.errors import DryrackError
+from dryrack.client.client import Client
+from dryrack.client.transport import Response
+from dryrack.cluster import DECISION_KINDS, read_snapshot
+
+if TYPE_CHECKING:
+    from dryrack.client.transport import Request
+    from dryrack.cluster import Snapshot
+
+
+class Refusing:
+    """A server that answers with empty lists, but for some resources."""
+
+    def __init__(self, codes: dict[str, int]) -> None:
+        self._codes = codes
+
+    async def send(self, request: Request) -> Response:
+        resource = request.path.rpartition("/")[2]
+        code = self._codes.get(resource, 200)
+        body: dict[str, object] = {"items": []}
+        if code != 200:
+            words = f'{resource} is forbidden: User "jane" cannot list resource "{resource}"'
+            body = {"kind": "Status", "code": code, "message": words}
+        return Response(code, (), json.dumps(body).encode())
+
+
+def snapshot(codes: dict[str, int]) -> Snapshot:
+    return asyncio.run(read_snapshot(Client(Refusing(codes)), DECISION_KINDS))
+
+
+def test_kinds_that_are_not_served_have_no_objects() -> None:
+    """Not every cluster has PodGroups and taint rules."""
+    assert snapshot({"podgroups": 404, "workloads": 404, "devicetaintrules": 404}).notes == ()
+
+
+def test_kinds_that_may_be_missing_and_are_forbidden_are_told() -> None:
+    """The answer is about less than there is."""
+    (note,) = snapshot({"devicetaintrules": 403}).notes
+
+    assert note.startswith("devicetaintrules.resource.k8s.io may not be listed, and is not")
+
+
+def test_missing_rights_are_told_with_the_command_that_gives_them() -> None:
+    """Which verb on which resource, for all that is needed."""
+    with pytest.raises(DryrackError, match=r'"jane" cannot list resource "pods"') as raised:
+        snapshot({"pods": 403})
+
+    assert "--verb=get,list,watch --resource=pods,nodes,resourceclaims.resource.k8s.io" in str(
+        raised.value
+    )

@@ -1,0 +1,211 @@
+"""What is shown of devices, claims and gangs is what consumers of the API would find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dryrack.kinds.core import Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
+from dryrack.kinds.scheduling import PodGroup
+from dryrack.placement import DeviceView, claims_of, devices_of, gangs_of, summary_of
+
+Raw = dict[str, Any]
+LABELS = "pod-group.scheduling.sigs.k8s.io"
+
+
+def slice_of(
+    node: str, devices: list[Raw], *, generation: int = 1, count: int = 1, **spec: Any
+) -> ResourceSlice:
+    pool = {"name": node, "generation": generation, "resourceSliceCount": count}
+    own = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
+    return decode({"metadata": {"name": node}, "spec": {**own, **spec}}, ResourceSlice)
+
+
+def claim(name: str, *devices: str, pods: tuple[str, ...] = (), **result: Any) -> ResourceClaim:
+    """One that has devices, as "pool/device"."""
+    results = []
+    for each in devices:
+        pool, _, device = each.partition("/")
+        place = {"driver": "gpu.example.com", "pool": pool, "device": device}
+        results.append({"request": "gpu", **place, **result})
+    status: Raw = {"reservedFor": [{"resource": "pods", "name": pod, "uid": pod} for pod in pods]}
+    if results:
+        names = {"key": "metadata.name", "operator": "In", "values": [results[0]["pool"]]}
+        selector = {"nodeSelectorTerms": [{"matchFields": [names]}]}
+        status["allocation"] = {"devices": {"results": results}, "nodeSelector": selector}
+    return decode(
+        {"metadata": {"name": name, "namespace": "team"}, "status": status}, ResourceClaim
+    )
+
+
+def states(devices: tuple[DeviceView, ...]) -> dict[str, str]:
+    return {f"{each.pool}/{each.device}": str(each.state) for each in devices}
+
+
+def test_a_device_is_free_until_a_claim_has_it() -> None:
+    """The claim and its pods are told; admin access takes nothing."""
+    here = slice_of("a", [{"name": "gpu-0"}, {"name": "gpu-1"}])
+    watcher = claim("watcher", "a/gpu-1", adminAccess=True)
+    devices = devices_of([here], [claim("one", "a/gpu-0", pods=("web",)), watcher])
+
+    assert states(devices) == {"a/gpu-0": "allocated", "a/gpu-1": "free"}
+    assert [(h.claim, h.pods) for h in devices[0].holders] == [("team/one", ("team/web",))]
+    assert [h.admin_access for h in devices[1].holders] == [True]
+
+
+def test_taints_count_whoever_set_them() -> None:
+    """By the slice or by a rule; one without effect on scheduling does not count."""
+    taint = {"key": "bad", "effect": "NoSchedule"}
+    devices: list[Raw] = [
+        {"name": "gpu-0", "taints": [taint]},
+        {"name": "gpu-1"},
+        {"name": "gpu-2", "taints": [{"key": "old", "effect": "None"}]},
+    ]
+    rule = decode(
+        {"spec": {"deviceSelector": {"device": "gpu-1"}, "taint": taint}}, DeviceTaintRule
+    )
+    found = devices_of([slice_of("a", devices)], [], [rule])
+
+    assert states(found) == {"a/gpu-0": "tainted", "a/gpu-1": "tainted", "a/gpu-2": "free"}
+
+
+def test_what_claims_share_is_told_with_what_is_left() -> None:
+    """It is shared while there is more, and allocated when there is none."""
+    device = {
+        "name": "gpu-0",
+        "allowMultipleAllocations": True,
+        "capacity": {"memory": {"value": "80Gi"}},
+    }
+    first = claim("first", "a/gpu-0", consumedCapacity={"memory": "30Gi"})
+    second = claim("second", "a/gpu-0", consumedCapacity={"memory": "50Gi"})
+    some = devices_of([slice_of("a", [device])], [first])
+    all_ = devices_of([slice_of("a", [device])], [first, second])
+
+    assert states(some) == {"a/gpu-0": "shared"}
+    assert str(some[0].left["memory"]) == "50Gi"
+    assert states(all_) == {"a/gpu-0": "allocated"}
+
+
+def test_a_partition_is_blocked_if_others_have_what_it_takes() -> None:
+    """A half leaves the other half, and not the whole."""
+
+    def partition(name: str, memory: str) -> Raw:
+        counters = {"counterSet": "gpu-0", "counters": {"memory": {"value": memory}}}
+        return {"name": name, "consumesCounters": [counters]}
+
+    counters = [{"name": "gpu-0", "counters": {"memory": {"value": "80Gi"}}}]
+    devices = [partition("whole", "80Gi"), partition("left", "40Gi"), partition("right", "40Gi")]
+    here = slice_of("a", devices, sharedCounters=counters)
+
+    found = devices_of([here], [claim("one", "a/left")])
+
+    assert states(found) == {"a/whole": "blocked", "a/left": "allocated", "a/right": "free"}
+    assert found[0].counter_sets == ("gpu-0",)
+
+
+def test_only_the_newest_generation_counts_and_only_when_it_is_whole() -> None:
+    """As the allocator has it; what a claim has and nobody publishes is withdrawn."""
+    old = slice_of("a", [{"name": "old"}], generation=1)
+    new = slice_of("a", [{"name": "new"}], generation=2, count=2)
+
+    found = devices_of([old, new], [claim("one", "a/old")])
+
+    assert states(found) == {"a/new": "incomplete", "a/old": "withdrawn"}
+    assert found[1].node == ""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "model"),
+    [
+        ({"productName": {"string": "H100"}, "type": {"string": "gpu"}}, "H100"),
+        ({"gpu.example.com/model": {"string": "T4"}}, "T4"),
+        ({"productName": {"string": "H100"}, "profile": {"string": "1g.10gb"}}, "H100 1g.10gb"),
+        ({"index": {"int": 1}}, ""),
+    ],
+)
+def test_a_model_is_what_the_driver_calls_it(attributes: Raw, model: str) -> None:
+    """By the attributes that drivers use, with or without their domain."""
+    found = devices_of([slice_of("a", [{"name": "gpu-0", "attributes": attributes}])], [])
+
+    assert found[0].model == model
+
+
+def test_the_summary_tells_how_fragmented_free_devices_are() -> None:
+    """As many are free on two nodes as on one, and a pod of four fits on the one alone."""
+    devices = [{"name": f"gpu-{number}"} for number in range(4)]
+    slices = [slice_of(node, devices) for node in ("a", "b", "c")]
+    taken = [claim("one", "a/gpu-0", "a/gpu-1"), claim("two", "b/gpu-0", "b/gpu-3")]
+
+    (summary,) = summary_of(devices_of(slices, taken))
+
+    assert (summary.free, summary.devices, summary.largest) == (8, 12, 4)
+    assert summary.nodes == {(4, 4): 1, (2, 4): 2}
+
+
+def test_claims_tell_how_far_they_have_come() -> None:
+    """With the pods that may use them, or that wait for them."""
+    name = {"name": "gpu", "resourceClaimName": "waits"}
+    pod = decode(
+        {"metadata": {"name": "web", "namespace": "team"}, "spec": {"resourceClaims": [name]}}, Pod
+    )
+    waits, has, used = claim("waits"), claim("has", "a/gpu-0"), claim("used", "a/1", pods=("x",))
+
+    found = {each.name: each for each in claims_of([waits, has, used], [pod])}
+
+    assert [str(found[name].state) for name in ("waits", "has", "used")] == [
+        "pending",
+        "allocated",
+        "reserved",
+    ]
+    assert found["waits"].pods == ("web",)
+    assert (found["used"].node, found["used"].devices) == ("a", ("gpu.example.com/a/1",))
+
+
+def member(name: str, gang: str, minimum: str, node: str = "") -> Pod:
+    labels = {f"{LABELS}/name": gang, f"{LABELS}/min-available": minimum}
+    metadata = {"name": name, "namespace": "team", "labels": labels}
+    message = {"type": "PodScheduled", "status": "False", "message": "no room"}
+    return decode(
+        {
+            "metadata": metadata,
+            "spec": {"nodeName": node} if node else {},
+            "status": {} if node else {"conditions": [message]},
+        },
+        Pod,
+    )
+
+
+@pytest.mark.parametrize(
+    ("pods", "status", "why"),
+    [
+        ([member("a", "g", "2", "n"), member("b", "g", "2", "n")], "placed", ""),
+        ([member("a", "g", "2"), member("b", "g", "2")], "waiting", "no room"),
+        ([member("a", "g", "2", "n"), member("b", "g", "2")], "incomplete", "no room"),
+        ([member("a", "g", "2")], "gathering", "has 1 pod, needs at least 2"),
+        ([member("a", "g", "2"), member("b", "g", "3")], "invalid", "disagree on min-available"),
+    ],
+)
+def test_gangs_tell_how_far_they_have_come(pods: list[Pod], status: str, why: str) -> None:
+    """And why they wait, in the words of the scheduler if it said some."""
+    (gang,) = gangs_of(pods)
+
+    assert str(gang.status) == status
+    assert why in gang.why
+    assert bool(gang.why) is bool(why)
+
+
+def test_a_group_without_pods_is_a_gang_that_gathers() -> None:
+    """Whoever has made the object looks for it."""
+    group = decode(
+        {
+            "metadata": {"name": "train", "namespace": "team"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 4}}},
+        },
+        PodGroup,
+    )
+    (gang,) = gangs_of([], [group])
+
+    assert (gang.name, str(gang.status), gang.min_count) == ("train", "gathering", 4)
