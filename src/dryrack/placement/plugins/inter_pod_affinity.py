@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from dryrack.kinds.selectors import SelectorError
-from dryrack.placement.framework import SCORE_MAX, ClusterScorer, Plugin
-from dryrack.placement.index.affinity_terms import NO_TERMS, PodTerms
+from dryrack.placement.framework import SCORE_MAX, NodeGroups, Plugin
+from dryrack.placement.index.affinity_terms import NO_TERMS, AffinityTerm, PodTerms
 from dryrack.placement.index.pod_counts import PodCounts
 from dryrack.placement.node_state import NodeRefusal
 
@@ -26,16 +26,18 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.core import Pod
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.framework import Args, Check
-    from dryrack.placement.index.affinity_terms import AffinityTerm
+    from dryrack.placement.framework import Args, Check, ClusterScorer
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.occupant import Occupant
     from dryrack.placement.pod_constraints import PodConstraints
 
+HOSTNAME = "kubernetes.io/hostname"
 HARD_POD_AFFINITY_WEIGHT = 1
 
 # A label of nodes, and how many pods there are by its value.
 _Domains = tuple[str, "Mapping[str, int]"]
+_Places: TypeAlias = "tuple[str | int | None, ...]"
+_NOBODY = PodCounts("", lambda _occupant: False)
 
 
 def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
@@ -56,16 +58,36 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
     if not (against or terms.affinity or terms.anti_affinity):
         return None
     near = [
-        (term.topology_key, _meant(terms.affinity, term.topology_key, fleet))
+        (term.topology_key, _meant(terms.affinity, term.topology_key, fleet).domains)
         for term in terms.affinity
     ]
     is_one = all(term.matches(namespace, labels) for term in terms.affinity)
     return _Requirements(
         near,
         may_be_first=is_one and not any(domains for _, domains in near),
-        far=[(t.topology_key, _meant((t,), t.topology_key, fleet)) for t in terms.anti_affinity],
+        far=[
+            (term.topology_key, _meant((term,), term.topology_key, fleet).domains)
+            for term in terms.anti_affinity
+        ],
         against=against,
     ).refusal
+
+
+class _Wish(NamedTuple):
+    """Pods that a node is preferred for, or against: those of a term, or those that bring it."""
+
+    term: AffinityTerm
+    weight: int
+    source: Literal["pod", "preferring pods", "requiring pods"]
+
+    def counts(self, fleet: Fleet) -> PodCounts:
+        match self.source:
+            case "pod":
+                return _meant((self.term,), self.term.topology_key, fleet)
+            case "preferring pods":
+                return fleet.pods.preferred.get((self.term, self.weight), _NOBODY)
+            case "requiring pods":
+                return fleet.pods.affinity.get(self.term, _NOBODY)
 
 
 def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
@@ -76,37 +98,49 @@ def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer |
         terms = NO_TERMS
     if not terms.preferred and args.get("ignorePreferredTermsOfExistingPods"):
         return None
-    wanted = [
-        (term.topology_key, weight, _meant((term,), term.topology_key, fleet))
-        for term, weight in terms.among(fleet.namespaces).preferred
-    ]
-    known = fleet.pods
+    own = terms.among(fleet.namespaces).preferred
     hard = args.get("hardPodAffinityWeight")
     hard = HARD_POD_AFFINITY_WEIGHT if hard is None else hard
-    existing = [(term, weight, counts) for (term, weight), counts in known.preferred.items()]
-    existing += [(term, hard, counts) for term, counts in known.affinity.items() if hard]
-    wanted += [
-        (term.topology_key, weight, counts.domains)
-        for term, weight, counts in existing
-        if _means(term, pod.pod, fleet)
-    ]
-    wanted = [each for each in wanted if each[2]]
-    return ClusterScorer(partial(_scores, wanted)) if wanted else None
+    wishes = [_Wish(term, weight, "pod") for term, weight in own]
+    existing = [_Wish(term, weight, "preferring pods") for term, weight in fleet.pods.preferred]
+    existing += [_Wish(term, hard, "requiring pods") for term in fleet.pods.affinity if hard]
+    wishes += [each for each in existing if _means(each.term, pod.pod, fleet)]
+    wishes = [each for each in wishes if each.counts(fleet).domains]
+    if not wishes:
+        return None
+    group, scores = partial(_group, wishes, fleet), partial(_scores, wishes, fleet)
+    return NodeGroups(tuple(wishes), group, scores).scorer()
+
+
+def _group(wishes: Sequence[_Wish], fleet: Fleet, node: NodeState) -> _Places:
+    """Where the node is for each wish, or how many pods are on it if it is a domain by itself."""
+    labels = node.node.metadata.labels
+    places: list[str | int | None] = []
+    for wish in wishes:
+        key = wish.term.topology_key
+        alone = key == HOSTNAME and labels.get(key) == node.name
+        places.append(wish.counts(fleet).on(node.name) if alone else labels.get(key))
+    return tuple(places)
 
 
 def _scores(
-    wanted: Sequence[tuple[str, int, Mapping[str, int]]], nodes: Sequence[NodeState]
-) -> Sequence[int]:
-    """From 0 for the least to 100 for the most preferred, by key, weight, and pods by domain."""
-    totals = []
-    for node in nodes:
-        labels = node.node.metadata.labels
-        near = [w * pods.get(labels[key], 0) for key, w, pods in wanted if key in labels]
-        totals.append(sum(near))
-    least, most = min(totals), max(totals)
+    wishes: Sequence[_Wish], fleet: Fleet, groups: Mapping[_Places, int]
+) -> Mapping[_Places, int]:
+    """From 0 for the least to 100 for the most preferred."""
+    weights = [(wish.weight, wish.counts(fleet).domains) for wish in wishes]
+    totals = {
+        places: sum(
+            weight * (place if isinstance(place, int) else domains.get(place, 0))
+            for place, (weight, domains) in zip(places, weights, strict=True)
+            if place is not None
+        )
+        for places in groups
+    }
+    least, most = min(totals.values(), default=0), max(totals.values(), default=0)
     if least == most:
-        return [0] * len(totals)
-    return [int(SCORE_MAX * ((total - least) / (most - least))) for total in totals]
+        return dict.fromkeys(totals, 0)
+    width = most - least
+    return {each: int(SCORE_MAX * ((total - least) / width)) for each, total in totals.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +171,8 @@ class _Requirements:
         return None
 
 
-def _meant(terms: Sequence[AffinityTerm], topology_key: str, fleet: Fleet) -> Mapping[str, int]:
-    """How many pods all of the terms mean, by domain; they know the namespaces that they select."""
+def _meant(terms: Sequence[AffinityTerm], topology_key: str, fleet: Fleet) -> PodCounts:
+    """The pods that all of the terms mean, which know the namespaces that they select."""
 
     def selects(occupant: Occupant) -> bool:
         namespace, _ = occupant.name
@@ -146,11 +180,10 @@ def _meant(terms: Sequence[AffinityTerm], topology_key: str, fleet: Fleet) -> Ma
 
     anywhere = any(term.namespace_selector.matches({}) for term in terms)
     namespaces = None if anywhere else frozenset[str]().union(*(t.namespaces for t in terms))
-    counts = fleet.pods.counts(
+    return fleet.pods.counts(
         (__name__, terms, topology_key),
         lambda: PodCounts(topology_key, selects, namespaces=namespaces),
     )
-    return counts.domains
 
 
 def _means(term: AffinityTerm, pod: Pod, fleet: Fleet) -> bool:
