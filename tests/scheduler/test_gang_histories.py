@@ -1,0 +1,188 @@
+"""
+Whatever happens in whatever order, no device is given twice, nothing leaks, no gang stays half.
+
+Histories are drawn by chance: gangs and pods come and go, nodes are lost, writes fail, schedulers
+die and start again, or two of them work at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.controllers import scenes
+from tests.scheduler.gang_scenes import PREFIX, Faulty, Scene, claimless, lone, member, play
+
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
+from dryrack.client.errors import ApiError
+
+if TYPE_CHECKING:
+    from dryrack.store import Event
+
+Raw = dict[str, Any]
+
+WORDS = (
+    *("gang", "gang", "claimless", "late", "lone", "delete", "delete", "delete gang"),
+    *("lose node", "new node", "fail", "die", "restart", "second", "wait"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What happens next; the number says to whom, how large, or at which write."""
+
+    word: str
+    number: int
+    seconds: int
+
+
+deeds = st.builds(
+    Deed, st.sampled_from(WORDS), st.integers(0, 12), st.sampled_from([0, 0, 1, 2, 70])
+)
+
+
+@dataclass(slots=True)
+class Witness:
+    """What was so at any moment."""
+
+    minimums: dict[str, int] = field(default_factory=dict)
+    was_whole: set[str] = field(default_factory=set)
+    # Of these nobody can tell any more whether they were whole.
+    excused: set[str] = field(default_factory=set)
+    twice: list[str] = field(default_factory=list)
+    _gangs: dict[str, dict[str, bool]] = field(default_factory=lambda: defaultdict(dict))
+    _devices: dict[str, list[str]] = field(default_factory=dict)
+
+    def pod(self, event: Event) -> None:
+        pod = event.stored.object
+        gang = (pod["metadata"].get("labels") or {}).get(f"{PREFIX}/name")
+        if gang is None:
+            return
+        is_bound = bool(pod["spec"].get("nodeName")) and event.type.value != "DELETED"
+        members = self._gangs[gang]
+        members[pod["metadata"]["uid"]] = is_bound
+        if sum(members.values()) >= self.minimums[gang]:
+            self.was_whole.add(gang)
+
+    def claim(self, event: Event) -> None:
+        claim = event.stored.object
+        allocation = claim.get("status", {}).get("allocation") or {}
+        results = allocation.get("devices", {}).get("results", [])
+        is_gone = event.type.value == "DELETED"
+        names = [] if is_gone else [f"{each['pool']}/{each['device']}" for each in results]
+        self._devices[claim["metadata"]["uid"]] = names
+        counts = Counter(name for each in self._devices.values() for name in each)
+        self.twice += [name for name, count in counts.items() if count > 1]
+
+
+@dataclass(slots=True)
+class Player:
+    """Does what a history says."""
+
+    scene: Scene
+    witness: Witness
+    made: int = 0
+    nodes: int = 2
+    is_dead: bool = False
+
+    async def run(self, history: list[Deed]) -> None:
+        self.scene.start()
+        for deed in history:
+            with suppress(ApiError):
+                await self._do(deed)
+            await self.scene.rest(deed.seconds)
+
+    async def _do(self, deed: Deed) -> None:
+        match deed.word:
+            case "gang" | "claimless":
+                await self._gang(2 + deed.number % 3, deed)
+            case "late":
+                await self._late(deed.number)
+            case "lone":
+                self.made += 1
+                await self.scene.create(lone(f"lone-{self.made}"))
+            case "delete" | "delete gang":
+                await self._delete(deed)
+            case "lose node" | "new node":
+                await self._node(deed)
+            case "fail" | "die" | "restart" | "second":
+                await self._scheduler(deed)
+
+    async def _gang(self, minimum: int, deed: Deed) -> None:
+        self.made += 1
+        name = f"gang-{self.made}"
+        self.witness.minimums[name] = minimum
+        make = member if deed.word == "gang" else claimless
+        size = minimum + deed.number // 5 - 1
+        await self.scene.create(*(make(f"{name}-{n}", name, minimum) for n in range(size)))
+
+    async def _late(self, number: int) -> None:
+        names = sorted(self.witness.minimums)
+        if names:
+            self.made += 1
+            name = names[number % len(names)]
+            minimum = self.witness.minimums[name]
+            await self.scene.create(member(f"{name}-late-{self.made}", name, minimum))
+
+    async def _delete(self, deed: Deed) -> None:
+        pods = sorted((await self.scene.pods()).items())
+        if not pods:
+            return
+        name, pod = pods[deed.number % len(pods)]
+        gang = (pod["metadata"].get("labels") or {}).get(f"{PREFIX}/name", "")
+        chosen = [name]
+        if deed.word == "delete gang":
+            chosen = [each for each, _ in pods if gang and each.startswith(f"{gang}-")]
+        if not self.scene.running or self.is_dead:
+            self.witness.excused.add(gang)
+        for each in chosen:
+            grace = deed.number % 2
+            await self.scene.client.delete(PODS, each, namespace="default", grace_seconds=grace)
+
+    async def _node(self, deed: Deed) -> None:
+        if deed.word == "new node":
+            await scenes.make_node(self.scene.client, f"node-{self.nodes}", devices=2)
+            self.nodes += 1
+            return
+        name = f"node-{deed.number % self.nodes}"
+        await self.scene.client.delete(NODES, name)
+        await self.scene.client.delete(SLICES, f"{name}-gpus")
+
+    async def _scheduler(self, deed: Deed) -> None:
+        if deed.word != "second":
+            await self.scene.stop()
+        transport = Faulty(self.scene.cluster.transport, after=bool(deed.number % 2))
+        if deed.word == "fail":
+            transport.fails_at = deed.number
+        self.is_dead = deed.word == "die"
+        if self.is_dead:
+            transport.dies_at = deed.number
+        self.scene.start(transport)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(deeds, min_size=3, max_size=14))
+def test_at_rest_every_gang_is_whole_or_nowhere(history: list[Deed]) -> None:
+    """One that runs with less than its minimum was whole once; claims are held for bound pods."""
+
+    async def story(scene: Scene) -> None:
+        witness = Witness()
+        store = scene.cluster.plane.store
+        store.subscribe(PODS.resource, witness.pod)
+        store.subscribe(CLAIMS.resource, witness.claim)
+        await Player(scene, witness).run(history)
+        await scene.stop()
+        scene.start()
+        await scene.rest(400)
+        assert witness.twice == []
+        whole = witness.was_whole | witness.excused
+        await scene.check({k: v for k, v in witness.minimums.items() if k not in whole})
+        fits = {name for name in await scene.pods() if name.startswith("lone-")}
+        free = 2 * len((await scene.client.list(NODES)).items) - len(await scene.held())
+        assert free == 0 or fits <= set(await scene.bound()), "a pod waits beside a free device"
+
+    play(story)
