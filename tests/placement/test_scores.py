@@ -217,6 +217,32 @@ def test_nodes_are_asked_for_devices_again_only_if_something_happened_there(
     assert all(count <= 3 for _, count in numbers[1:])
 
 
+def test_what_is_known_of_devices_is_known_to_pods_that_spread_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pods of many Deployments want the same devices; no node is asked once for each."""
+    names = [f"n{number}" for number in range(20)]
+    there = with_devices(dict.fromkeys(names, "ll"), *(node(name, cpu="64") for name in names))
+    asked: list[str] = []
+    begin = there.allocator.begin
+
+    def counted(where: Node, claims: Sequence[ResourceClaim]) -> Any:
+        asked.append(where.metadata.name)
+        return begin(where, claims)
+
+    monkeypatch.setattr(there.allocator, "begin", counted)
+    numbers = []
+    for app in "xyz":
+        selector = {"matchLabels": {"app": app}}
+        spread = {"maxSkew": 1, "topologyKey": "n", "labelSelector": selector}
+        asking = pod(topologySpreadConstraints=[{**spread, "whenUnsatisfiable": "ScheduleAnyway"}])
+        assert isinstance(place(asking, (large_or_small(app),), (), there), Placed)
+        numbers.append(len(asked))
+        asked.clear()
+
+    assert numbers == [20, 1, 1]
+
+
 def _spread(constraints: PodConstraints, there: Fleet, args: Args) -> ClusterScorer:
     """Nodes with the fewest pods of all are the best."""
 

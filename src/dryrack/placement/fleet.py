@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from dryrack.allocation import NodePool
     from dryrack.placement.occupant import Occupant
-    from dryrack.placement.plugins_in_play import Group
+    from dryrack.placement.plugins_in_play import Group, Kind
 
 # Pods come from few templates at a time. A kind that is met again costs one look at every node.
 KINDS_MAX = 64
@@ -45,7 +45,7 @@ class Fleet:
         self._absent: dict[str, NodeState] = {}
         self._places: dict[Hashable, str] = {}
         self._users: dict[str, dict[Hashable, None]] = {}
-        self._queues: dict[Hashable, NodeQueue] = {}
+        self._queues: dict[Kind, NodeQueue] = {}
         # How many of which pods are where, for those who ask about other pods.
         self.pods = PodIndex(self._states)
         # The devices that a node is offered; whoever gives them out knows.
@@ -139,7 +139,7 @@ class Fleet:
 
     def queue(
         self,
-        kind: Hashable,
+        kind: Kind,
         score: Callable[[NodeState], int],
         group: Callable[[NodeState], Group],
     ) -> NodeQueue:
@@ -150,11 +150,17 @@ class Fleet:
         """
         found = self._queues.pop(kind, None)
         if found is None:
-            found = NodeQueue(self._states, score, group)
+            found = self._alike(kind[0], group) or NodeQueue(self._states, score, group)
         self._queues[kind] = found
         if len(self._queues) > KINDS_MAX:
             del self._queues[next(iter(self._queues))]
         return found
+
+    def _alike(self, base: Hashable, group: Callable[[NodeState], Group]) -> NodeQueue | None:
+        """What is known of pods that only group nodes otherwise."""
+        alike = (queue for kind, queue in self._queues.items() if kind[0] == base)
+        found = next(alike, None)
+        return None if found is None else found.regrouped(group)
 
     def reopen(self, names: Iterable[str] | None) -> None:
         """Something happened that could help those whom these nodes refused; None is all nodes."""

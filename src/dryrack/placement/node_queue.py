@@ -109,6 +109,27 @@ class NodeQueue:
         # A node that refuses, and why, as it was told when it did.
         self.told: Unmet | None = None
 
+    def regrouped(self, group: Callable[[NodeState], Group]) -> NodeQueue:
+        """The same for pods that group nodes otherwise: no node has to be asked again."""
+        made = NodeQueue({}, self._score, group)
+        made._states, made._stale, made.told = self._states, dict(self._stale), self.told
+        made._closed = dict(self._closed)
+        made._refusing = {refusal: dict(names) for refusal, names in self._refusing.items()}
+        for name, rank in self._ranks.items():
+            if name in self._stale:
+                continue
+            scores = self._sorts[name][0]
+            sort = (scores, group(self._states[name]))
+            made._ranks[name], made._sorts[name] = rank, sort
+            made._heaps.setdefault(sort, []).append(rank)
+            if scores is None:
+                made._unknown[name] = None
+            else:
+                made._numbers[sort] = made._numbers.get(sort, 0) + 1
+        for heap in made._heaps.values():
+            heapq.heapify(heap)
+        return made
+
     def best(
         self,
         value: Callable[[DeviceScores | None, Group], int] | None = None,

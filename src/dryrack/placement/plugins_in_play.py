@@ -33,6 +33,8 @@ _Answer = TypeVar("_Answer")
 
 # The score of each device plugin for what a node would give, before normalization.
 DeviceScores = tuple[int, ...]
+# A kind of pods: what nodes by themselves look at, and how nodes are grouped.
+Kind = tuple[Hashable, Hashable]
 # What each scorer that groups nodes says of one.
 Group = tuple[Hashable, ...]
 
@@ -78,12 +80,12 @@ class PluginsInPlay:
         found = [scorer.groups for _, _, scorer in self.cluster_scorers]
         return [each for each in found if each is not None] if all(found) else ()
 
-    def signature(self) -> Hashable:
-        """The same for pods that every node by itself treats alike."""
+    def signature(self) -> Kind:
+        """The same for pods that every node by itself treats alike, and how these group nodes."""
         local = [plugin for plugin, _ in self.node_checks]
         local += [plugin for plugin, _, _ in (*self.node_scorers, *self.device_scorers)]
         signs = {plugin.name: call(plugin, plugin.sign, self.pod) for plugin in local}
-        return self.profile, tuple(signs.items()), tuple(each.key for each in self.groups)
+        return (self.profile, tuple(signs.items())), tuple(each.key for each in self.groups)
 
     def queue(self, fleet: Fleet) -> NodeQueue:
         """The nodes for pods that each node by itself treats like this one."""
