@@ -13,7 +13,7 @@ from dryrack.placement.gangs.dialects import Dialect, Gang, GangKey
 from dryrack.placement.gangs.members import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.kinds.raw import Raw
 
@@ -76,9 +76,15 @@ def claim(
     return decode({"metadata": metadata, "spec": {"devices": asked}}, ResourceClaim)
 
 
-def member(name: str, *claims: ResourceClaim, cpu: str = "1", **spec: Any) -> Member:
+def member(
+    name: str,
+    *claims: ResourceClaim,
+    cpu: str = "1",
+    labels: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Member:
     containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
-    metadata = {"name": name, "namespace": "ml"}
+    metadata = {"name": name, "namespace": "ml", "labels": dict(labels or {})}
     pod = decode({"metadata": metadata, "spec": {"containers": containers, **spec}}, Pod)
     return Member(pod, claims)
 

@@ -8,7 +8,7 @@ and of devices for each claim, and looks whether anything is taken twice.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from typing import TYPE_CHECKING, Any
 
 from tests.placement.gang_worlds import cluster, gang, member, node
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 DRIVER = "gpu.example.com"
 KINDS = ("big", "small")
 ISLANDS = ("x", "y")
+HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,10 @@ class Pod:
     claims: tuple[Claim, ...]
     # The only zone that it goes to, if it says so.
     zone: str = ""
+    app: str = ""
+    # By the label of nodes: apps that it has to be far from, and near to.
+    far: tuple[str, str] | None = None
+    near: tuple[str, str] | None = None
 
 
 @dataclass
@@ -170,6 +175,24 @@ def _pods(made: World, chance: Random) -> None:
         claims += [each for each in shared if chance.random() < 0.6]
         zone = chance.choice("ab") if chance.random() < 0.1 else ""
         made.pods.append(Pod(f"p{number}", chance.choice((0, 1, 1, 2)), tuple(claims), zone))
+    if chance.random() < 0.35:
+        made.pods = _related(made.pods, chance)
+
+
+def _related(pods: Sequence[Pod], chance: Random) -> list[Pod]:
+    """The same pods, which say something about each other."""
+    keys, apps = (HOSTNAME, HOSTNAME, "zone"), "xy"
+    far, near = (chance.choice(keys), chance.choice(apps)), (chance.choice(keys), "x")
+    all_alike, near_often = chance.random() < 0.5, chance.choice((0.0, 0.0, 0.4))
+    return [
+        replace(
+            pod,
+            app="x" if all_alike else chance.choice(apps),
+            far=far if chance.random() < (0.9 if all_alike else 0.5) else None,
+            near=near if chance.random() < near_often else None,
+        )
+        for pod in pods
+    ]
 
 
 def _claim(name: str, chance: Random) -> Claim:
@@ -185,7 +208,10 @@ def _claim(name: str, chance: Random) -> Claim:
 
 def built(made: World) -> tuple[Cluster, Gang, list[Member]]:
     """The same world in Kubernetes' words."""
-    nodes = [node(name, cpu=str(cpu), zone=zone) for name, (cpu, zone) in made.nodes.items()]
+    nodes = [
+        node(name, cpu=str(cpu), zone=zone, **{HOSTNAME: name})
+        for name, (cpu, zone) in made.nodes.items()
+    ]
     here = cluster(nodes, [decode(each, ResourceSlice) for each in made.slices])
     results = [
         {"request": "gpu", "driver": DRIVER, "pool": each.pool, "device": each.name}
@@ -200,12 +226,24 @@ def built(made: World) -> tuple[Cluster, Gang, list[Member]]:
             pod.name,
             *(claims[each.name] for each in pod.claims),
             cpu=str(pod.cpu),
+            labels={"app": pod.app, "index": pod.name},
             nodeSelector={"zone": pod.zone} if pod.zone else {},
+            affinity=_affinity(pod),
         )
         for pod in made.pods
     ]
     key = "zone" if made.in_one_zone else ""
     return here, gang(members, made.minimum, topology_key=key), members
+
+
+def _affinity(pod: Pod) -> Raw:
+    said: Raw = {}
+    for name, wish in (("podAntiAffinity", pod.far), ("podAffinity", pod.near)):
+        if wish is not None:
+            key, app = wish
+            term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+            said[name] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return said
 
 
 def _decoded(claim: Claim) -> ResourceClaim:
@@ -236,7 +274,8 @@ def fits(made: World) -> bool:
     """Whether any of all the ways to place enough of the pods does."""
     return any(
         _is_way(made, dict(zip(pods, nodes, strict=True)))
-        for pods in combinations(made.pods, made.minimum)
+        for size in range(made.minimum, len(made.pods) + 1)
+        for pods in combinations(made.pods, size)
         for nodes in product(made.nodes, repeat=len(pods))
     )
 
@@ -249,11 +288,46 @@ def _is_way(made: World, chosen: Mapping[Pod, str]) -> bool:
         here = [pod for pod, there in chosen.items() if there == name]
         if sum(pod.cpu for pod in here) > cpu or any(pod.zone not in ("", zone) for pod in here):
             return False
+    if not _are_content(made, chosen):
+        return False
     users: dict[Claim, set[str]] = {}
     for pod, name in chosen.items():
         for claim in pod.claims:
             users.setdefault(claim, set()).add(name)
     return _can_give(made, list(users.items()), [])
+
+
+def _are_content(made: World, chosen: Mapping[Pod, str]) -> bool:
+    """Whether all are content in the end, or each when it comes, in some order."""
+    if all(_is_content(made, pod, chosen) for pod in chosen):
+        return True
+    return any(
+        all(
+            _is_content(made, pod, {each: chosen[each] for each in order[: place + 1]})
+            for place, pod in enumerate(order)
+        )
+        for order in permutations(chosen)
+    )
+
+
+def _is_content(made: World, pod: Pod, chosen: Mapping[Pod, str]) -> bool:
+    """Whether the others are as near and as far as the pod wants them."""
+
+    def domain(each: Pod, key: str) -> str:
+        return chosen[each] if key == HOSTNAME else made.nodes[chosen[each]][1]
+
+    others = [each for each in chosen if each is not pod]
+    for one, other in (*((pod, each) for each in others), *((each, pod) for each in others)):
+        if one.far is None or other.app != one.far[1]:
+            continue
+        if domain(one, one.far[0]) == domain(other, one.far[0]):
+            return False
+    if pod.near is None:
+        return True
+    key, app = pod.near
+    meant = [each for each in others if each.app == app]
+    is_first = not meant and pod.app == app
+    return is_first or any(domain(each, key) == domain(pod, key) for each in meant)
 
 
 def _can_give(

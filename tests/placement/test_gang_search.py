@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.placement.gang_worlds import claim, cluster, devices, gang, member, node, pool
-from tests.placement.random_gangs import built, fits, is_sound, world
+from tests.placement.random_gangs import HOSTNAME, built, fits, is_sound, world
 
 from dryrack.placement import GangPlaced, GangRefused, place_gang_now
+
+if TYPE_CHECKING:
+    from dryrack.placement import Member
 
 SEEDS = 250
 
@@ -144,3 +148,62 @@ def test_a_gang_that_all_nodes_refuse_is_refused_without_trying_all_ways() -> No
     assert isinstance(outcome, GangRefused)
     assert not outcome.undecided
     assert "7 of 8 pods fit" in outcome.message
+
+
+def apart(key: str) -> dict[str, Any]:
+    """Wants no other worker near."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "worker"}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def workers(number: int, key: str) -> list[Member]:
+    """As of a StatefulSet: each has a label of its own."""
+    return [
+        member(f"w{i}", labels={"app": "worker", "index": str(i)}, affinity=apart(key))
+        for i in range(number)
+    ]
+
+
+@pytest.mark.parametrize(("number", "fits"), [(32, True), (33, False)])
+def test_members_that_want_a_node_each_are_counted_against_nodes(number: int, fits: bool) -> None:
+    """One more than there are nodes is refused, and not for want of time to try."""
+    here = cluster([node(f"n{i:02}", **{HOSTNAME: f"n{i:02}"}) for i in range(32)])
+    members = workers(number, HOSTNAME)
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangPlaced) == fits
+    if isinstance(outcome, GangRefused):
+        assert not outcome.undecided
+        assert "32 of 33 pods fit" in outcome.message
+
+
+def test_members_that_want_a_zone_each_are_counted_against_zones() -> None:
+    """How many nodes a zone has does not matter."""
+    here = cluster([node(f"n{i:02}", zone=f"z{i % 7}") for i in range(70)])
+    members = workers(8, "zone")
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangRefused)
+    assert not outcome.undecided
+    assert "7 of 8 pods fit" in outcome.message
+
+
+def test_members_that_wait_for_each_other_come_together() -> None:
+    """Pod by pod neither could be first; both are near the other when both are there."""
+
+    def near(app: str) -> dict[str, Any]:
+        term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    here = cluster([node("a", zone="z1", cpu="1"), node("b", zone="z2"), node("c", zone="z2")])
+    members = [
+        member("leader", labels={"app": "leader"}, affinity=near("worker")),
+        member("worker", labels={"app": "worker"}, affinity=near("leader")),
+    ]
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangPlaced)
+    assert {each.node for each in outcome.placements} <= {"b", "c"}

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import Allocated, AllocationError, Search, Undecided, claim_name
+from dryrack.placement.gangs.relations import PodRelations, labels_asked_for, static_checks
 from dryrack.placement.node_state import NodeState
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.plugins_in_play import PluginsInPlay, call, first_refusal
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 Counts = tuple[int, ...]
 
 # To ask a node for devices takes about a millisecond.
-STEPS_MAX = 1500
+STEPS_MAX = 500
 # A turn of a longer search takes some, and most end after a few.
 _STEPS_A_TURN = 4
 _TURNS_MAX = 8
@@ -88,48 +89,51 @@ class MemberKind:
 
     members: tuple[Member, ...]
     constraints: tuple[PodConstraints, ...]
-    # Of filters that look at one node.
+    # Of filters whose answer about a node does not depend on members on other nodes.
     checks: tuple[tuple[Plugin, Check], ...]
-    # Those that look at others as well, and have something to say.
-    cluster_filters: tuple[Plugin, ...]
+    relations: PodRelations
     # Claims that other members of the gang want, too.
     shared: frozenset[str]
-
-    @property
-    def needs_others(self) -> bool:
-        """Whether other pods could help it, and not only be in its way."""
-        spec = self.members[0].pod.spec
-        toward = spec.affinity.pod_affinity if spec.affinity is not None else None
-        return bool(spec.topology_spread_constraints) or bool(
-            toward and toward.required_during_scheduling_ignored_during_execution
-        )
-
-    @staticmethod
-    def of(
-        group: Sequence[tuple[Member, PodConstraints]],
-        shared: frozenset[str],
-        scope: Scope,
-    ) -> MemberKind:
-        plugins = PluginsInPlay.of(group[0][1], scope.cluster.fleet, scope.profile)
-        return MemberKind(
-            tuple(member for member, _ in group),
-            tuple(constraints for _, constraints in group),
-            tuple(plugins.node_checks),
-            tuple(plugin for plugin, _ in plugins.cluster_checks),
-            shared,
-        )
 
 
 def kinds_of(members: Sequence[Member], scope: Scope) -> list[MemberKind]:
     """The members by kind, those that come first in front; raises `PluginError`."""
     shared = _shared(members)
-    groups: dict[tuple[Hashable, frozenset[str]], list[tuple[Member, PodConstraints]]] = {}
+    fleet = scope.cluster.fleet
+    asked_for = labels_asked_for(member.pod for member in members)
+    groups: dict[Hashable, list[tuple[Member, PluginsInPlay]]] = {}
     for member in members:
-        constraints = scope.constraints(member)
-        signs = tuple(call(plugin, plugin.sign, constraints) for plugin in scope.profile.filters)
+        plugins = PluginsInPlay.of(scope.constraints(member), fleet, scope.profile)
+        relations = PodRelations.of(plugins, fleet.namespaces)
         own = frozenset(name for name in map(claim_name, member.wanted) if name in shared)
-        groups.setdefault((signs, own), []).append((member, constraints))
-    return [MemberKind.of(group, own, scope) for (_, own), group in groups.items()]
+        key = (_sign(plugins), relations.sign(asked_for), own)
+        groups.setdefault(key, []).append((member, plugins))
+    return [_kind(group, shared, scope) for group in groups.values()]
+
+
+def _sign(plugins: PluginsInPlay) -> Hashable:
+    """Equal for pods that filters treat alike, but for what they say about other pods."""
+    local = [
+        (plugin.name, call(plugin, plugin.sign, plugins.pod)) for plugin, _ in plugins.node_checks
+    ]
+    # What filters that look at the cluster see of a pod is in none of their signs.
+    volumes = plugins.pod.pod.spec.volumes if plugins.cluster_checks else ()
+    claims = [each.persistent_volume_claim for each in volumes]
+    return tuple(local), tuple(each.claim_name for each in claims if each is not None)
+
+
+def _kind(
+    group: Sequence[tuple[Member, PluginsInPlay]], shared: frozenset[str], scope: Scope
+) -> MemberKind:
+    first, plugins = group[0]
+    relations = PodRelations.of(plugins, scope.cluster.fleet.namespaces)
+    return MemberKind(
+        tuple(member for member, _ in group),
+        tuple(plugins.pod for _, plugins in group),
+        (*plugins.node_checks, *static_checks(plugins, relations)),
+        relations,
+        frozenset(name for name in map(claim_name, first.wanted) if name in shared),
+    )
 
 
 def _shared(members: Sequence[Member]) -> frozenset[str]:
@@ -169,6 +173,8 @@ class Configurations:
     def _has_room(self, state: NodeState, counts: Counts) -> bool:
         """Whether filters let the members in, one after the other."""
         trial = NodeState(state.node, dict(state.used), dict(state.non_zero), dict(state.occupants))
+        if not self._are_at_peace(state, counts):
+            return False
         for kind, number in zip(self.kinds, counts, strict=True):
             for member, wants in zip(kind.members[:number], kind.constraints, strict=False):
                 if first_refusal(kind.checks, trial) is not None:
@@ -176,6 +182,18 @@ class Configurations:
                 occupant = Occupant.of(member.pod, claims=member.claims, amounts=wants.amounts)
                 trial.put(("gang member", member.name), occupant)
         return True
+
+    def _are_at_peace(self, state: NodeState, counts: Counts) -> bool:
+        """Whether no member keeps another off the node."""
+        labels = state.node.metadata.labels
+        there = [kind for kind, number in zip(self.kinds, counts, strict=True) if number]
+        alone = [kind for kind, number in zip(self.kinds, counts, strict=True) if number == 1]
+        return not any(
+            one.relations.keeps_off(other.members[0].pod, labels)
+            for one in there
+            for other in there
+            if one is not other or one not in alone
+        )
 
     def _has_devices(self, state: NodeState, counts: Counts) -> bool:
         claims = self.claims(state, counts)

@@ -3,15 +3,16 @@ The exact search: as many members as are needed, on any nodes and with any devic
 
 First come the nodes that may do. Where one kind of members can go to as many nodes as there are
 members, further nodes are no help: whoever goes there could as well go to one of these that nobody
-else uses. Nodes that do not depend on each other are packed, which is all there is to do then. For
-others that is a bound: what cannot be packed does not fit. So is the number of devices that there
-are on all nodes together. Only then are members tried on nodes (see `joint`).
+else uses; where pods look at zones, to one of the same zone. Nodes that do not depend on each other
+are packed, which is all there is to do then. For others that is a bound: what cannot be packed does
+not fit. So is the number of devices that there are on all nodes together. Only then are members
+tried on nodes (see `joint`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import AllocationError, Search, Site, Unsatisfiable, claim_name
@@ -28,7 +29,7 @@ from dryrack.placement.gangs.packing import pack
 from dryrack.placement.place import open_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Sequence
 
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import ResourceClaim
@@ -88,8 +89,9 @@ class _ExactSearch:
         if packed.size < self._needed or not self._are_enough(candidates):
             return ()
         harmony = PodHarmony(self._scope)
+        likeness = {name: self._likeness(state) for name, state in states.items()}
         joint = JointSearch(
-            self._configurations, candidates, self._allocation, harmony, self.effort
+            self._configurations, candidates, self._allocation, harmony, self.effort, likeness
         )
         return self._placed(joint.run(self._needed))
 
@@ -100,26 +102,47 @@ class _ExactSearch:
 
     @property
     def _looks_around(self) -> bool:
-        """Whether a member says something about other pods."""
-        return any(kind.cluster_filters for kind in self._kinds)
+        """Whether it matters to a member where others are."""
+        return any(kind.relations.looks_around for kind in self._kinds)
 
     def _is_local(self, state: NodeState) -> bool:
         return self._allocation.is_local(state)
 
     def _candidates(self, index: int) -> list[NodeState]:
         """Nodes that can take a member of the kind by itself; no more than are of use."""
-        accepting = self._accepting(index)
-        if self._looks_around or self._kinds[index].shared:
-            return list(accepting)
-        found = list(islice(accepting, self._size))
-        return found if all(map(self._is_local, found)) else [*found, *accepting]
+        if self._kinds[index].shared:
+            return self._accepting(index)
+        found = self._accepting(index, self._size)
+        return found if all(map(self._is_local, found)) else self._accepting(index)
 
-    def _accepting(self, index: int) -> Iterator[NodeState]:
+    def _accepting(self, index: int, count_max: int | None = None) -> list[NodeState]:
+        """All such nodes, or so many of each domain by which pods are held against each other."""
         alone = tuple(int(place == index) for place in range(len(self._kinds)))
-        constraints = self._kinds[index].constraints[0]
-        for state in open_nodes(constraints, self._scope.cluster, self._scope.profile):
-            if self._configurations.fits(state, alone):
-                yield state
+        constraints, scope = self._kinds[index].constraints[0], self._scope
+        found: dict[tuple[str | None, ...], list[NodeState]] = {}
+        for state in open_nodes(constraints, scope.cluster, scope.profile):
+            there = found.setdefault(self._domain(state), [])
+            if len(there) == count_max:
+                if not self._topology_keys:
+                    break
+            elif self._configurations.fits(state, alone):
+                there.append(state)
+        return [state for there in found.values() for state in there]
+
+    @cached_property
+    def _topology_keys(self) -> list[str]:
+        """The labels of nodes by which pods are held against each other."""
+        return sorted({key for kind in self._kinds for key in kind.relations.topology_keys})
+
+    def _domain(self, state: NodeState) -> tuple[str | None, ...]:
+        labels = state.node.metadata.labels
+        return tuple(labels.get(key) for key in self._topology_keys)
+
+    def _likeness(self, state: NodeState) -> Hashable:
+        """Equal for nodes of one domain that can take the same, with devices of their own."""
+        if not self._is_local(state):
+            return state.name
+        return self._domain(state), frozenset(self._configurations.largest(state))
 
     def _are_enough(self, candidates: Sequence[Sequence[NodeState]]) -> bool:
         """Whether there are enough devices, if every claim may have those of any node."""

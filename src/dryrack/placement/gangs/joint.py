@@ -4,7 +4,8 @@ Joint search: members on nodes that depend on each other.
 Nodes do where they see the same devices, where a claim is shared by members on several of them, or
 where a pod says something about other pods. One member after the other is put on a node, and all
 claims so far are allocated at once, each where its users are; where that fails, other nodes are
-tried. Members of one kind are alike, so their nodes come in order.
+tried. Members of one kind are alike, so their nodes come in order; so do nodes that can take the
+same and that nobody is on yet.
 
 Pods are held against each other when all are there, because one may wait for another; where they
 only keep each other away, that is seen at once.
@@ -22,7 +23,7 @@ from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from dryrack.allocation import Outcome, Search
     from dryrack.kinds.core import Node
@@ -145,6 +146,8 @@ class JointSearch:
     allocation: JointAllocation
     harmony: PodHarmony
     effort: Effort
+    # The same for nodes that can stand in for each other.
+    likeness: Mapping[str, Hashable]
     best: tuple[Choice, ...] = ()
     _taken: dict[str, Counts] = field(default_factory=dict)
 
@@ -173,7 +176,7 @@ class JointSearch:
         (index, number), *others = slots
         states = self.candidates[index]
         is_same_next = bool(others) and others[0][0] == index
-        for place in range(first, len(states)):
+        for place in self._worth_trying(states, first):
             choice = Choice(self.configurations.kinds[index], number, states[place])
             before = self._taken.get(states[place].name)
             if self._fits(index, choice, chosen):
@@ -182,6 +185,20 @@ class JointSearch:
                 self._restore(states[place].name, before)
         # Without this member, and then without those like it.
         return self._place([each for each in others if each[0] != index], chosen, needed, 0)
+
+    def _worth_trying(self, states: Sequence[NodeState], first: int) -> list[int]:
+        """Of nodes that are alike and that nobody is on, the first is enough."""
+        seen: set[Hashable] = set()
+        places = []
+        for place, state in enumerate(states):
+            if state.name not in self._taken:
+                likeness = self.likeness[state.name]
+                if likeness in seen:
+                    continue
+                seen.add(likeness)
+            if place >= first:
+                places.append(place)
+        return places
 
     def _fits(self, index: int, choice: Choice, chosen: tuple[Choice, ...]) -> bool:
         """Whether one more can be where it is; then it is."""
@@ -213,18 +230,36 @@ class PodHarmony:
         self._cluster, self._profile = scope.cluster, scope.profile
 
     def holds(self, chosen: Sequence[Choice]) -> bool:
-        """Whether every member can be where it is, with all the others where they are."""
-        asking = [choice for choice in chosen if choice.kind.cluster_filters]
-        if not asking:
+        """Whether every member can be where it is: with all the others there, or when it comes."""
+        if not any(choice.kind.relations.looks_around for choice in chosen):
             return True
+        if self._is_settled(chosen):
+            return True
+        # One that wants to be near its like may be the first of them, wherever others go then.
+        first = [choice for choice in chosen if choice.kind.relations.needs_others]
+        return any(self._can_come(choice, chosen) for choice in first)
+
+    def _is_settled(self, chosen: Sequence[Choice]) -> bool:
         with Trial(self._cluster) as trial:
             for choice in chosen:
                 _placed(choice, {}).stand(trial)
-            return all(self._is_welcome(choice, trial) for choice in asking)
+            return all(self._is_welcome(choice, trial) for choice in chosen)
+
+    def _can_come(self, first: Choice, chosen: Sequence[Choice]) -> bool:
+        """Whether they can come one after the other, this one first."""
+        left = [first, *(choice for choice in chosen if choice is not first)]
+        with Trial(self._cluster) as trial:
+            while left:
+                each = next((each for each in left if self._is_welcome(each, trial)), None)
+                if each is None:
+                    return False
+                _placed(each, {}).stand(trial)
+                left.remove(each)
+        return True
 
     def may_hold(self, chosen: Sequence[Choice]) -> bool:
         """Whether it is not known already that it cannot hold, whoever comes."""
-        if any(choice.kind.needs_others for choice in chosen):
+        if any(choice.kind.relations.needs_others for choice in chosen):
             return True
         return self.holds(chosen)
 
