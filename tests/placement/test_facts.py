@@ -89,6 +89,17 @@ def test_affinity_selects_namespaces_of_the_files_by_their_labels() -> None:
     assert "didn't match pod affinity rules" in reckon(other).waiting["default/web"]
 
 
+def test_a_pod_is_tried_again_when_one_comes_that_it_has_to_be_near() -> None:
+    """As in a cluster, the order in the files is no matter then."""
+    database, web = NEAR.split("---\n")[1:]
+    later = database.replace("nodeName: b, ", "nodeSelector: {zone: b}, ")
+    namespace = NEAR.split("---\n")[0]
+
+    outcome = reckon("---\n".join((namespace, web, later)))
+    assert outcome.nodes == {"prod/db": "b", "default/web": "b"}
+    assert outcome.waiting == {}
+
+
 def workload(kind: str, version: str = "apps/v1", count: str = "replicas: 4") -> str:
     return f"""
 apiVersion: {version}

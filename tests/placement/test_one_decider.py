@@ -38,6 +38,8 @@ WISH = {"weight": 10, "podAffinityTerm": TERM}
 TOGETHER = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [WISH]}}
 SOFT = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **TERM}
 SPREAD = {"topologySpreadConstraints": [SOFT]}
+EVEN = {"topologySpreadConstraints": [SOFT | {"whenUnsatisfiable": "DoNotSchedule"}]}
+NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
 NOWHERE = "0/1 nodes are available: 1"
 # A claim of a template, with its random ending.
 GENERATED = re.compile(r"(pod-\d-c\d)-[a-z0-9]{5}\b")
@@ -235,7 +237,8 @@ def _pods(draw: st.DrawFn, number: int) -> Raw:
         required = {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}
         affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
         spec["affinity"] = {"nodeAffinity": affinity}
-    spec |= draw(st.sampled_from([{}, {}, {"affinity": APART}, {"affinity": TOGETHER}, SPREAD]))
+    asks = [{"affinity": each} for each in (APART, TOGETHER, NEAR)]
+    spec |= draw(st.sampled_from([{}, {}, *asks, SPREAD, EVEN]))
     made = pod(number, claims, container, **spec)
     made["metadata"]["labels"] = {"app": draw(st.sampled_from("ab"))}
     return made

@@ -40,6 +40,7 @@ from dryrack.placement.fleet import Fleet
 from dryrack.placement.gangs.dialects import Flaw, Membership, gang_of
 from dryrack.placement.gangs.members import Member
 from dryrack.placement.gangs.search import GangRefused, place_gang_now
+from dryrack.placement.index.pod_hints import helped_by
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
 from dryrack.placement.whatif.answer_memo import Memory, RememberingAllocator
@@ -47,7 +48,7 @@ from dryrack.placement.whatif.answers import GangOutcome, Given, Refusals, Refus
 from dryrack.placement.whatif.facts import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.base.ports import Chance
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
@@ -105,6 +106,9 @@ class _Round:
         self._known: dict[Hashable, tuple[Refusal, ...]] = {}
         self._gangs: list[GangOutcome] = []
         self._in_gangs: set[str] = set()
+        # Pods that wait for others, which of these help, and those who came since they were asked.
+        self._hoping: dict[str, tuple[Party, Callable[[Occupant], bool]]] = {}
+        self._came: list[Occupant] = []
         for node in nodes:
             self._fleet.put(node)
         tell(self._fleet, world.facts)
@@ -124,6 +128,7 @@ class _Round:
                 self._refuse_flawed(parties[0], gang)
             else:
                 self._serve(parties[0])
+            self._serve_again()
             if self._only in self._there:
                 break
         settled = [f"claim {name} is allocated already, and keeps it" for name in self._settled]
@@ -162,6 +167,17 @@ class _Round:
             self._settle(party, outcome)
         else:
             self._refuse(party, wanted, outcome)
+
+    def _serve_again(self) -> None:
+        """As the scheduler does, those who waited for a pod that has come."""
+        while self._came:
+            other = self._came.pop(0)
+            for name, (party, helps) in list(self._hoping.items()):
+                if helps(other):
+                    del self._hoping[name], self._unplaced[name]
+                    names = set(map(claim_name, party.claims))
+                    self._refused = [each for each in self._refused if each.claim not in names]
+                    self._serve(party)
 
     def _placed(self, pod: Pod, party: Party) -> Placed | Unplaced:
         """Where the scheduler's code puts the pod."""
@@ -254,6 +270,8 @@ class _Round:
         """The pod is on the node from now on."""
         occupant = Occupant.of(pod, claims=claims, amounts=amounts)
         self._fleet.stand(_full_name(pod), node, occupant)
+        if self._hoping:
+            self._came.append(occupant)
 
     def _for_devices_alone(self, party: Party) -> Placed | Unplaced:
         """A claim by itself, or a pod that has its place already."""
@@ -304,6 +322,9 @@ class _Round:
         shared: tuple[Refusal, ...] = ()
         if party.pod is not None:
             self._unplaced[_full_name(party.pod)] = (set(names), outcome.message)
+            helps = helped_by(party.pod, self._fleet)
+            if helps is not None:
+                self._hoping[_full_name(party.pod)] = (party, helps)
         if names and (self._only is None or self._only in names):
             shared = self._reasons(outcome, names)
         self._refused += [
