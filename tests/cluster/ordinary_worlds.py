@@ -77,9 +77,13 @@ def _metadata(number: int, kind: str, **more: Any) -> Raw:
 @st.composite
 def _pod_parts(draw: st.DrawFn, *, ends: bool) -> tuple[Raw, Raw]:
     """The annotations and the spec of a pod; one that ends does so after some seconds."""
-    claim = draw(st.sampled_from(["template", "template", "shared", ""]))
+    claim = draw(st.sampled_from(["template", "template", "shared", "extended", ""]))
     spec = dict(scenes.POD_SPEC)
-    if claim:
+    if claim == "extended":
+        amounts = {"deviceclass.resource.kubernetes.io/gpu": "1"}
+        resources = {"requests": amounts, "limits": amounts}
+        spec["containers"] = [spec["containers"][0] | {"resources": resources}]
+    elif claim:
         source = {"resourceClaimTemplateName": "gpu"}
         if claim == "shared":
             source = {"resourceClaimName": "shared"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.test_failures import furnish
 from tests.scheduler.test_schedule import user_of
 from tests.scheduler.virtual import Stage, on_stage
@@ -48,15 +49,15 @@ async def fabric(stage: Stage, *, devices: int = 2) -> None:
     await stage.client.create(PODS, user_of("fabric", "user"))
 
 
-async def status(stage: Stage) -> Raw:
-    found: Raw = (await stage.client.get(CLAIMS, "fabric", "default")).get("status", {})
+async def status(stage: Stage, claim: str = "fabric") -> Raw:
+    found: Raw = (await stage.client.get(CLAIMS, claim, "default")).get("status", {})
     return found
 
 
-async def driver_sets(stage: Stage, *types: str) -> None:
+async def driver_sets(stage: Stage, *types: str, claim: str = "fabric") -> None:
     """What the driver of the device finds to be so."""
-    claim = await stage.client.get(CLAIMS, "fabric", "default")
-    [result] = claim["status"]["allocation"]["devices"]["results"]
+    known = await stage.client.get(CLAIMS, claim, "default")
+    [result] = known["status"]["allocation"]["devices"]["results"]
     now = timestamp(stage.clock.now())
     conditions = [
         {
@@ -69,8 +70,8 @@ async def driver_sets(stage: Stage, *types: str) -> None:
         for each in types
     ]
     device = {key: result[key] for key in ("driver", "pool", "device")}
-    told = {**claim["status"], "devices": [{**device, "conditions": conditions}]}
-    await stage.client.update(CLAIMS, {**claim, "status": told}, subresource="status")
+    told = {**known["status"], "devices": [{**device, "conditions": conditions}]}
+    await stage.client.update(CLAIMS, {**known, "status": told}, subresource="status")
 
 
 def test_a_pod_is_bound_when_its_device_is_ready() -> None:
@@ -184,5 +185,69 @@ def test_a_claim_that_goes_while_its_device_is_awaited_ends_the_wait() -> None:
             await stage.after(5)
 
             assert await stage.told("user") == 'resourceclaim "fabric" not found; create it'
+
+    on_stage(story)
+
+
+async def gang_of_two(stage: Stage) -> None:
+    """Two pods of a gang, each with a claim for a device that has to be attached first."""
+    await fabric(stage)
+    await stage.client.delete(PODS, "user", namespace="default", grace_seconds=0)
+    requests = [{"name": "r", "exactly": {"deviceClassName": "y"}}]
+    other = {"metadata": {"name": "other", "namespace": "default"}}
+    await stage.client.create(CLAIMS, {**other, "spec": {"devices": {"requests": requests}}})
+    for name, claim in (("a", "fabric"), ("b", "other")):
+        pod = user_of(claim, name)
+        pod["metadata"]["labels"] = {f"{PREFIX}/name": "gang", f"{PREFIX}/min-available": "2"}
+        await stage.client.create(PODS, pod)
+
+
+async def nodes_of_gang(stage: Stage) -> list[str]:
+    return [await stage.node_of(name) for name in ("a", "b")]
+
+
+def test_a_gang_waits_for_all_its_devices() -> None:
+    """No member is bound before the last device is ready, also after a restart."""
+
+    async def story(stage: Stage) -> None:
+        await gang_of_two(stage)
+        async with stage.scheduler():
+            await stage.after(10)
+            await driver_sets(stage, ATTACHED)
+            await stage.after(100)
+            assert await nodes_of_gang(stage) == ["", ""]
+            for name in ("a", "b"):
+                assert await stage.events(name, "BindingConditionsPending") == [PENDING]
+        before = [await status(stage, name) for name in ("fabric", "other")]
+        async with stage.scheduler():
+            await stage.after(10)
+            assert [await status(stage, name) for name in ("fabric", "other")] == before
+            await driver_sets(stage, ATTACHED, claim="other")
+            await stage.after(10)
+            assert await nodes_of_gang(stage) == ["n", "n"]
+
+    on_stage(story)
+
+
+def test_a_gang_gives_everything_back_when_one_of_its_devices_fails() -> None:
+    """It is decided anew as a whole, and told why."""
+
+    async def story(stage: Stage) -> None:
+        await gang_of_two(stage)
+        async with stage.scheduler():
+            await stage.after(10)
+            before = [await status(stage, name) for name in ("fabric", "other")]
+            await driver_sets(stage, LOST, claim="other")
+            await stage.after(20)
+            for name in ("a", "b"):
+                assert "device binding failed: claim=other" in await stage.told(name)
+            after = [await status(stage, name) for name in ("fabric", "other")]
+            for old, new in zip(before, after, strict=True):
+                when = "allocationTimestamp"
+                assert old["allocation"][when] != new["allocation"][when]
+            for name in ("fabric", "other"):
+                await driver_sets(stage, ATTACHED, claim=name)
+            await stage.after(10)
+            assert await nodes_of_gang(stage) == ["n", "n"]
 
     on_stage(story)
