@@ -9,7 +9,7 @@ from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.test_failures import Failing, furnish
 from tests.scheduler.virtual import Stage, on_stage
 
-from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS
+from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, QUOTAS
 from dryrack.scheduler.binding import FINALIZER
 
 Raw = dict[str, Any]
@@ -234,5 +234,36 @@ def test_pods_with_long_names_alike_have_a_device_each() -> None:
             allocated = [each["allocation"] for each in statuses if each.get("allocation")]
             results = [each["devices"]["results"] for each in allocated]
             assert sorted(each["device"] for [each] in results) == ["d0", "d1"]
+
+    on_stage(story)
+
+
+def test_a_pod_is_told_that_its_claim_is_refused() -> None:
+    """A quota leaves no claim to the namespace; when it does, the pod is bound."""
+    quota = {
+        "metadata": {"name": "none", "namespace": "default"},
+        "spec": {"hard": {"count/resourceclaims.resource.k8s.io": "0"}},
+        "status": {
+            part: {"count/resourceclaims.resource.k8s.io": "0"} for part in ("hard", "used")
+        },
+    }
+
+    async def story(stage: Stage) -> None:
+        await two_devices(stage)
+        made = await stage.client.create(QUOTAS, quota)
+        await stage.client.update(
+            QUOTAS, {**made, **quota, "metadata": made["metadata"]}, subresource="status"
+        )
+        await stage.client.create(PODS, asking("p"))
+        async with stage.scheduler():
+            await stage.after(60)
+            words = "create claim for extended resources: resourceclaims.resource.k8s.io "
+            [told] = await stage.events("p", "FailedScheduling")
+            assert told.startswith(f'{words}"p-extended-resources-" is forbidden: exceeded quota')
+            assert await claims(stage) == []
+
+            await stage.client.delete(QUOTAS, "none", namespace="default")
+            await stage.after(60)
+            assert await stage.node_of("p") == "n"
 
     on_stage(story)

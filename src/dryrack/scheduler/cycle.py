@@ -33,10 +33,8 @@ from dryrack.scheduler.binding import (
     Binder,
     OvertakenError,
 )
-from dryrack.scheduler.claims.binding_conditions import (
-    BindingConditions,
-    BindingConditionsError,
-)
+from dryrack.scheduler.claims import UnusableClaimError
+from dryrack.scheduler.claims.binding_conditions import BindingConditions
 from dryrack.scheduler.claims.stale_claims import free, in_the_way
 from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.commits import Commits, Decided
@@ -189,7 +187,7 @@ class Scheduler:
                 await self._gangs.schedule(unit)
             else:
                 await self._schedule(unit)
-        except (ApiError, TransportError, OvertakenError, BindingConditionsError) as error:
+        except (ApiError, TransportError, OvertakenError, UnusableClaimError) as error:
             _logger.info("%s: %s; decided anew", _shown(unit), error)
             for pod in pods:
                 self._meter.ended(pod, Result.ERROR)
@@ -219,7 +217,7 @@ class Scheduler:
             try:
                 await self._commits.carry_out([_decided(raw, wanted, outcome)])
                 self._post_filter.done(name)
-            except BindingConditionsError as error:
+            except UnusableClaimError as error:
                 await self._refuse(raw, str(error))
                 raise
         elif outcome is not None:

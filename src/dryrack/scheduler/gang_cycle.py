@@ -28,7 +28,7 @@ from dryrack.placement import (
     place_gang,
 )
 from dryrack.scheduler.binding import OvertakenError
-from dryrack.scheduler.claims.binding_conditions import BindingConditionsError
+from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.stale_claims import let_go
 from dryrack.scheduler.commits import Decided
 from dryrack.scheduler.demands import Demands, Waiting, demands
@@ -118,7 +118,7 @@ class GangCycle:
         """One attempt; raises what another attempt may put right."""
         try:
             await self._attempt(key)
-        except (OvertakenError, BindingConditionsError) as error:
+        except (OvertakenError, UnusableClaimError) as error:
             await self._groups.failed(key, str(error))
             raise
 
@@ -256,7 +256,7 @@ class GangCycle:
     async def _carry_out(self, key: GangKey, state: GangState, decided: Sequence[Decided]) -> None:
         try:
             bound = await self._commits.carry_out(decided)
-        except BindingConditionsError as error:
+        except UnusableClaimError as error:
             for each in decided:
                 await self._reporter.refused(each.raw, str(error))
             raise

@@ -1,1 +1,11 @@
 """Claims of the pods that are scheduled: made, waited for, shared by a group, let go."""
+
+from dryrack.base.errors import DryrackError
+
+
+class UnusableClaimError(DryrackError):
+    """A claim, "ns/name", cannot be used as it was decided; the pod is told, and decided anew."""
+
+    def __init__(self, claim: str, problem: str) -> None:
+        super().__init__(problem)
+        self.claim = claim

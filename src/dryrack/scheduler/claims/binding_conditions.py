@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from dryrack.base.errors import DryrackError
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of
+from dryrack.scheduler.claims import UnusableClaimError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 600.0
 
 
-class BindingConditionsError(DryrackError):
+class BindingConditionsError(UnusableClaimError):
     """The devices of a claim did not become ready: its allocation is of no use."""
-
-    def __init__(self, claim: str, problem: str) -> None:
-        super().__init__(problem)
-        self.claim = claim
 
 
 class Unready(NamedTuple):

@@ -9,6 +9,7 @@ is then a claim of the pod like any other.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from dryrack.client.errors import ApiError, TransportError
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.extended_resources import ANNOTATION
 from dryrack.kinds.expansion.pod_claims import consumer_of_pod
+from dryrack.scheduler.claims import UnusableClaimError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from dryrack.placement import ExtendedResources
     from dryrack.scheduler.binding import Plan
 
+_SERVER_ERROR = 500
+# What is left of the beginning of a generated name, which is cut to end in five random characters.
+_BASE_MAX = 58
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
 
@@ -119,6 +124,14 @@ class ExtendedResourceClaims:
             if found is None:
                 raise
             return found
+        except ApiError as refusal:
+            if refusal.code >= _SERVER_ERROR:
+                raise
+            # Of a quota, say, or an admission policy; each time it has another name in it.
+            start = metadata["generateName"][:_BASE_MAX]
+            reason = re.sub(rf"{re.escape(start)}[a-z0-9]{{5}}\b", start, str(refusal))
+            problem = f"create claim for extended resources: {reason}"
+            raise UnusableClaimError(wanted.name, problem) from refusal
 
     async def _made_for(self, pod: Raw) -> Raw | None:
         metadata = pod["metadata"]
