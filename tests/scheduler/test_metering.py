@@ -11,7 +11,7 @@ from tests.scheduler.waiting import is_so_at_last
 from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import NODES, PODS
 from dryrack.client.informer import Name
-from dryrack.client.timekeeping import VirtualClock
+from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
@@ -54,6 +54,7 @@ def test_attempts_are_counted_by_result_and_those_who_wait_by_queue() -> None:
             task = asyncio.create_task(scheduler.run(), name="scheduler")
             try:
                 assert await is_so_at_last(cluster, lambda: _is_decided(client))
+                await settle(500)
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -119,3 +120,51 @@ def test_an_attempt_of_which_nothing_came_is_none() -> None:
     meter.ended(POD, Result.SCHEDULED)
 
     assert "scheduler_schedule_attempts_total{" not in registry.render()
+
+
+def test_gangs_are_counted_as_such() -> None:
+    """One gang is bound, and one is too large; how many its pods are is told."""
+
+    async def run() -> dict[str, float]:
+        registry = Registry()
+        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+            client = cluster.client
+            await client.create(NODES, NODE)
+            for name, cpu in (("small", "500m"), ("large", "2")):
+                for number in range(2):
+                    await client.create(PODS, member(f"{name}-{number}", name, cpu))
+            chance = CountingChance()
+            scheduler = Scheduler(client, clock=SystemClock(), chance=chance, metrics=registry)
+            task = asyncio.create_task(scheduler.run(), name="scheduler")
+            try:
+                assert await is_so_at_last(cluster, lambda: _are_decided(client))
+                # Events are written after the last binding, and then it is counted.
+                await settle(500)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        return numbers(registry)
+
+    found = asyncio.run(run())
+    attempts = 'scheduler_podgroup_schedule_attempts_total{result="%s",profile="dryrack"}'
+
+    assert found[attempts % "scheduled"] == 1
+    assert found[attempts % "unschedulable"] >= 1
+    assert found["kubenexus_pod_group_size_sum"] == 2
+    assert found["kubenexus_gang_completion_latency_seconds_count"] == 1
+    assert found["kubenexus_waiting_gangs"] == 1
+
+
+def member(name: str, gang: str, cpu: str) -> Raw:
+    prefix = "pod-group.scheduling.kubenexus.io"
+    made = pod(name, cpu)
+    made["metadata"]["labels"] = {f"{prefix}/name": gang, f"{prefix}/min-available": "2"}
+    return made
+
+
+async def _are_decided(client: Client) -> bool:
+    pods = [await client.get(PODS, name, "default") for name in ("small-0", "small-1")]
+    large = await client.get(PODS, "large-0", "default")
+    return all(each["spec"].get("nodeName") for each in pods) and bool(
+        large["status"].get("conditions")
+    )

@@ -21,8 +21,10 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
 from dryrack.placement import (
+    Dialect,
     Flaw,
     GangKey,
+    Membership,
     Occupant,
     Placed,
     Unfinished,
@@ -43,7 +45,7 @@ from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.gang_cycle import GangCycle
 from dryrack.scheduler.gang_table import GangTable
 from dryrack.scheduler.group_objects import GroupObjects
-from dryrack.scheduler.metering import Result, SchedulingMeter
+from dryrack.scheduler.metering import GangMeter, Result, SchedulingMeter
 from dryrack.scheduler.post_filter import Help, PostFilter
 from dryrack.scheduler.preemption import Evictions
 from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
@@ -63,6 +65,8 @@ _logger = logging.getLogger(__name__)
 
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
+# Who says what a gang is, where Kubernetes itself does.
+_NATIVE = (Dialect.POD_GROUP, Dialect.WORKLOAD)
 
 
 class Scheduler:
@@ -88,10 +92,9 @@ class Scheduler:
         settings = settings or SchedulerSettings()
         self._client = client
         self._clock = clock
-        self._meter = SchedulingMeter(clock, metrics)
+        self._meter, self._gang_meter = SchedulingMeter(clock, metrics), GangMeter(clock, metrics)
         self._profiles = settings.profiles
-        names = tuple(settings.profiles)
-        self._reporter = Reporter(client, clock, chance, names=names, meter=self._meter)
+        self._reporter = Reporter(client, clock, chance, names=self._profiles, meter=self._meter)
         binder = self._binder = Binder(client, clock)
         self._own = None if informers else Informers(client, clock=clock, chance=chance)
         self._queue: SchedulingQueue[Unit] = SchedulingQueue(
@@ -116,7 +119,7 @@ class Scheduler:
             slots=self._slots,
             group_of=lambda pod: self._groups.of_pod(pod),
         )
-        self._table = GangTable(clock)
+        self._table = GangTable(clock, self._reads_gang)
         self._coscheduling = CoschedulingStatuses(client, clock, self._view.pods)
         self._groups = GroupObjects(
             client,
@@ -142,6 +145,7 @@ class Scheduler:
             profiles=self._profiles,
             deciding=self._deciding,
             post_filter=self._post_filter,
+            meter=self._gang_meter,
         )
         self._view.pods.listen(self._pod_changed)
 
@@ -191,6 +195,8 @@ class Scheduler:
             _logger.info("%s: %s; decided anew", _shown(unit), error)
             for pod in pods:
                 self._meter.ended(pod, Result.ERROR)
+            if isinstance(unit, GangKey):
+                self._gang_meter.ended(unit, Result.ERROR)
             self._queue.retry(unit)
         else:
             self._queue.forget(unit)
@@ -296,6 +302,13 @@ class Scheduler:
         if old is None or new is None or _counts(old) != _counts(new):
             for gang in gangs:
                 self._queue.add(gang)
+
+    def _reads_gang(self, pod: Raw, said: Membership | Flaw) -> bool:
+        """Whether what a pod says about its gang counts, as its profile has it."""
+        profile = self._profiles.get(scheduler_of(pod))
+        is_native = isinstance(said, Membership) and said.key.dialect in _NATIVE
+        plugin = "GangScheduling" if is_native else "Coscheduling"
+        return profile is None or profile.has(plugin)
 
     def _definition_changed(self, definition: GangKey) -> None:
         for key in self._table.keys(definition):

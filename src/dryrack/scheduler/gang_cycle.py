@@ -32,6 +32,7 @@ from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.stale_claims import let_go
 from dryrack.scheduler.commits import Decided
 from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.metering import Result
 from dryrack.scheduler.post_filter import Help
 from dryrack.scheduler.reporting import scheduler_of
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from dryrack.scheduler.commits import Commits
     from dryrack.scheduler.gang_table import GangState, GangTable
     from dryrack.scheduler.group_objects import GroupObjects
+    from dryrack.scheduler.metering import GangMeter
     from dryrack.scheduler.post_filter import PostFilter
     from dryrack.scheduler.queue import SchedulingQueue, Unit
     from dryrack.scheduler.reporting import Reporter
@@ -99,6 +101,7 @@ class GangCycle:
         profiles: Mapping[str, Profile],
         deciding: asyncio.Lock,
         post_filter: PostFilter,
+        meter: GangMeter,
     ) -> None:
         self._table = table
         self._groups = groups
@@ -113,6 +116,7 @@ class GangCycle:
         self._profiles = profiles
         self._deciding = deciding
         self._post_filter = post_filter
+        self._meter = meter
 
     async def schedule(self, key: GangKey) -> None:
         """One attempt; raises what another attempt may put right."""
@@ -129,10 +133,13 @@ class GangCycle:
                 self._queue.drop(key)
                 self._searches.forget(key)
                 self._post_filter.done(key)
+                self._meter.gone(key)
             outcome = None
             if state is not None and self._is_ours(key, state):
+                self._meter.began(key, scheduler_of((*state.pending, *state.bound)[0]))
                 state, outcome = await self._outcome(key, state)
         if key in self._table.whole:
+            self._meter.gone(key)
             await self._groups.scheduled(key)
         if state is None or outcome is None:
             return
@@ -267,6 +274,7 @@ class GangCycle:
         if len(state.bound) + len(bound.assignments) >= state.gang.min_count:
             self._table.whole.add(key)
             self._table.unfinished.pop(key, None)
+            self._meter.ended(key, Result.SCHEDULED, len(bound.assignments))
             for raw in state.pending:
                 self._queue.add(name_of(raw))
             await self._groups.scheduled(key)
@@ -287,6 +295,7 @@ class GangCycle:
         if key in self._table.unfinished:
             await self._dissolve(key, state, message)
             return
+        self._meter.ended(key, Result.UNSCHEDULABLE)
         await self._groups.refused(key, message)
         for raw in filter(self._reporter.speaks_for, state.pending):
             await self._reporter.refused(raw, message)

@@ -49,7 +49,13 @@ class GangState:
 class GangTable:
     """Members by gang, kept as pods change."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        reads: Callable[[Raw, Membership | Flaw], bool] = lambda _pod, _said: True,
+    ) -> None:
+        """`reads` tells if what a pod says about its gang counts."""
+        self._reads = reads
         self.definitions: Mapping[GangKey, Definition] = {}
         self.whole: set[GangKey] = set()
         # Since when.
@@ -78,6 +84,8 @@ class GangTable:
         if new["spec"].get("nodeName"):
             self._arrived.pop(name, None)
         said = membership(self._pod(name, new))
+        if said is not None and not self._reads(new, said):
+            said = None
         now = said.key if isinstance(said, Membership) else said
         if now != before:
             self._forget(name)

@@ -2,7 +2,8 @@
 What the scheduler has done, in the names that kube-scheduler uses.
 
 People have dashboards for schedulers; a measure that means the same has the same name, labels and
-bounds. A pod is known here from the moment it is queued until it is scheduled or gone.
+bounds; what kubenexus alone has of gangs has its names. A pod is known here from the moment it is
+queued until it is scheduled or gone, a gang from its first attempt.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 
     from dryrack.base.ports import Clock
     from dryrack.client.informer import Name
+    from dryrack.placement import GangKey
 
 # kube-scheduler's, each twice the one before.
 ATTEMPT_BOUNDS = tuple(0.001 * 2**power for power in range(15))
 LATENCY_BOUNDS = tuple(0.01 * 2**power for power in range(20))
 ATTEMPTS_BOUNDS = tuple(float(2**power) for power in range(5))
+SIZE_BOUNDS = tuple(float(2**power) for power in range(11))
 # As kube-scheduler: pods with more are told together.
 _ATTEMPTS_SHOWN_MAX = 15
 
@@ -124,6 +127,60 @@ class SchedulingMeter:
             life.is_over = True
             if life.began_at is None:
                 del self._lives[pod]
+
+
+class GangMeter:
+    """Counts for the gangs of one scheduler."""
+
+    def __init__(self, clock: Clock, registry: Registry | None = None) -> None:
+        registry = registry or Registry()
+        self._clock = clock
+        self._lives: dict[GangKey, _Life] = {}
+        self._attempts = registry.counter(
+            "scheduler_podgroup_schedule_attempts_total",
+            "Attempts to schedule a gang, by what came of it.",
+            ("result", "profile"),
+        )
+        self._attempt_seconds = registry.histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "Time from the moment a gang is taken until it is bound or refused.",
+            ("result", "profile"),
+            bounds=ATTEMPT_BOUNDS,
+        )
+        self._latency = registry.histogram(
+            "kubenexus_gang_completion_latency_seconds",
+            "Time from the first attempt for a gang until as many are bound as it needs.",
+            bounds=LATENCY_BOUNDS,
+        ).of()
+        self._size = registry.histogram(
+            "kubenexus_pod_group_size", "Members of gangs that were bound.", bounds=SIZE_BOUNDS
+        ).of()
+        registry.reading(
+            "kubenexus_waiting_gangs", "Gangs that were tried and are not bound yet."
+        ).read_from(lambda: {(): float(len(self._lives))})
+
+    def began(self, gang: GangKey, profile: str) -> None:
+        """It is tried, for the pods of this scheduler."""
+        now = self._clock.now()
+        self._lives.setdefault(gang, _Life(profile, now)).began_at = now
+
+    def ended(self, gang: GangKey, result: Result, size: int = 0) -> None:
+        """What came of the attempt; of how many pods, if they were bound."""
+        life = self._lives.get(gang)
+        if life is None or life.began_at is None:
+            return
+        now = self._clock.now()
+        self._attempts.of(result, life.profile).add()
+        self._attempt_seconds.of(result, life.profile).observe(now - life.began_at)
+        life.began_at = None
+        if result is Result.SCHEDULED:
+            self._latency.observe(now - life.queued_at)
+            self._size.observe(size)
+            del self._lives[gang]
+
+    def gone(self, gang: GangKey) -> None:
+        """It has no members, or needs no scheduling any more."""
+        self._lives.pop(gang, None)
 
 
 def _shown(attempts: int) -> str:

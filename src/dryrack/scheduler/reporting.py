@@ -17,7 +17,7 @@ from dryrack.client.timekeeping import timestamp
 from dryrack.scheduler.metering import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
@@ -39,7 +39,7 @@ class Reporter:
         clock: Timekeeper,
         chance: Chance,
         *,
-        names: Sequence[str],
+        names: Iterable[str],
         meter: SchedulingMeter,
     ) -> None:
         self._client = client

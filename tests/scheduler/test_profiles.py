@@ -1,0 +1,108 @@
+"""What a profile switches off, the scheduler does not do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.apiserver.replay import CountingChance
+from tests.scheduler.waiting import is_so_at_last
+
+from dryrack.client.endpoints import NODES, PODS, Endpoint
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import embedded
+from dryrack.cluster.ports import SystemClock
+from dryrack.placement import IN_TREE, profile_of, read_configuration
+from dryrack.scheduler import Scheduler, SchedulerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Raw = dict[str, Any]
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+GROUP = "pod-group.scheduling.kubenexus.io"
+PRIORITIES = Endpoint(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
+)
+NODE = {
+    "metadata": {"name": "node", "labels": {"zone": "a"}},
+    "status": {"allocatable": {"cpu": "2", "pods": "110"}},
+}
+
+
+def settings(plugins: str) -> SchedulerSettings:
+    text = f"{HEAD}profiles:\n- plugins: {plugins}\n"
+    reading = read_configuration(text, "scheduler.yaml", IN_TREE)
+    assert reading.configuration is not None, reading.problems
+    profile = profile_of(reading.configuration.profiles[0], "dryrack", IN_TREE)
+    return SchedulerSettings(profiles={"dryrack": profile})
+
+
+def pod(name: str, cpu: str = "1", labels: Raw | None = None, **more: Any) -> Raw:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"containers": [container], "schedulerName": "dryrack", **more}
+    return {
+        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
+        "spec": spec,
+    }
+
+
+async def decided(plugins: str, pods: Sequence[Raw]) -> dict[str, str]:
+    """The node of each pod, or why it has none; each is decided before the next comes."""
+    async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        client = cluster.client
+        await client.create(NODES, NODE)
+        await client.create(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})
+        clock, chance = SystemClock(), CountingChance()
+        scheduler = Scheduler(client, clock=clock, chance=chance, settings=settings(plugins))
+        task = asyncio.create_task(scheduler.run(), name="scheduler")
+        told: dict[str, str] = {}
+        try:
+            for each in pods:
+                name = each["metadata"]["name"]
+                await client.create(PODS, each)
+
+                async def is_decided(name: str = name) -> bool:
+                    current = await client.get(PODS, name, "default")
+                    conditions = current["status"].get("conditions", ())
+                    messages = [each.get("message", "") for each in conditions]
+                    told[name] = current["spec"].get("nodeName") or "".join(messages)
+                    return bool(told[name])
+
+                assert await is_so_at_last(cluster, is_decided)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return told
+
+
+def test_a_gang_by_labels_is_none_without_coscheduling() -> None:
+    """Its first pod does not wait for the others."""
+    labels = {f"{GROUP}/name": "gang", f"{GROUP}/min-available": "3"}
+    alone = [pod("first", labels=labels)]
+
+    assert asyncio.run(decided("{multiPoint: {disabled: [{name: Coscheduling}]}}", alone)) == {
+        "first": "node"
+    }
+
+
+def test_nobody_is_preempted_without_preemption() -> None:
+    """The pod of higher priority waits, and is told what for."""
+    pods = [pod("low", "2"), pod("high", "2", priorityClassName="high")]
+    told = asyncio.run(decided("{postFilter: {disabled: [{name: '*'}]}}", pods))
+
+    assert told["low"] == "node"
+    assert "Insufficient cpu" in told["high"]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "is_placed"),
+    [("{}", False), ("{filter: {disabled: [{name: NodeAffinity}]}}", True)],
+)
+def test_a_filter_that_is_off_is_not_asked(plugins: str, *, is_placed: bool) -> None:
+    """A pod goes to a node that it does not select."""
+    told = asyncio.run(decided(plugins, [pod("choosy", nodeSelector={"zone": "b"})]))
+
+    assert (told["choosy"] == "node") is is_placed
