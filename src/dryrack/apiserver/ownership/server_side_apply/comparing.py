@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dryrack.apiserver.ownership.server_side_apply import fieldsets
 from dryrack.apiserver.ownership.server_side_apply.fieldsets import SELF
@@ -19,6 +22,9 @@ from dryrack.apiserver.ownership.server_side_apply.typed import (
 if TYPE_CHECKING:
     from dryrack.apiserver.ownership.server_side_apply.atoms import Atom, ListAtom, MapAtom
     from dryrack.apiserver.ownership.server_side_apply.fieldsets import FieldSet
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ class _Differences:
                 self.removed[f"f:{name}"] = everything(_child(atom, name), value)
         for name, value in yours.items():
             if name not in mine:
-                self.added[f"f:{name}"] = everything(_child(atom, name), value)
+                self.added[f"f:{name}"] = _of_new(_child(atom, name), value)
             else:
                 self._below(f"f:{name}", _child(atom, name), mine[name], value)
         return False
@@ -127,7 +133,7 @@ class _Differences:
                 self.added[element] = _one(atom, rights)
 
     def _below(self, element: str, atom: Atom, left: Any, right: Any) -> None:
-        if left is right or (type(left) is type(right) is str and left == right):
+        if left is right or (left == right and _encode(left) == _encode(right)):
             return
         found = _Differences()
         if found.at_place(atom, left, right):
@@ -138,6 +144,16 @@ class _Differences:
             self.removed[element] = found.removed
         if found.added:
             self.added[element] = found.added
+
+
+def _of_new(atom: Atom, value: Any) -> FieldSet:
+    """As `everything`: many objects are made from one template, and have much in common."""
+    return _of_json(atom, _encode(value)) if isinstance(value, dict) else everything(atom, value)
+
+
+@lru_cache(maxsize=1024)
+def _of_json(atom: Atom, value: bytes) -> FieldSet:
+    return everything(atom, msgspec.json.decode(value))
 
 
 def everything(atom: Atom, value: Any) -> FieldSet:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def merge(atom: Atom, live: Any, applied: Any) -> Any:
-    """The live value with the applied one laid over it; ABSENT if nothing is left."""
+    """The live value with the applied one laid over it; ABSENT if neither is there."""
     if applied is ABSENT:
-        return _as(atom.handling(live), atom, live, applied)
+        return live
     return _as(atom.handling(applied), atom, live, applied)
 
 
@@ -36,14 +36,14 @@ def _as(handling: str, atom: Atom, live: Any, applied: Any) -> Any:
             assert atom.list is not None
             return _lists(atom.list, live, applied)
         case _:
-            return live if applied is ABSENT else applied
+            return applied
 
 
 def _maps(atom: MapAtom, live: Any, applied: Any) -> Any:
     mine = live if isinstance(live, dict) else {}
     yours = applied if isinstance(applied, dict) else {}
     if atom.atomic or (not mine and not yours):
-        return live if applied is ABSENT else applied
+        return applied
     made: dict[str, Any] = {}
     for name in (*mine, *(name for name in yours if name not in mine)):
         child = atom.child(name)
@@ -58,7 +58,7 @@ def _lists(atom: ListAtom, live: Any, applied: Any) -> Any:
     mine = live if isinstance(live, list) else []
     yours = applied if isinstance(applied, list) else []
     if not atom.associative or (not mine and not yours):
-        return live if applied is ABSENT else applied
+        return applied
     made = _Interleaving(atom, mine, yours).items()
     return made or ABSENT
 

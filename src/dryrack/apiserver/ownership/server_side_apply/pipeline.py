@@ -212,17 +212,23 @@ class _Applying:
             managed = self._before_first_apply(live)
         live = filled(self.tracked.schema, live)
         typed_wanted = self._checked()
-        typed.check(self.atom, live, allow_duplicates=True)
+        if not self._is_struct:
+            # What is built in was of its type when it was stored, and is.
+            typed.check(self.atom, live, allow_duplicates=True)
         new, managed = self._applied(live, typed_wanted, managed, force=force)
         if not typed.same(new, live):
             if self.author in managed:
                 managed = {**managed, self.author: managed[self.author].at(self.now)}
         else:
             new = live
-        schema = self.tracked.schema
         # Go's structs know no null; a custom object is no struct, and keeps what it was given.
-        kept = without_nulls(new) if schema is not None and schema.struct is not None else new
+        kept = without_nulls(new) if self._is_struct else new
         return with_managed(kept, self._without_never_owned(managed))
+
+    @property
+    def _is_struct(self) -> bool:
+        schema = self.tracked.schema
+        return schema is not None and schema.struct is not None
 
     def _checked(self) -> Object:
         """What is applied, known to be of its type."""
