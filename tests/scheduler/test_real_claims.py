@@ -78,6 +78,57 @@ spec:
   initContainers: [{name: i, image: i, resources: {limits: {example.com/gpu: 1}}}]
   containers: [{name: c, image: i, resources: {limits: {cpu: 1, example.com/gpu: 2}}}]
 """
+GROUP = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu, namespace: default}
+spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}
+---
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: SCHEDULER, namespace: default}
+spec:
+  schedulingPolicy: {gang: {minCount: 2}}
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+"""
+MEMBER = """---
+apiVersion: v1
+kind: Pod
+metadata: {name: SCHEDULER-NUMBER, namespace: default}
+spec:
+  schedulerName: SCHEDULER
+  schedulingGroup: {podGroupName: SCHEDULER}
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+  containers: [{name: c, image: i, resources: {claims: [{name: gpu}]}}]
+"""
+GATES = ("GenericWorkload", "GangScheduling", "DRAWorkloadResourceClaims")
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_a_claim_of_a_group_is_reserved_as_by_kube_scheduler(start_cluster: StartCluster) -> None:
+    """Once, for the group, by both of them; the claim is made by kube-controller-manager."""
+    options = Options(
+        feature_gates=dict.fromkeys(GATES, True),
+        runtime_config={"scheduling.k8s.io/v1alpha2": True},
+    )
+    cluster = start_cluster(options, Parts(kwok=True))
+    start_scheduler(cluster, "--name", "dryrack")
+    _apply(cluster, WORLD)
+    users = []
+    for scheduler in ("dryrack", "default-scheduler"):
+        members = [MEMBER.replace("NUMBER", str(number)) for number in range(3)]
+        _apply(cluster, "".join((GROUP, *members)).replace("SCHEDULER", scheduler))
+        for number in range(3):
+            _wait(cluster, f"pod/{scheduler}-{number}", "jsonpath={.status.phase}=Running")
+        group = _get(cluster, "podgroup", scheduler)
+        [told] = group["status"]["resourceClaimStatuses"]
+        claim = _get(cluster, "resourceclaim", told["resourceClaimName"])
+        [user] = claim["status"]["reservedFor"]
+        assert (user.pop("uid"), user.pop("name")) == (group["metadata"]["uid"], scheduler)
+        users.append(user)
+
+    assert users == [{"apiGroup": "scheduling.k8s.io", "resource": "podgroups"}] * 2
 
 
 @pytest.mark.real
