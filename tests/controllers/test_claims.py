@@ -13,10 +13,13 @@ from tests.controllers.worlds import World
 from dryrack.client.endpoints import CLAIMS, PODS, TEMPLATES
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims import creation, eviction, release, tainting
-from dryrack.controllers.claims.references import DELETE_PROTECTION
 from dryrack.controllers.objects import finalizers_of, status_of, uid_of
 from dryrack.controllers.writes import Create, Delete, Report
-from dryrack.kinds.expansion.pod_claims import claim_from_template, generate_name
+from dryrack.kinds.expansion.pod_claims import (
+    DELETE_PROTECTION,
+    claim_from_template,
+    generate_name,
+)
 
 Raw = dict[str, Any]
 

@@ -10,7 +10,7 @@ from tests.scheduler.test_failures import Failing, furnish
 from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, QUOTAS
-from dryrack.scheduler.binding import FINALIZER
+from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
 
 Raw = dict[str, Any]
 
@@ -56,7 +56,7 @@ def test_a_claim_is_made_for_a_pod_and_told_to_it(resource: str) -> None:
             assert metadata["annotations"] == {
                 "resource.kubernetes.io/extended-resource-claim": "true"
             }
-            assert metadata["finalizers"] == [FINALIZER]
+            assert metadata["finalizers"] == [DELETE_PROTECTION]
             [owner] = metadata["ownerReferences"]
             assert owner == {
                 "apiVersion": "v1",

@@ -22,8 +22,8 @@ from dryrack.client.errors import TransportError
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.ports import SystemClock
+from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
 from dryrack.scheduler import Scheduler
-from dryrack.scheduler.binding import FINALIZER
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
@@ -200,7 +200,7 @@ def test_more_pods_than_devices_wait_and_say_why() -> None:
 
     assert words[0].startswith("0/1 nodes are available: 1 cannot allocate all claims.")
     assert "in use" in words[0] or "wants 1 device" in words[0]
-    assert FINALIZER not in finalizers
+    assert DELETE_PROTECTION not in finalizers
 
 
 def test_what_another_scheduler_has_written_stays() -> None:

@@ -25,6 +25,7 @@ from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import to_builtins
+from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
 from dryrack.scheduler.claims.binding_conditions import BindingConditionsError
 from dryrack.scheduler.claims.extended_resources import ExtendedResourceClaims
 from dryrack.scheduler.demands import RESERVATIONS_MAX
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
 # Somebody else writes to the same claim now and then; nobody does so all the time.
 _TRIES_MAX = 5
 # Writes of one plan in flight: a large gang need not wait for each of its members in turn.
@@ -273,9 +273,9 @@ class Binder:
 
     async def _protected(self, claim: Raw) -> Raw:
         finalizers = claim["metadata"].get("finalizers", [])
-        if FINALIZER in finalizers:
+        if DELETE_PROTECTION in finalizers:
             return claim
-        metadata = {**claim["metadata"], "finalizers": [*finalizers, FINALIZER]}
+        metadata = {**claim["metadata"], "finalizers": [*finalizers, DELETE_PROTECTION]}
         return await self._client.update(CLAIMS, {**claim, "metadata": metadata})
 
     async def _bound(

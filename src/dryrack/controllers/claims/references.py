@@ -16,8 +16,6 @@ from dryrack.controllers.objects import (
 from dryrack.kinds.expansion.pod_claims import GROUPS, POD_CLAIM_NAME, group_of, is_group
 from dryrack.kinds.raw import Raw
 
-DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
-
 
 @dataclass(frozen=True, slots=True)
 class Reference:

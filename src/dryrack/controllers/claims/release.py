@@ -13,7 +13,7 @@ from dryrack.client.endpoints import CLAIMS, POD_GROUPS, PODS
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.claims.creation import claim_keys
-from dryrack.controllers.claims.references import DELETE_PROTECTION, claims_of, is_done, pod_owner
+from dryrack.controllers.claims.references import claims_of, is_done, pod_owner
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     finalizers_of,
@@ -24,7 +24,7 @@ from dryrack.controllers.objects import (
 )
 from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
-from dryrack.kinds.expansion.pod_claims import is_group
+from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION, is_group
 from dryrack.kinds.raw import Raw
 
 

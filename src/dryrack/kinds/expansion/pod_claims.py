@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+# The finalizer of a claim that has devices.
+DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 # The API group and the resource by which a claim names a PodGroup that it is reserved for.
 GROUPS = ("scheduling.k8s.io", "podgroups")
 # Leaves room for a hyphen and five random characters in a name of 63.

@@ -20,7 +20,7 @@ from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.extended_resources import ANNOTATION
-from dryrack.kinds.expansion.pod_claims import consumer_of_pod
+from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION, consumer_of_pod
 from dryrack.scheduler.claims import UnusableClaimError
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _SERVER_ERROR = 500
 # What is left of the beginning of a generated name, which is cut to end in five random characters.
 _BASE_MAX = 58
-FINALIZER = "resource.kubernetes.io/delete-protection"
 
 
 def is_for_extended_resources(claim: Raw) -> bool:
@@ -112,7 +111,7 @@ class ExtendedResourceClaims:
             "namespace": pod["metadata"]["namespace"],
             "annotations": {ANNOTATION: "true"},
             "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", **owner, "controller": True}],
-            "finalizers": [FINALIZER],
+            "finalizers": [DELETE_PROTECTION],
         }
         try:
             return await self._client.create(
@@ -163,7 +162,7 @@ class ExtendedResourceClaims:
         """The claim goes, with all that it holds; if that fails, it is found at the next try."""
         metadata = claim["metadata"]
         name, namespace = metadata["name"], metadata["namespace"]
-        unprotected = {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}
+        unprotected = {"$deleteFromPrimitiveList/finalizers": [DELETE_PROTECTION]}
         with suppress(ApiError, TransportError):
             await self._client.patch(
                 CLAIMS,
