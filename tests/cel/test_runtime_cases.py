@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.cel.compare import told
 
 from dryrack import cel
 from dryrack.kinds.decode import decode
@@ -49,7 +50,10 @@ def test_verdict_error_and_cost_are_those_of_kubernetes(case: dict[str, Any]) ->
     verdict, cost = _compile(case).matches_with_cost(_DEVICES[case["device"]])
 
     answer = verdict.message if isinstance(verdict, cel.EvaluationError) else verdict
-    assert answer == case.get("error", case.get("match"))
+    if "error" in case:
+        assert told(str(answer)) == told(case["error"])
+    else:
+        assert answer is case["match"]
     assert cost == case.get("cost", 0)
 
 
@@ -60,7 +64,7 @@ def test_the_tier_that_is_used_gives_the_same_answer(case: dict[str, Any]) -> No
     if "error" in case:
         with pytest.raises(cel.EvaluationError) as raised:
             program.matches(device)
-        assert raised.value.message == case["error"]
+        assert told(raised.value.message) == told(case["error"])
     else:
         assert program.matches(device) is case["match"]
 

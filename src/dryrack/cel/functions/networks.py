@@ -1,4 +1,4 @@
-"""IP addresses and CIDR prefixes, parsed as Go's netip parses them and in its words."""
+"""IP addresses and CIDR prefixes."""
 
 from __future__ import annotations
 
@@ -13,131 +13,25 @@ from dryrack.kinds.text.quoting import quoted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_HEX = frozenset("0123456789abcdefABCDEF")
 _MAPPED = 0xFFFF
 
 
 class AddressError(ValueError):
-    """The text is not an address; the message is Go's."""
+    """The text is not an address."""
 
 
 # Few texts are read, each for very many devices or rounds of a loop.
 @lru_cache(maxsize=4096)
 def parse_address(text: str) -> tuple[IPv4Address | IPv6Address, str]:
     """Read an address and its zone, or raise `AddressError`."""
-    for character in text:
-        if character == ".":
-            return IPv4Address(_ipv4(text, text)), ""
-        if character == ":":
-            return _ipv6(text)
-        if character == "%":
-            raise _wrong(text, "missing IPv6 address")
-    raise _wrong(text, "unable to parse IP")
-
-
-def _wrong(text: str, problem: str, at: str = "") -> AddressError:
-    where = f" (at {quoted(at)})" if at else ""
-    return AddressError(f"ParseAddr({quoted(text)}): {problem}{where}")
-
-
-def _ipv4(text: str, fields: str) -> int:
-    _check_characters(text, fields)
-    octets = fields.split(".")
-    if len(octets) < 4:
-        raise _wrong(text, "IPv4 address too short")
-    return int.from_bytes(bytes(map(int, octets)), "big")
-
-
-def _check_characters(text: str, fields: str) -> None:
-    """Go complains about the first thing that it stumbles over, so walk as it does."""
-    value, digits, dots = 0, 0, 0
-    for index, character in enumerate(fields):
-        if character in "0123456789":
-            if digits == 1 and value == 0:
-                raise _wrong(text, "IPv4 field has octet with leading zero")
-            value, digits = value * 10 + int(character), digits + 1
-            if value > 255:
-                raise _wrong(text, "IPv4 field has value >255")
-        elif character == ".":
-            if index in (0, len(fields) - 1) or fields[index - 1] == ".":
-                raise _wrong(text, "IPv4 field must have at least one digit", fields[index:])
-            if dots == 3:
-                raise _wrong(text, "IPv4 address too long")
-            value, digits, dots = 0, 0, dots + 1
-        else:
-            raise _wrong(text, "unexpected character", fields[index:])
-
-
-def _ipv6(text: str) -> tuple[IPv6Address, str]:
-    rest, percent, zone = text.partition("%")
-    if percent and not zone:
-        raise _wrong(text, "zone must be a non-empty string")
-    head: list[int] = []
-    ellipsis = -1
-    if rest.startswith("::"):
-        ellipsis, rest = 0, rest[2:]
-    while rest and len(head) < 8:
-        if _groups_end(text, rest, head=head, ellipsis=ellipsis):
-            rest = ""
-            break
-        rest, found = _after_group(text, rest, head=head)
-        if found:
-            if ellipsis >= 0:
-                raise _wrong(text, "multiple :: in address", ":" + rest)
-            ellipsis = len(head)
-    if rest:
-        raise _wrong(text, "trailing garbage after address", rest)
-    return IPv6Address(_expand(text, head, ellipsis)), zone
-
-
-def _groups_end(text: str, rest: str, *, head: list[int], ellipsis: int) -> bool:
-    """Take an embedded IPv4 address, if that is what comes; it is always the last part."""
-    length = _hex_length(text, rest)
-    if length >= len(rest) or rest[length] != ".":
-        return False
-    if ellipsis < 0 and len(head) != 6:
-        problem = "embedded IPv4 address must replace the final 2 fields of the address"
-        raise _wrong(text, problem, rest)
-    if len(head) > 6:
-        problem = "too many hex fields to fit an embedded IPv4 at the end of the address"
-        raise _wrong(text, problem, rest)
-    value = _ipv4(text, rest)
-    head += [value >> 16, value & 0xFFFF]
-    return True
-
-
-def _hex_length(text: str, rest: str) -> int:
-    length = 0
-    while length < len(rest) and rest[length] in _HEX:
-        if length > 3:
-            raise _wrong(text, "each group must have 4 or less digits", rest)
-        length += 1
-    if length == 0:
-        raise _wrong(text, "each colon-separated field must have at least one digit", rest)
-    return length
-
-
-def _after_group(text: str, rest: str, *, head: list[int]) -> tuple[str, bool]:
-    length = _hex_length(text, rest)
-    head.append(int(rest[:length], 16))
-    rest = rest[length:]
-    if not rest:
-        return "", False
-    if rest[0] != ":":
-        raise _wrong(text, "unexpected character, want colon", rest)
-    if len(rest) == 1:
-        raise _wrong(text, "colon must be followed by more characters", rest)
-    return (rest[2:], True) if rest[1] == ":" else (rest[1:], False)
-
-
-def _expand(text: str, groups: list[int], ellipsis: int) -> int:
-    missing = 8 - len(groups)
-    if missing and ellipsis < 0:
-        raise _wrong(text, "address string too short")
-    if not missing and ellipsis >= 0:
-        raise _wrong(text, "the :: must expand to at least one field of zeros")
-    full = groups[:ellipsis] + [0] * missing + groups[ellipsis:] if missing else groups
-    return int.from_bytes(b"".join(group.to_bytes(2, "big") for group in full), "big")
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        raise AddressError(f"ParseAddr({quoted(text)}): unable to parse IP") from None
+    zone = text.partition("%")[2]
+    if "%" in text and (not zone or address.version == 4):
+        raise AddressError(f"ParseAddr({quoted(text)}): not the zone of an IPv6 address")
+    return address, zone
 
 
 def _is_mapped(address: IPv4Address | IPv6Address) -> bool:
@@ -157,7 +51,7 @@ def string_to_ip(text: str) -> Value:
 
 
 def _parse_prefix(text: str) -> CIDR | str:
-    """Read a prefix, or give the problem in Go's words."""
+    """Read a prefix, or give the problem."""
     left, slash, bits = text.rpartition("/")
     start = f"netip.ParsePrefix({quoted(text)}): "
     if not slash:
