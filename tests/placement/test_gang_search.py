@@ -9,7 +9,7 @@ import pytest
 from tests.placement.gang_worlds import claim, cluster, devices, gang, member, node, pool
 from tests.placement.random_gangs import HOSTNAME, built, fits, is_sound, world
 
-from dryrack.placement import GangPlaced, GangRefused, place_gang_now
+from dryrack.placement import GangPlaced, GangRefused, Unfinished, place_gang, place_gang_now
 
 if TYPE_CHECKING:
     from dryrack.placement import Member
@@ -180,14 +180,14 @@ def test_members_that_want_a_node_each_are_counted_against_nodes(number: int, fi
 
 def test_members_that_want_a_zone_each_are_counted_against_zones() -> None:
     """How many nodes a zone has does not matter."""
-    here = cluster([node(f"n{i:02}", zone=f"z{i % 7}") for i in range(70)])
-    members = workers(8, "zone")
+    here = cluster([node(f"n{i:02}", zone=f"z{i % 4}") for i in range(40)])
+    members = workers(5, "zone")
 
     outcome = place_gang_now(gang(members), members, here)
 
     assert isinstance(outcome, GangRefused)
     assert not outcome.undecided
-    assert "7 of 8 pods fit" in outcome.message
+    assert "4 of 5 pods fit" in outcome.message
 
 
 def test_members_that_wait_for_each_other_come_together() -> None:
@@ -207,3 +207,16 @@ def test_members_that_wait_for_each_other_come_together() -> None:
 
     assert isinstance(outcome, GangPlaced)
     assert {each.node for each in outcome.placements} <= {"b", "c"}
+
+
+def test_many_nodes_are_asked_in_turns() -> None:
+    """A scheduler does other work in between, and each time the search gets further."""
+    slices = [pool(f"n{i:03}", devices("d0")) for i in range(2)]
+    here = cluster([node(f"n{i:03}") for i in range(900)], slices)
+    members = [member(f"p{i}", claim(f"c{i}")) for i in range(3)]
+    outcomes = [place_gang(gang(members), members, here)]
+    while isinstance(outcomes[-1], Unfinished):
+        outcomes.append(place_gang(gang(members), members, here))
+
+    assert 3 < len(outcomes) < 6
+    assert isinstance(outcomes[-1], GangRefused)

@@ -118,13 +118,24 @@ class LiveAllocator:
         return self._inventory.is_local(node)
 
     def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable:
-        """Equal for nodes on which any of these claims fare alike, in any number and order."""
+        """
+        Equal for nodes that can stand in for each other: the claims fare alike on both.
+
+        What other nodes see, too, is the same on both; what is their own is alike.
+        """
+        pools = self._inventory.pools(node)
         try:
-            problem = Problem(self._surroundings, node, self._inventory.pools(node), claims)
+            problem = Problem(self._surroundings, node, pools, claims)
             Survey(problem)
         except AllocationError as error:
             return str(error)
-        return facts_of(problem)
+        own = ((), (node.metadata.name,))
+        shared = {p.id for p in pools if self._inventory.nodes_offered((p.id,)) not in own}
+        seen = tuple(
+            pooled.id if pool.id in shared else None
+            for pool, pooled in zip(problem.pool_of, problem.devices, strict=True)
+        )
+        return facts_of(problem), seen
 
     def put_slice(self, each: ResourceSlice) -> AffectedNodes:
         """The slice is there, and is so from now on, whatever it was before."""

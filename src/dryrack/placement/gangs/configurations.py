@@ -37,6 +37,8 @@ Counts = tuple[int, ...]
 
 # To ask a node for devices takes about a millisecond.
 STEPS_MAX = 500
+# So does to find out which nodes are alike, which is done where they see the same devices.
+NODES_MAX = 1000
 # A turn of a longer search takes some, and most end after a few.
 _STEPS_A_TURN = 4
 _TURNS_MAX = 8
@@ -48,6 +50,8 @@ class Effort:
 
     steps_left: int = STEPS_MAX
     searches_left: int = 0
+    # How many nodes may be held against each other.
+    nodes_left: int = NODES_MAX
     # Set where something is not known that counts as "no".
     is_undecided: bool = False
     # A long search that would tell.
@@ -59,6 +63,11 @@ class Effort:
         if self.steps_left < 0:
             self.is_undecided = True
         return self.steps_left >= 0
+
+    def spend_on_node(self) -> bool:
+        """Whether another node may be held against the others."""
+        self.nodes_left -= 1
+        return self.nodes_left >= 0
 
     def allocated(self, begin: Callable[[], Outcome | Search]) -> Allocated | None:
         """What is given where a search is begun; None, if nothing is, or it is not known."""

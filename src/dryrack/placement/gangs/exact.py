@@ -3,7 +3,8 @@ The exact search: as many members as are needed, on any nodes and with any devic
 
 First come the nodes that may do. Where one kind of members can go to as many nodes as there are
 members, further nodes are no help: whoever goes there could as well go to one of these that nobody
-else uses; where pods look at zones, to one of the same zone. Nodes that do not depend on each other
+else uses; where pods look at zones, to one of the same zone, and where nodes see the same devices,
+to one that is alike. Nodes that do not depend on each other
 are packed, which is all there is to do then. For others that is a bound: what cannot be packed does
 not fit. So is the number of devices that there are on all nodes together. Only then are members
 tried on nodes (see `joint`).
@@ -12,7 +13,7 @@ tried on nodes (see `joint`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import AllocationError, Search, Site, Unsatisfiable, claim_name
@@ -29,7 +30,7 @@ from dryrack.placement.gangs.packing import pack
 from dryrack.placement.place import open_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import ResourceClaim
@@ -111,23 +112,36 @@ class _ExactSearch:
     def _candidates(self, index: int) -> list[NodeState]:
         """Nodes that can take a member of the kind by itself; no more than are of use."""
         if self._kinds[index].shared:
-            return self._accepting(index)
-        found = self._accepting(index, self._size)
-        return found if all(map(self._is_local, found)) else self._accepting(index)
+            return self._accepting(index, self._one_by_one)
+        found = self._accepting(index, self._domain)
+        if all(map(self._is_local, found)):
+            return found
+        return self._accepting(index, partial(self._alike_for, index))
 
-    def _accepting(self, index: int, count_max: int | None = None) -> list[NodeState]:
-        """All such nodes, or so many of each domain by which pods are held against each other."""
+    def _accepting(self, index: int, group: Callable[[NodeState], Hashable]) -> list[NodeState]:
+        """Of each group of such nodes as many as there are members."""
         alone = tuple(int(place == index) for place in range(len(self._kinds)))
         constraints, scope = self._kinds[index].constraints[0], self._scope
-        found: dict[tuple[str | None, ...], list[NodeState]] = {}
+        found: dict[Hashable, list[NodeState]] = {}
         for state in open_nodes(constraints, scope.cluster, scope.profile):
-            there = found.setdefault(self._domain(state), [])
-            if len(there) == count_max:
-                if not self._topology_keys:
-                    break
-            elif self._configurations.fits(state, alone):
-                there.append(state)
+            there = found.setdefault(group(state), [])
+            if len(there) < self._size:
+                if self._configurations.fits(state, alone):
+                    there.append(state)
+            elif group == self._domain and not self._topology_keys:
+                # There is one group of all nodes.
+                break
         return [state for there in found.values() for state in there]
+
+    def _one_by_one(self, state: NodeState) -> Hashable:
+        return state.name
+
+    def _alike_for(self, index: int, state: NodeState) -> Hashable:
+        """Equal for nodes of one domain that can stand in for each other."""
+        wanted = self._kinds[index].constraints[0].wanted_on(state.node)
+        if not self.effort.spend_on_node():
+            return state.name
+        return self._domain(state), self._allocation.likeness(state, wanted)
 
     @cached_property
     def _topology_keys(self) -> list[str]:
@@ -139,10 +153,13 @@ class _ExactSearch:
         return tuple(labels.get(key) for key in self._topology_keys)
 
     def _likeness(self, state: NodeState) -> Hashable:
-        """Equal for nodes of one domain that can take the same, with devices of their own."""
-        if not self._is_local(state):
-            return state.name
-        return self._domain(state), frozenset(self._configurations.largest(state))
+        """Equal for nodes of one domain that can take the same, and see the same of others."""
+        takes = frozenset(self._configurations.largest(state))
+        if self._is_local(state):
+            return self._domain(state), takes
+        one_of_each = (1,) * len(self._kinds)
+        claims = self._configurations.claims(state, one_of_each)
+        return self._domain(state), takes, self._allocation.likeness(state, claims)
 
     def _are_enough(self, candidates: Sequence[Sequence[NodeState]]) -> bool:
         """Whether there are enough devices, if every claim may have those of any node."""

@@ -49,6 +49,8 @@ class AllocatesApart(Protocol):
 
     def is_local(self, node: Node) -> bool: ...
 
+    def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable: ...
+
 
 class Choice(NamedTuple):
     """A member of a kind, by its number, on a node."""
@@ -76,6 +78,10 @@ class JointAllocation:
         if state.name not in self._local:
             self._local[state.name] = self._allocator.is_local(state.node)
         return self._local[state.name]
+
+    def likeness(self, state: NodeState, claims: Sequence[ResourceClaim]) -> Hashable:
+        """As the allocator has it."""
+        return self._allocator.likeness(state.node, claims)
 
     def begin_apart(
         self, claims: Sequence[ResourceClaim], sites: Sequence[Site]

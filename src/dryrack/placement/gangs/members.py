@@ -13,7 +13,7 @@ from dryrack.placement.place import Unfinished, decide
 from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
@@ -108,8 +108,14 @@ class Round:
         self.placed = list(placed)
         self.given = {name: each for one in self.placed for name, each in one.given.items()}
 
-    def decided(self, member: Member, searches_left: int) -> Placed | Unplaced | Unfinished:
-        """Where the member goes, with what others of the gang were given for it, too."""
+    def decided(
+        self, member: Member, searches_left: int, turns: Iterator[int] | None = None
+    ) -> Placed | Unplaced | Unfinished:
+        """
+        Where the member goes, with what others of the gang were given for it, too.
+
+        It is not finished without a search where there are no more turns to ask nodes in.
+        """
         had = [self._allocated(claim) for claim in member.wanted if claim_name(claim) in self.given]
         while True:
             outcome = decide(
@@ -121,8 +127,9 @@ class Round:
                 profile=self.scope.profile,
                 searches_left=searches_left,
             )
-            # Not all nodes are asked yet; on a trial there is no pause.
             if not isinstance(outcome, Unfinished) or outcome.search is not None:
+                return outcome
+            if turns is not None and next(turns, None) is None:
                 return outcome
 
     def add(self, member: Member, placed: Placed) -> MemberPlaced:

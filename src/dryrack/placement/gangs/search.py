@@ -18,19 +18,24 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dryrack.placement.gangs.exact import place_exactly
+from dryrack.placement.gangs.joint import AllocatesApart
 from dryrack.placement.gangs.members import MemberRefused, Round, Scope
 from dryrack.placement.place import SEARCHES_MAX, Unfinished, Unplaced
 from dryrack.placement.plugins import DEFAULT_PROFILE
 from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dryrack.placement.framework import Profile
     from dryrack.placement.gangs.dialects import Gang
     from dryrack.placement.gangs.members import Member, MemberPlaced
     from dryrack.placement.place import Cluster, Refusal
 
+# In each turn eight nodes are asked for devices. Those that refuse for reasons of their own are
+# remembered, and more of them are asked in these turns than there are members: so whoever asks
+# again gets further.
+_TURNS_MAX = 32
 _GIVEN_UP = (
     ". Whether they fit in another way is not known: the search was given up; "
     "members that ask for the same, or for devices of one node, are easier to place"
@@ -142,7 +147,7 @@ def _place_within(
     scope: Scope, gang: Gang, members: Sequence[Member], bound: int, searches_left: int
 ) -> GangPlaced | GangRefused | Unfinished:
     done = Round(scope)
-    lacking = _greedy(members, done, searches_left)
+    lacking = _greedy(members, done, searches_left, iter(range(max(_TURNS_MAX, len(members)))))
     if isinstance(lacking, Unfinished):
         return lacking
     needed = gang.min_count - bound
@@ -184,7 +189,10 @@ def place_gang_now(
 
 
 def _greedy(
-    members: Sequence[Member], done: Round, searches_left: int
+    members: Sequence[Member],
+    done: Round,
+    searches_left: int,
+    turns: Iterator[int] | None = None,
 ) -> tuple[MemberRefused, ...] | Unfinished:
     """One after the other, each as if it were alone with those before it; who does not fit."""
     lacking: list[MemberRefused] = []
@@ -192,7 +200,11 @@ def _greedy(
         for placed in done.placed:
             placed.stand(trial)
         for member in members:
-            outcome = done.decided(member, searches_left)
+            outcome = done.decided(member, searches_left, turns)
+            if isinstance(outcome, Unfinished) and outcome.search is None and _is_shared(done):
+                # What nodes said would be forgotten with the trial.
+                turns = None
+                outcome = done.decided(member, searches_left)
             if isinstance(outcome, Unfinished):
                 return outcome
             if isinstance(outcome, Unplaced):
@@ -200,6 +212,15 @@ def _greedy(
             else:
                 done.add(member, outcome).stand(trial)
     return tuple(lacking)
+
+
+def _is_shared(done: Round) -> bool:
+    """Whether some of what is placed takes devices that other nodes see, too."""
+    cluster = done.scope.cluster
+    states = [cluster.fleet.get(placed.node) for placed in done.placed if placed.given]
+    allocator = cluster.allocator
+    assert isinstance(allocator, AllocatesApart), "one that knows what nodes see"
+    return not all(allocator.is_local(state.node) for state in states if state is not None)
 
 
 def _others(members: Sequence[Member], done: Round) -> tuple[MemberRefused, ...]:

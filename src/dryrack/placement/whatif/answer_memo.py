@@ -114,6 +114,10 @@ class RememberingAllocator:
         """As `LiveAllocator.begin_apart`."""
         return self._live.begin_apart(claims, sites)
 
+    def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable:
+        """As `LiveAllocator.likeness`."""
+        return self._live.likeness(node, claims)
+
     def is_local(self, node: Node) -> bool:
         """As `LiveAllocator.is_local`."""
         return self._live.is_local(node)
