@@ -70,7 +70,8 @@ def demands(pod: Pod, cluster: Finds) -> Demands | Waiting:
     problem = cluster.volume_problem(pod)
     if problem is not None:
         return Waiting(volume_claim_key(*problem.claim), problem.message)
-    made = _made_for(pod, cluster)
+    asks_for_extended = bool(asked_for(pod))
+    made = _made_for(pod, cluster) if asks_for_extended else None
     names = [named_claim(pod, reference) for reference in pod.spec.resource_claims]
     found: dict[str, ResourceClaim] = {}
     for name in (*names, *(() if made is None else (made,))):
@@ -87,7 +88,7 @@ def demands(pod: Pod, cluster: Finds) -> Demands | Waiting:
         pod,
         tuple(claim for claim in claims if claim.status.allocation is None),
         tuple(claim for claim in claims if claim.status.allocation is not None),
-        _extended(pod, cluster, None if made is None else found[made]),
+        _extended(pod, cluster, found.get(made or "")) if asks_for_extended else None,
     )
 
 
@@ -110,15 +111,11 @@ def _usable(pod: Pod, name: str, cluster: Finds) -> ResourceClaim | Waiting:
 
 def _made_for(pod: Pod, cluster: Finds) -> str | None:
     """The claim for extended resources that an attempt before this one has made."""
-    if not asked_for(pod):
-        return None
     made = cluster.made_for(pod.metadata.uid)
     return None if made is None else str(made["metadata"]["name"])
 
 
 def _extended(pod: Pod, cluster: Finds, made: ResourceClaim | None) -> ExtendedResources | None:
-    if not asked_for(pod):
-        return None
     name = f"{pod.metadata.name}-extended-resources"
     if cluster.claim(pod.metadata.namespace, name) is not None:
         # Somebody has called a claim so; none can have a name that ends in a hyphen.

@@ -44,9 +44,15 @@ def _created(each: DeviceClass) -> str:
 
 def asked_for(pod: Pod) -> tuple[str, ...]:
     """The extended resources that the pod's containers ask for, by name."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
-    names = {name for each in containers for name, amount in _amounts(each).items() if amount}
-    return tuple(sorted(filter(is_extended, names)))
+    found = {
+        name
+        for each in (*pod.spec.init_containers, *pod.spec.containers)
+        for said in (each.resources.requests, each.resources.limits)
+        for name in said
+        # Most pods ask for nothing of the kind, and are asked all the time.
+        if is_extended(name) and _amounts(each)[name]
+    }
+    return tuple(sorted(found))
 
 
 def claim_name_of(pod: Pod) -> str:
