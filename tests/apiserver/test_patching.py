@@ -229,7 +229,11 @@ def test_an_empty_merge_patch_changes_nothing(live: dict[str, Any]) -> None:
                 " []handlers.jsonPatchOp"
             ),
         ),
-        (STRATEGIC_MERGE_PATCH, b"{", "unexpected end of JSON input"),
+        (
+            STRATEGIC_MERGE_PATCH,
+            b"{",
+            "invalid JSON at line 1 column 2: Expecting property name enclosed in double quotes",
+        ),
     ],
 )
 def test_what_is_no_patch_is_a_bad_request(content_type: str, text: bytes, message: str) -> None:
