@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -11,7 +17,12 @@ from tests.cli.command import dryrack
 from dryrack.cli.files import UsageError
 from dryrack.cli.schedule import Wish, decide
 from dryrack.cli.scheduler_config import read_config, settings_of_plane
+from dryrack.client.client import Client
+from dryrack.client.endpoints import LEASES
+from dryrack.client.https import connected
 from dryrack.client.informer import Name
+from dryrack.client.kubeconfig import load
+from dryrack.cluster.ports import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +75,13 @@ def test_the_rights_are_printed_under_the_names_that_were_given() -> None:
     assert {each["metadata"]["name"] for each in objects[1:]} == {"kubenexus-scheduler"}
     assert set(places) == {"gangs", None}
     assert "dryrack-scheduler" not in done.stdout
+
+
+def test_the_definition_of_pod_groups_is_printed() -> None:
+    """For clusters that want gangs of the coscheduling plugin."""
+    [found] = yaml.safe_load_all(dryrack("schedule", "--print-crds").stdout)
+
+    assert found["metadata"]["name"] == "podgroups.scheduling.x-k8s.io"
 
 
 def test_every_cluster_has_the_usual_namespace() -> None:
@@ -165,3 +183,69 @@ def test_an_embedded_plane_schedules_also_what_a_configuration_does_not_name(
     assert set(profiles) == {"default-scheduler", "dryrack", "kubenexus-scheduler", "plain"}
     assert profiles["plain"].filters == ()
     assert profiles["dryrack"].filters != ()
+
+
+def test_it_schedules_until_it_is_told_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of JSON, pages, a pod that is bound, exit 0 on SIGTERM, and a lease that is free."""
+    monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
+    config = tmp_path / "default" / "kubeconfig"
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD)
+    up = dryrack("up", "--detach", "--without", "scheduler", "--nodes", "1", "--config", file)
+    assert up.returncode == 0, up.stderr
+    try:
+        lines, metrics = _watched(config)
+        lease = asyncio.run(_lease(config))
+    finally:
+        dryrack("down")
+
+    scheduled = next(each for each in lines if each["message"] == "pod scheduled")
+    assert (scheduled["pod"], scheduled["node"]) == ("default/one", "node-1")
+    assert lines[-1]["message"] == "stopped"
+    assert 'scheduler_schedule_attempts_total{result="scheduled",profile="mine"} 1' in metrics
+    assert 'leader_election_master_status{name="mine-scheduler"} 1' in metrics
+    assert lease["spec"]["holderIdentity"] == ""
+
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: default}
+spec:
+  schedulerName: mine
+  containers: [{name: c, image: i}]
+"""
+
+
+def _watched(config: Path) -> tuple[list[dict[str, Any]], str]:
+    """What it says from its start to its end, which comes when it has scheduled; its metrics."""
+    words = ("schedule", "--name", "mine", "--kubeconfig", str(config), "--log-format", "json")
+    address = "127.0.0.1:0"
+    pages = ("--metrics-address", address, "--health-address", address)
+    command = [sys.executable, "-m", "dryrack", *words, *pages]
+    lines: list[dict[str, Any]] = []
+    metrics = ""
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            lines.append(json.loads(line))
+            if lines[-1]["message"] == "pod scheduled":
+                metrics = _page(lines, "/metrics")
+                assert _page(lines, "/readyz") == "ok"
+                process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    return lines, metrics
+
+
+def _page(lines: list[dict[str, Any]], path: str) -> str:
+    address = next(each["address"] for each in lines if "address" in each)
+    with urllib.request.urlopen(address + path, timeout=10) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+async def _lease(config: Path) -> dict[str, Any]:
+    async with connected(load([config], SystemClock())) as transport:
+        return await Client(transport).get(LEASES, "mine-scheduler", "kube-system")

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dryrack.placement import (
+    IN_TREE,
     Configuration,
     ConfigurationReading,
     Plugin,
     Profile,
+    profile_named,
     profile_of,
     read_configuration,
 )
@@ -359,3 +361,27 @@ def test_a_gang_plugin_is_on_wherever_it_is_enabled() -> None:
     text = f"plugins: {{permit: {{{NONE}}}, {on}}}\n"
 
     assert "Coscheduling" in resolved(text).scheduler_plugins
+
+
+def test_the_configuration_of_the_original_is_understood() -> None:
+    """One plugin at four points, and no other order of the queue than its own."""
+    point = "{enabled: [{name: Coscheduling}]}"
+    (found,) = read(
+        "leaderElection: {leaderElect: false}\n"
+        "profiles:\n- schedulerName: kubenexus-scheduler\n  plugins:\n"
+        f"    queueSort: {{enabled: [{{name: Coscheduling}}], {NONE}}}\n"
+        f"    preFilter: {point}\n    permit: {point}\n    reserve: {point}\n"
+    ).profiles
+
+    assert "Coscheduling" in profile_of(found, found.scheduler_name, IN_TREE).scheduler_plugins
+
+
+@pytest.mark.parametrize("name", ["dryrack", "kubenexus-scheduler"])
+def test_a_file_that_says_nothing_changes_nothing(name: str) -> None:
+    """What a scheduler of a name does by itself is where its configuration begins."""
+    (config,) = read("").profiles
+    found, usual = profile_of(config, name, IN_TREE), profile_named(name)
+
+    assert found.filters == usual.filters
+    assert dict(found.scores) == dict(usual.scores)
+    assert found.scheduler_plugins == usual.scheduler_plugins

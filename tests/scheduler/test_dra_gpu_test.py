@@ -5,10 +5,11 @@ pod with two, and a gang of three that needs all three.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.command import EXAMPLES
+from tests.cli.command import documents
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 from tests.scheduler.real_scheduler import start_scheduler
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartCluster
 
+Raw = dict[str, Any]
+
 NAMESPACE = "dra-gpu-test"
 PODS = ("single-gpu-pod", "dual-gpu-pod", *(f"gang-gpu-pod-{number}" for number in range(3)))
 
@@ -24,13 +27,22 @@ PODS = ("single-gpu-pod", "dual-gpu-pod", *(f"gang-gpu-pod-{number}" for number 
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_all_pods_run_on_a_real_cluster_beside_kube_scheduler(start_cluster: StartCluster) -> None:
-    """With the rights that are printed, and no other, as kubenexus-scheduler."""
+    """With the rights that are printed, as kubenexus-scheduler; two of three hold nothing."""
     cluster = start_cluster(Options(), Parts(kwok=True))
     start_scheduler(cluster, "--name", "kubenexus-scheduler")
-    _apply(cluster, "dra-gpu-test-workers.yaml")
-    _apply(cluster, "dra-gpu-test.yaml")
+    _apply(cluster, *documents("dra-gpu-test-workers.yaml"))
+    *others, last = documents("dra-gpu-test.yaml")
+    assert last["metadata"]["name"] == "gang-gpu-pod-2"
 
-    _wait_until_running(cluster)
+    _apply(cluster, *others)
+    _wait(cluster, "jsonpath={.status.phase}=Running", "single-gpu-pod", "dual-gpu-pod")
+    _wait(cluster, "condition=PodScheduled=False", "gang-gpu-pod-0", "gang-gpu-pod-1")
+    told = _field(cluster, "gang-gpu-pod-0", "{.status.conditions[0].message}")
+    assert told.startswith(f"pod group {NAMESPACE}/gpu-gang has 2 pods, needs at least 3")
+    assert len(_devices(cluster)) == 3
+
+    _apply(cluster, last)
+    _wait(cluster, "jsonpath={.status.phase}=Running", *PODS)
 
     devices = _devices(cluster)
     assert len(devices) == len(set(devices)) == 6
@@ -38,17 +50,22 @@ def test_all_pods_run_on_a_real_cluster_beside_kube_scheduler(start_cluster: Sta
     assert "forbidden" not in cluster.processes.log("schedule").read_text()
 
 
-def _apply(cluster: Cluster, example: str) -> None:
-    done = cluster.plane.kubectl("apply", "-f", str(EXAMPLES / example))
+def _apply(cluster: Cluster, *objects: Raw) -> None:
+    bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    done = cluster.plane.kubectl("apply", "-f", "-", stdin=bundle)
     assert done.returncode == 0, done.stderr
 
 
-def _wait_until_running(cluster: Cluster) -> None:
-    pods = [f"pod/{name}" for name in PODS]
-    goal = ("--for=jsonpath={.status.phase}=Running", "--timeout=60s")
-    done = cluster.plane.kubectl("wait", "-n", NAMESPACE, *goal, *pods)
+def _wait(cluster: Cluster, goal: str, *names: str) -> None:
+    pods = [f"pod/{name}" for name in names]
+    done = cluster.plane.kubectl("wait", "-n", NAMESPACE, f"--for={goal}", "--timeout=60s", *pods)
     said = cluster.plane.kubectl("describe", "pods", "-n", NAMESPACE).stdout
     assert done.returncode == 0, said + cluster.processes.log("schedule").read_text()
+
+
+def _field(cluster: Cluster, pod: str, path: str) -> str:
+    asked = ("pod", pod, "-n", NAMESPACE, "-o", f"jsonpath={path}")
+    return cluster.plane.kubectl("get", *asked).stdout
 
 
 def _devices(cluster: Cluster) -> list[str]:

@@ -44,6 +44,7 @@ class Wish:
     health_address: str = "127.0.0.1:10251"
     log_format: str = "text"
     prints_rights: bool = False
+    prints_definitions: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,9 @@ def run(wish: Wish) -> bool:
     """Whether all went well."""
     from dryrack.cli.service import log_format_of, serve
 
+    if wish.prints_definitions:
+        print_definitions()
+        return True
     decided = decide(wish)
     if wish.prints_rights:
         print_rights(decided)
@@ -153,6 +157,13 @@ def print_rights(decided: Decided) -> None:
     sys.stdout.write(scheduler(account_of(decided.settings), decided.lease))
 
 
+def print_definitions() -> None:
+    """The kind of gangs that Kubernetes does not have, for `kubectl apply -f -`."""
+    from dryrack.cluster.rights import POD_GROUPS, definitions
+
+    sys.stdout.write(definitions(POD_GROUPS))
+
+
 def _connection(wish: Wish) -> Connection:
     from dryrack.cluster import connection_of
 
@@ -244,6 +255,14 @@ PrintRights = Annotated[
         rich_help_panel=_INSTEAD,
     ),
 ]
+PrintDefinitions = Annotated[
+    bool,
+    typer.Option(
+        "--print-crds",
+        help="Print PodGroup of scheduling.x-k8s.io; end.",
+        rich_help_panel=_INSTEAD,
+    ),
+]
 
 
 def schedule(
@@ -258,6 +277,7 @@ def schedule(
     health_address: HealthAddress = "127.0.0.1:10251",
     log_format: LogFormat = "text",
     print_rbac: PrintRights = False,
+    print_crds: PrintDefinitions = False,
 ) -> None:
     """Schedule the pods that ask for it, with their devices, beside a cluster's own scheduler."""
     wish = Wish(
@@ -272,5 +292,6 @@ def schedule(
         health_address=health_address,
         log_format=log_format,
         prints_rights=print_rbac,
+        prints_definitions=print_crds,
     )
     raise typer.Exit(0 if run(wish) else 1)

@@ -24,6 +24,8 @@ SCHEDULER = MANIFESTS / "scheduler.yaml"
 _OLD_NAMESPACES = ("default", "kube-system")
 _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"
 DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
+# What says which pods belong together, where Kubernetes itself does not.
+POD_GROUPS = (MANIFESTS / "podgroups.yaml",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,6 @@ def _namespaces(names: Iterable[str]) -> str:
     return "".join(_NAMESPACE.format(name) for name in lacking)
 
 
-def definitions() -> str:
-    """The definitions of NodeOverlay and DRAConfig, in YAML."""
-    return "---\n".join(path.read_text() for path in DEFINITIONS)
+def definitions(of: Iterable[Path] = DEFINITIONS) -> str:
+    """The definitions of NodeOverlay and DRAConfig, or of others, in YAML."""
+    return "---\n".join(path.read_text() for path in of)

@@ -11,6 +11,7 @@ bound members are deleted and told why, because half a gang keeps what it cannot
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 # Members of one gang are created one after the other; nobody is told that some are missing before
 # no further one came for this long.
 GATHERING_SECONDS = 1.0
+_logger = logging.getLogger(__name__)
+
 # Another scheduler may be about to finish what looks unfinished here.
 FINISHING_SECONDS = 5.0
 # What the coscheduling plugin waits for a gang, if nobody says otherwise.
@@ -275,6 +278,7 @@ class GangCycle:
             self._table.whole.add(key)
             self._table.unfinished.pop(key, None)
             self._meter.ended(key, Result.SCHEDULED, len(bound.assignments))
+            _logger.info("gang scheduled", extra={"gang": str(key), "pods": len(bound.assignments)})
             for raw in state.pending:
                 self._queue.add(name_of(raw))
             await self._groups.scheduled(key)

@@ -7,6 +7,7 @@ so much; the condition has it all.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from dryrack.client.client import STRATEGIC_PATCH
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
     from dryrack.scheduler.metering import SchedulingMeter
+
+_logger = logging.getLogger(__name__)
 
 DEFAULT_NAME = "default-scheduler"
 # What kube-scheduler writes at most, as the newer form of events allows no more.
@@ -53,7 +56,9 @@ class Reporter:
 
     async def scheduled(self, pod: Raw, node: str) -> None:
         self._meter.ended(name_of(pod), Result.SCHEDULED)
-        message = f"Successfully assigned {'/'.join(name_of(pod))} to {node}"
+        name = "/".join(name_of(pod))
+        _logger.info("pod scheduled", extra={"pod": name, "node": node})
+        message = f"Successfully assigned {name} to {node}"
         await self.event(pod, "Scheduled", message, type="Normal")
 
     async def refused(self, pod: Raw, message: str) -> bool:
@@ -69,6 +74,7 @@ class Reporter:
             "lastTransitionTime": timestamp(self._clock.now()),
         }
         metadata = pod["metadata"]
+        _logger.info("pod waits", extra={"pod": "/".join(name_of(pod)), "why": message})
         await self._client.patch(
             PODS,
             metadata["name"],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dryrack.placement.configuration.model import PluginEntry, PluginSet
 from dryrack.placement.configuration.reading import EVERY, MULTI_POINT
 from dryrack.placement.framework import Profile
-from dryrack.placement.plugins import DEFAULT_PLUGINS, DEFAULT_SCHEDULER_PLUGINS, SCHEDULER_PLUGINS
+from dryrack.placement.plugins import SCHEDULER_PLUGINS, profile_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,16 +22,11 @@ if TYPE_CHECKING:
     from dryrack.placement.framework import Plugin
 
 _NOTHING = PluginSet()
-# What is on where nobody says otherwise.
-_DEFAULTS = (
-    *(PluginEntry(name=name, weight=weight) for name, weight in DEFAULT_PLUGINS.items()),
-    *(PluginEntry(name=name) for name in SCHEDULER_PLUGINS if name in DEFAULT_SCHEDULER_PLUGINS),
-)
 
 
 def profile_of(config: ProfileConfig, name: str, available: Mapping[str, Plugin]) -> Profile:
     """What a profile comes to, for the scheduler of this name, with the plugins that there are."""
-    everywhere = _merged(config.plugins.get(MULTI_POINT, _NOTHING))
+    everywhere = _merged(_defaults(name), config.plugins.get(MULTI_POINT, _NOTHING))
     filters = _expanded(config.plugins.get("filter", _NOTHING), everywhere)
     scores = _expanded(config.plugins.get("score", _NOTHING), everywhere)
     return Profile(
@@ -51,10 +46,21 @@ def profile_of(config: ProfileConfig, name: str, available: Mapping[str, Plugin]
     )
 
 
-def _merged(said: PluginSet) -> tuple[PluginEntry, ...]:
+def _defaults(name: str) -> tuple[PluginEntry, ...]:
+    """What is on for a scheduler of this name where nobody says otherwise."""
+    usual = profile_named(name)
+    weights = {plugin.name: weight for plugin, weight in usual.scores}
+    asked = dict.fromkeys((*(plugin.name for plugin in usual.filters), *weights))
+    return (
+        *(PluginEntry(name=each, weight=weights.get(each)) for each in asked),
+        *(PluginEntry(name=each) for each in SCHEDULER_PLUGINS if each in usual.scheduler_plugins),
+    )
+
+
+def _merged(defaults: Sequence[PluginEntry], said: PluginSet) -> tuple[PluginEntry, ...]:
     """The defaults without those that are off, each as it is said again; then what is added."""
     again = {entry.name: entry for entry in said.enabled}
-    kept = [again.get(entry.name, entry) for entry in _DEFAULTS if not _is_off(entry, said)]
+    kept = [again.get(entry.name, entry) for entry in defaults if not _is_off(entry, said)]
     names = {entry.name for entry in kept}
     return (*kept, *(entry for entry in said.enabled if entry.name not in names))
 
