@@ -202,6 +202,20 @@ def test_a_pod_says_where_it_may_run(spec: dict[str, Any], allowed: bool) -> Non
     assert isinstance(place(pod(**spec), (), (), cluster(labelled)), Placed) == allowed
 
 
+def test_nodes_that_a_pod_does_not_name_say_nothing_else() -> None:
+    """As kube-scheduler tells of the pod of a daemon set whose node is full."""
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    asked = pod(affinity={"nodeAffinity": affinity}, containers=[container(cpu="2")])
+    states = (state("a", cpu="1"), state("b"), state("c", unschedulable=True))
+
+    assert place(asked, (), (), cluster(*states)) == Unplaced(
+        "0/3 nodes are available: 1 Insufficient cpu, "
+        "2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+
+
 def test_a_pod_of_a_daemon_set_asks_its_node_alone() -> None:
     """It is tied to the node by name, so no other is asked, however many there are."""
     name = {"key": "metadata.name", "operator": "In", "values": ["c"]}

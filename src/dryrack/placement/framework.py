@@ -111,6 +111,8 @@ class Plugin:
     name: str
     filter: FilterFunction | None = None
     score: ScoreFunction | None = None
+    # The only nodes that can do, by name, if a pod names some (upstream's PreFilterResult).
+    names: Callable[[PodConstraints], frozenset[str] | None] | None = None
     # Whether the filter's answer about a node depends on other nodes, or the pods on them.
     sees_cluster: bool = False
     # All of a pod that its answers depend on (upstream's SignPod): nodes treat pods that have it

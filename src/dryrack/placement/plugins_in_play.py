@@ -18,6 +18,7 @@ from dryrack.placement.framework import (
     NodeScorer,
     PluginError,
 )
+from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Check, NodeGroups, Plugin, Profile, Scorer
     from dryrack.placement.node_queue import NodeQueue
-    from dryrack.placement.node_state import NodeRefusal, NodeState
+    from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
 _Answer = TypeVar("_Answer")
@@ -176,7 +177,11 @@ def first_refusal(checks: Sequence[tuple[Plugin, Check]], node: NodeState) -> No
 
 
 def _checks(pod: PodConstraints, fleet: Fleet, profile: Profile) -> list[tuple[Plugin, Check]]:
-    found = []
+    found = [
+        (plugin, _named(plugin, names))
+        for plugin in profile.filters
+        if plugin.names is not None and (names := call(plugin, plugin.names, pod)) is not None
+    ]
     for plugin in profile.filters:
         assert plugin.filter is not None, "a profile filters by plugins that do"
         try:
@@ -186,6 +191,14 @@ def _checks(pod: PodConstraints, fleet: Fleet, profile: Profile) -> list[tuple[P
         if check is not None:
             found.append((plugin, check))
     return found
+
+
+def _named(plugin: Plugin, names: frozenset[str]) -> Check:
+    """Nodes that are not among those that a plugin names are out, whatever others say of them."""
+    words = f"node(s) didn't satisfy plugin(s) [{plugin.name}]"
+    fact, remedy = "the pod is for other nodes, by their names", "use one that it names"
+    refusal = NodeRefusal(words, fact, remedy, is_unresolvable=True)
+    return lambda node: None if node.name in names else refusal
 
 
 def _scorers(

@@ -28,6 +28,7 @@ from dryrack.kinds.meta import LabelSelector
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
 from dryrack.placement.framework import ClusterScorer, NodeScorer, Profile
 from dryrack.placement.plugins import DEFAULT_PROFILE
+from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
@@ -114,14 +115,10 @@ def ours(case: Mapping[str, Any], fleet: Fleet | None = None) -> Answer:
     profile, problem = _profile(case), fleet.volumes.problem(pod.pod)
     if problem is not None:
         return Answer(unschedulable=problem.message)
-    checks = [
-        check
-        for plugin in profile.filters
-        if plugin.filter and (check := plugin.filter(pod, fleet, profile.args_of(plugin)))
-    ]
+    checks = PluginsInPlay.of(pod, fleet, profile).checks
     refusals, feasible = {}, []
     for state in fleet.states():
-        refusal = next(filter(None, (check(state) for check in checks)), None)
+        refusal = first_refusal(checks, state)
         if refusal is None:
             feasible.append(state)
         else:

@@ -268,6 +268,11 @@ class Generator:
         term: Raw = {}
         if self._chance.random() < 0.95:
             term["matchExpressions"] = self._some(self._node_expression)
+        if self._chance.random() < 0.1:
+            names = [f"node-{self._chance.randrange(7)}"]
+            operator = self._chance.choice(("In", "In", "NotIn"))
+            field = {"key": "metadata.name", "operator": operator, "values": names}
+            term["matchFields"] = [field]
         return term
 
     def _node_expression(self) -> Raw:
@@ -337,7 +342,8 @@ class Generator:
         return self._owned(lambda: {"selector": self._selector()})
 
     def _replication_controllers(self) -> list[Raw]:
-        return self._owned(lambda: {"selector": {"app": self._chance.choice(APPS)}})
+        # A label that no Service selects: of those of one pod the server lets none disagree.
+        return self._owned(lambda: {"selector": {"tier": self._chance.choice(("front", "back"))}})
 
     def _storage_classes(self) -> list[Raw]:
         modes = ("Immediate", "WaitForFirstConsumer")

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import NodeAffinity, NodeSelector
 from dryrack.kinds.decode import decode
-from dryrack.kinds.selectors import SelectorError, parse_node_selector, strict_node_selector
+from dryrack.kinds.selectors import (
+    NAME_FIELD,
+    SelectorError,
+    parse_node_selector,
+    strict_node_selector,
+)
 from dryrack.placement.framework import NodeGroups, Plugin, normalized_groups
 from dryrack.placement.node_state import NodeRefusal
 
@@ -92,10 +97,27 @@ def _added(args: Args) -> NodeAffinity:
     return decode(args.get("addedAffinity") or {}, NodeAffinity)
 
 
+def _names(pod: PodConstraints) -> frozenset[str] | None:
+    """The nodes that all terms of the required affinity name, if all of them do."""
+    terms = pod.required_affinity.node_selector_terms if pod.required_affinity else ()
+    if not terms:
+        return None
+    found: set[str] = set()
+    for term in terms:
+        fields = [each for each in term.match_fields if each.key == NAME_FIELD]
+        named = [set(each.values) for each in fields if each.operator == "In"]
+        if not named:
+            return None
+        found |= set.intersection(*named)
+    return frozenset(found)
+
+
 def selection(pod: PodConstraints) -> Hashable:
     """Equal for pods that select the same nodes."""
     return tuple(sorted(pod.pod.spec.node_selector.items())), pod.required_affinity
 
 
 NODE_NAME = Plugin("NodeName", filter=_named, sign=lambda pod: pod.pod.spec.node_name)
-NODE_AFFINITY = Plugin("NodeAffinity", filter=selected, score=_preferred, sign=selection)
+NODE_AFFINITY = Plugin(
+    "NodeAffinity", filter=selected, names=_names, score=_preferred, sign=selection
+)
