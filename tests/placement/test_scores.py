@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dryrack.placement.pod_constraints import PodConstraints
 
 NAMES = "abcdef"
+TOPOLOGY_KEYS = ("n", "zone", "kubernetes.io/hostname")
 
 
 def node(name: str, **allocatable: str) -> Node:
@@ -287,7 +288,7 @@ def any_pod(random: Random, number: int) -> Pod:
         preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
         spec["affinity"]["nodeAffinity"] = preferred
     if random.random() < 0.2:
-        about = {"topologyKey": random.choice(("n", "zone")), "labelSelector": selector}
+        about = {"topologyKey": random.choice(TOPOLOGY_KEYS), "labelSelector": selector}
         kind = random.choice(("podAffinity", "podAntiAffinity"))
         spec["affinity"][kind] = random.choice(
             (
@@ -301,7 +302,8 @@ def any_pod(random: Random, number: int) -> Pod:
         )
     if random.random() < 0.2:
         unsatisfiable = random.choice(("DoNotSchedule", "ScheduleAnyway"))
-        spread = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": selector}
+        key = random.choice(TOPOLOGY_KEYS)
+        spread = {"maxSkew": 1, "topologyKey": key, "labelSelector": selector}
         spec["topologySpreadConstraints"] = [{**spread, "whenUnsatisfiable": unsatisfiable}]
     labels = {"app": random.choice("xyz")}
     metadata = {"name": f"p{number}", "namespace": "default", "labels": labels}
@@ -312,8 +314,9 @@ def any_node(random: Random, name: str) -> Node:
     effect = random.choice(("NoSchedule", "PreferNoSchedule"))
     taints = [{"key": "k", "effect": effect}] if random.random() < 0.15 else []
     size = {"cpu": random.choice("248"), "memory": f"{random.choice((4, 8))}Gi", "pods": "10"}
+    of_all = {"kubernetes.io/hostname": name} if random.random() < 0.9 else {}
     raw = {
-        "metadata": {"name": name, "labels": {"n": name, "zone": random.choice("uv")}},
+        "metadata": {"name": name, "labels": {**of_all, "n": name, "zone": random.choice("uv")}},
         "spec": {"taints": taints},
         "status": {"allocatable": size},
     }

@@ -28,7 +28,7 @@ from dryrack.allocation import (
     claim_name,
 )
 from dryrack.placement.framework import SCORE_MAX, PluginError
-from dryrack.placement.node_queue import Unmet
+from dryrack.placement.node_queue import Out, Unmet
 from dryrack.placement.outcomes import (
     ELSEWHERE,
     NO_DEVICES,
@@ -41,7 +41,7 @@ from dryrack.placement.outcomes import (
 from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.framework import Check, Plugin, Profile
@@ -147,11 +147,10 @@ class Attempt:
     def _best_first(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
         """The best of the nodes that take the pod, if none of those that refused."""
         queue = self.plugins.queue(self.cluster.fleet)
-        is_out = self._is_out if self.plugins.cluster_checks else None
         first: Unsatisfiable | None = None
         placed: dict[str, Placed] = {}
         asked = 0
-        while (best := queue.best(self._value_of_devices(queue), is_out)) is not None:
+        while (best := queue.best(self._value_of_devices(queue), self._out())) is not None:
             node, scores = best
             if scores is not None and node.name in placed:
                 return placed[node.name]
@@ -171,6 +170,12 @@ class Attempt:
         kind = None if self.plugins.cluster_checks else self.plugins.signature()
         return Unplaced(self._message(queue, first), self._refusals, kind, words)
 
+    def _out(self) -> Out | None:
+        """The nodes that filters refuse which look at others, too."""
+        if not self.plugins.cluster_checks:
+            return None
+        return Out(self._is_out, by_group=bool(self.plugins.grouped_checks))
+
     def _is_out(self, node: NodeState) -> bool:
         return first_refusal(self.plugins.cluster_checks, node) is not None
 
@@ -179,7 +184,7 @@ class Attempt:
         scorers = self.plugins.device_scorers
         if not scorers:
             return None
-        highest = queue.highest(len(scorers))
+        highest = _highest(queue.numbers(), len(scorers))
         most = sum(weight * SCORE_MAX for _, weight, _ in scorers)
         if any(s.is_relative and h < s.most for (_, _, s), h in zip(scorers, highest, strict=True)):
             # What others are worth depends on the best of all.
@@ -196,8 +201,6 @@ class Attempt:
         placed: dict[str, Placed] = {}
         first: Unsatisfiable | None = None
         for node in queue.unknown():
-            if first_refusal(self.plugins.cluster_checks, node) is not None:
-                continue
             if len(placed) == _NODES_OF_ALL_A_TURN and self.pod.wanted:
                 return Unfinished()
             tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
@@ -220,7 +223,8 @@ class Attempt:
 
     def _best_of_all(self, queue: NodeQueue) -> NodeState | None:
         if self.plugins.groups:
-            best = queue.best(self._value_of_groups(queue))
+            out = self._out()
+            best = queue.best(self._value_of_groups(queue.numbers(out)), out)
             return None if best is None else best[0]
         feasible = [each for each in queue.known() if not self._is_out(each[0])]
         if not feasible:
@@ -236,10 +240,13 @@ class Attempt:
         ]
         return self.cluster.fleet.get(min(ranks)[2])
 
-    def _value_of_groups(self, queue: NodeQueue) -> Value:
-        """What devices and groups add to the score of a node; all are known."""
-        highest = queue.highest(len(self.plugins.device_scorers))
-        totals = self.plugins.group_totals(queue.groups())
+    def _value_of_groups(self, numbers: Mapping[tuple[DeviceScores, Group], int]) -> Value:
+        """What devices and groups add to the score of a node, where so many would do."""
+        highest = _highest(numbers, len(self.plugins.device_scorers))
+        groups: Counter[Group] = Counter()
+        for (_, group), number in numbers.items():
+            groups[group] += number
+        totals = self.plugins.group_totals(groups)
 
         def value(scores: DeviceScores | None, group: Group) -> int:
             assert scores is not None, "every node has been asked"
@@ -347,6 +354,12 @@ class Attempt:
         reason = Undecided(node.name, "", tuple(map(claim_name, self.pod.wanted))).reasons[0]
         about = f", {reason.request}" if reason.request else ""
         return f" Node {node.name}, claim {reason.claim}{about}: {reason.message}"
+
+
+def _highest(known: Iterable[tuple[DeviceScores, Group]], count: int) -> DeviceScores:
+    """The highest of each of so many scores of devices."""
+    scores = [each for each, _ in known]
+    return tuple(max((each[place] for each in scores), default=0) for place in range(count))
 
 
 def _for_all(

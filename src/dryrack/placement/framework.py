@@ -12,8 +12,8 @@ What a node answers by itself is remembered until something happens on that node
 the same signature, and costs nothing then. So a filter says if it `sees_cluster`, and a scorer is
 one of three: a `NodeScorer` looks at one node, a `DeviceScorer` at the devices that a node would
 give, a `ClusterScorer` at all nodes that are left. A pod that a plugin `sees_cluster` or a
-`ClusterScorer` has something to say about is held against every node, unless its nodes come in
-`NodeGroups`: then only the best of each group is.
+`ClusterScorer` has something to say about is held against every node, unless nodes come in groups
+(`GroupedCheck`, `NodeGroups`): then only the best of each group is.
 """
 
 from __future__ import annotations
@@ -43,6 +43,20 @@ Check: TypeAlias = "Callable[[NodeState], NodeRefusal | None]"
 
 class PluginError(DryrackError):
     """A plugin that does not keep its contract; no node can help."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedCheck:
+    """A check that sees the cluster, and says the same of all nodes of a group."""
+
+    check: Check
+    # Equal for pods that group nodes alike.
+    key: Hashable
+    # Of a node by itself.
+    group: Callable[[NodeState], Hashable]
+
+    def __call__(self, node: NodeState) -> NodeRefusal | None:
+        return self.check(node)
 
 
 @dataclass(frozen=True, slots=True)

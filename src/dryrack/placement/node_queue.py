@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dryrack.allocation import brief
 
@@ -69,6 +69,13 @@ class Unmet:
         return f" Node {self.node}, claim {names[self.index]}: {self.words}"
 
 
+class Out(NamedTuple):
+    """Nodes that are out of the question for one pod; `by_group`, if all of a group are or none."""
+
+    is_out: Callable[[NodeState], bool]
+    by_group: bool
+
+
 def _no_score(_node: NodeState) -> int:
     return 0
 
@@ -100,7 +107,7 @@ class NodeQueue:
         # Nodes of which it is not known whether they would take the pod, and how many of each sort
         # would.
         self._unknown: dict[str, None] = {}
-        self._numbers: dict[_Sort, int] = {}
+        self._numbers: dict[tuple[DeviceScores, Group], int] = {}
         # Entries that are no longer true go when they are met.
         self._heaps: dict[_Sort, list[_Rank]] = {}
         self._closed: dict[str, tuple[str, ...]] = {}
@@ -125,7 +132,8 @@ class NodeQueue:
             if scores is None:
                 made._unknown[name] = None
             else:
-                made._numbers[sort] = made._numbers.get(sort, 0) + 1
+                known = (scores, sort[1])
+                made._numbers[known] = made._numbers.get(known, 0) + 1
         for heap in made._heaps.values():
             heapq.heapify(heap)
         return made
@@ -133,18 +141,18 @@ class NodeQueue:
     def best(
         self,
         value: Callable[[DeviceScores | None, Group], int] | None = None,
-        is_out: Callable[[NodeState], bool] | None = None,
+        out: Out | None = None,
     ) -> tuple[NodeState, DeviceScores | None] | None:
         """
         The first of the nodes, and what is known of its devices; None if all refuse.
 
         `value` is what devices and groups add to a score; None stands for devices that are not
-        known. `is_out` passes over nodes, for this time.
+        known. `out` are nodes that are passed over, for this time.
         """
         self._refresh()
         first: tuple[_Rank, _Sort] | None = None
         for sort in tuple(self._heaps):
-            rank = self._top(sort) if is_out is None else self._top_within(sort, is_out)
+            rank = self._top(sort) if out is None else self._top_within(sort, out)
             if rank is None:
                 continue
             if value is not None:
@@ -163,9 +171,12 @@ class NodeQueue:
         self._heaps.pop(sort, None)
         return None
 
-    def _top_within(self, sort: _Sort, is_out: Callable[[NodeState], bool]) -> _Rank | None:
+    def _top_within(self, sort: _Sort, out: Out) -> _Rank | None:
         passed = []
-        while (rank := self._top(sort)) is not None and is_out(self._states[rank[2]]):
+        while (rank := self._top(sort)) is not None and out.is_out(self._states[rank[2]]):
+            if out.by_group:
+                rank = None
+                break
             passed.append(heapq.heappop(self._heaps[sort]))
         for each in passed:
             heapq.heappush(self._heaps.setdefault(sort, []), each)
@@ -185,16 +196,17 @@ class NodeQueue:
             if scores is not None
         ]
 
-    def highest(self, count: int) -> DeviceScores:
-        """The highest of each of so many scores of devices that are known."""
-        known = [scores for scores, _ in self._numbers if scores is not None]
-        return tuple(max((each[i] for each in known), default=0) for i in range(count))
-
-    def groups(self) -> Mapping[Group, int]:
-        """How many nodes of each group would take the pod."""
-        found: dict[Group, int] = {}
-        for (_, group), number in self._numbers.items():
-            found[group] = found.get(group, 0) + number
+    def numbers(self, out: Out | None = None) -> Mapping[tuple[DeviceScores, Group], int]:
+        """How many nodes would take the pod, by the scores of their devices and their group."""
+        if out is None:
+            return self._numbers
+        if out.by_group:
+            within = (sort for sort in self._numbers if self._top_within(sort, out) is not None)
+            return {sort: self._numbers[sort] for sort in within}
+        found: dict[tuple[DeviceScores, Group], int] = {}
+        for name, (scores, group) in self._sorts.items():
+            if scores is not None and not out.is_out(self._states[name]):
+                found[scores, group] = found.get((scores, group), 0) + 1
         return found
 
     def know(self, name: str, scores: DeviceScores) -> None:
@@ -211,10 +223,11 @@ class NodeQueue:
         sort = self._sorts.pop(name, None)
         if name in self._unknown:
             del self._unknown[name]
-        elif sort is not None:
-            self._numbers[sort] -= 1
-            if not self._numbers[sort]:
-                del self._numbers[sort]
+        elif sort is not None and sort[0] is not None:
+            known = (sort[0], sort[1])
+            self._numbers[known] -= 1
+            if not self._numbers[known]:
+                del self._numbers[known]
 
     def close(self, name: str, *refusals: str) -> None:
         """The node refuses, and will until it is opened again."""

@@ -15,6 +15,7 @@ from dryrack.placement.framework import (
     SCORE_MAX,
     ClusterScorer,
     DeviceScorer,
+    GroupedCheck,
     NodeScorer,
     PluginError,
 )
@@ -74,10 +75,14 @@ class PluginsInPlay:
         return bool(self.cluster_scorers or self.cluster_checks)
 
     @property
+    def grouped_checks(self) -> Sequence[GroupedCheck]:
+        """Those that look at other nodes, if all of them say the same of a group."""
+        found = [check for _, check in self.cluster_checks if isinstance(check, GroupedCheck)]
+        return found if len(found) == len(self.cluster_checks) else ()
+
+    @property
     def groups(self) -> Sequence[NodeGroups]:
         """How nodes are grouped, if groups are all that has to be held against each other."""
-        if self.cluster_checks:
-            return ()
         found = [scorer.groups for _, _, scorer in self.cluster_scorers]
         return [each for each in found if each is not None] if all(found) else ()
 
@@ -86,7 +91,7 @@ class PluginsInPlay:
         local = [plugin for plugin, _ in self.node_checks]
         local += [plugin for plugin, _, _ in (*self.node_scorers, *self.device_scorers)]
         signs = {plugin.name: call(plugin, plugin.sign, self.pod) for plugin in local}
-        return (self.profile, tuple(signs.items())), tuple(each.key for each in self.groups)
+        return (self.profile, tuple(signs.items())), tuple(each.key for each in self._grouping())
 
     def queue(self, fleet: Fleet) -> NodeQueue:
         """The nodes for pods that each node by itself treats like this one."""
@@ -94,7 +99,10 @@ class PluginsInPlay:
 
     def group(self, node: NodeState) -> Group:
         """The groups of the node."""
-        return tuple(each.group(node) for each in self.groups)
+        return tuple(each.group(node) for each in self._grouping())
+
+    def _grouping(self) -> Sequence[NodeGroups | GroupedCheck]:
+        return (*self.groups, *self.grouped_checks)
 
     def group_totals(self, numbers: Mapping[Group, int]) -> Mapping[Group, int]:
         """What scorers give to the nodes of each group, weighed, by how many these are."""

@@ -16,13 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from dryrack.kinds.selectors import SelectorError
-from dryrack.placement.framework import SCORE_MAX, NodeGroups, Plugin
+from dryrack.placement.framework import SCORE_MAX, GroupedCheck, NodeGroups, Plugin
 from dryrack.placement.index.affinity_terms import NO_TERMS, AffinityTerm, PodTerms
 from dryrack.placement.index.pod_counts import PodCounts
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.placement.fleet import Fleet
@@ -51,7 +51,7 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
         refusal = NodeRefusal(words, fact, "correct the affinity", is_unresolvable=True)
         return lambda _node: refusal
     against = [
-        (term.topology_key, counts.domains)
+        (term, counts)
         for term, counts in fleet.pods.anti_affinity.items()
         if _means(term, pod.pod, fleet)
     ]
@@ -62,15 +62,39 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
         for term in terms.affinity
     ]
     is_one = all(term.matches(namespace, labels) for term in terms.affinity)
-    return _Requirements(
+    requirements = _Requirements(
         near,
         may_be_first=is_one and not any(domains for _, domains in near),
         far=[
             (term.topology_key, _meant((term,), term.topology_key, fleet).domains)
             for term in terms.anti_affinity
         ],
-        against=against,
-    ).refusal
+        against=[(term.topology_key, counts.domains) for term, counts in against],
+    )
+    own: list[tuple[AffinityTerm, tuple[AffinityTerm, ...]]] = [
+        (term, (term,)) for term in terms.anti_affinity
+    ]
+    own += [(term, tuple(terms.affinity)) for term in terms.affinity]
+    key = (tuple(own), tuple(term for term, _ in against))
+
+    def group(node: NodeState) -> _Places:
+        """Where the node is for each term, or whether it has such pods if it is by itself."""
+        here = [
+            (t.topology_key, partial(_meant, all_of, t.topology_key, fleet)) for t, all_of in own
+        ]
+        here += [
+            (t.topology_key, partial(fleet.pods.anti_affinity.get, t, _NOBODY)) for t, _ in against
+        ]
+        return tuple(_place(node, key, counts) for key, counts in here)
+
+    return GroupedCheck(requirements.refusal, key, group)
+
+
+def _place(node: NodeState, key: str, counts: Callable[[], PodCounts]) -> str | int | None:
+    labels = node.node.metadata.labels
+    if key == HOSTNAME and labels.get(key) == node.name:
+        return min(counts().on(node.name), 1)
+    return labels.get(key)
 
 
 class _Wish(NamedTuple):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dryrack.kinds.core import TopologySpreadConstraint
 from dryrack.kinds.decode import decode
 from dryrack.kinds.selectors import SelectorError, parse_label_selector, untolerated_taint
-from dryrack.placement.framework import SCORE_MAX, NodeGroups, Plugin
+from dryrack.placement.framework import SCORE_MAX, GroupedCheck, NodeGroups, Plugin
 from dryrack.placement.index.pod_counts import EVERY_NODE, PodCounts
 from dryrack.placement.node_state import NodeRefusal
 from dryrack.placement.plugins.node_affinity import selected, selection
@@ -94,7 +94,21 @@ def _even(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None:
         fewest = min(domains.values(), default=0) if len(domains) >= each.min_domains else 0
         most = fewest + each.max_skew - each.selector.matches(pod.pod.metadata.labels)
         limits.append((each.topology_key, domains, most))
-    return partial(_refusal, limits)
+    question = [(e.topology_key, e.selector, e.honors_affinity, e.honors_taints) for e in spreads]
+    seen = (selection(pod), pod.pod.spec.tolerations)
+    key = (pod.pod.metadata.namespace, tuple(question), seen)
+
+    def group(node: NodeState) -> _Domains:
+        """The domains of the node, and for a node that is one by itself the pods there."""
+        labels = node.node.metadata.labels
+        return tuple(
+            _in_domains(each, pod, fleet, keys).domains.get(node.name, 0)
+            if each.topology_key == HOSTNAME and labels.get(HOSTNAME) == node.name
+            else labels.get(each.topology_key)
+            for each in spreads
+        )
+
+    return GroupedCheck(partial(_refusal, limits), key, group)
 
 
 def _refusal(
