@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.test_extended_resources import asking, claims, two_devices
 from tests.scheduler.test_failures import Failing, furnish
 from tests.scheduler.test_schedule import Noting, user_of
@@ -73,6 +74,24 @@ def test_an_allocation_that_nobody_uses_makes_way() -> None:
         await stage.client.create(PODS, user_of("shared", "p"))
         async with stage.scheduler():
             assert await stage.node_of("p") == "m"
+            assert await pool_of(stage) == "m"
+
+    on_stage(story)
+
+
+def test_an_allocation_that_nobody_uses_makes_way_for_a_gang() -> None:
+    """As for a pod by itself."""
+
+    async def story(stage: Stage) -> None:
+        await allocated_on_first(stage, users=[])
+        for name in ("a", "b"):
+            pod = user_of("shared", name)
+            labels = {f"{PREFIX}/name": "gang", f"{PREFIX}/min-available": "2"}
+            pod["metadata"]["labels"] = labels
+            await stage.client.create(PODS, pod)
+        async with stage.scheduler():
+            await stage.after(10)
+            assert [await stage.node_of(name) for name in ("a", "b")] == ["m", "m"]
             assert await pool_of(stage) == "m"
 
     on_stage(story)

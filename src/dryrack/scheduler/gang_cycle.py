@@ -30,7 +30,7 @@ from dryrack.placement import (
 )
 from dryrack.scheduler.binding import OvertakenError
 from dryrack.scheduler.claims import UnusableClaimError
-from dryrack.scheduler.claims.stale_claims import let_go
+from dryrack.scheduler.claims.stale_claims import free, in_the_way, let_go
 from dryrack.scheduler.commits import Decided
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.metering import Result
@@ -159,6 +159,10 @@ class GangCycle:
 
     async def _refused(self, key: GangKey, state: GangState, outcome: GangRefused) -> None:
         """The gang waits; others may have to go for it."""
+        for each in outcome.lacking:
+            stale = in_the_way(each.member, each)
+            if stale:
+                await free(stale, each.member.pod, view=self._view, binder=self._binder)
         found = self._help(key, state, outcome)
         self._view.hope(key, state.pending)
         if found.keeps_seconds is None:

@@ -73,6 +73,8 @@ class MemberRefused:
 
     member: Member
     message: str
+    # Whether there are nodes that would do but for what one of its claims was given before.
+    is_kept_off_by_claims: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,8 @@ def _greedy(
             if isinstance(outcome, Unfinished):
                 return outcome
             if isinstance(outcome, Unplaced):
-                lacking.append(MemberRefused(member, outcome.message))
+                kept_off = outcome.is_kept_off_by_claims
+                lacking.append(MemberRefused(member, outcome.message, kept_off))
             else:
                 done.add(member, outcome).stand(trial)
     return tuple(lacking)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Pod
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import ResourceClaim
-    from dryrack.placement import Unplaced
+    from dryrack.placement import Member, MemberRefused, Unplaced
     from dryrack.scheduler.binding import Binder
     from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.demands import Demands
 
 
-def in_the_way(wanted: Demands, outcome: Unplaced) -> str:
+def in_the_way(wanted: Demands | Member, outcome: Unplaced | MemberRefused) -> str:
     """The first claim, by name, without which the pod might find a node; "" if there is none."""
     if not outcome.is_kept_off_by_claims:
         return ""
