@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 from tests.scheduler.gang_scenes import claimless, lone, member, play
 
 from dryrack.client.endpoints import PODS
+from dryrack.scheduler.gang_table import GangTable
 
 if TYPE_CHECKING:
+    import pytest
     from tests.scheduler.gang_scenes import Scene
+
+    from dryrack.placement import GangKey
+    from dryrack.scheduler.gang_table import GangState
 
 
 def test_single_dual_and_gang_run_together() -> None:
@@ -229,5 +234,46 @@ def test_a_scheduler_at_rest_writes_and_decides_nothing() -> None:
             and scene.cluster.plane.store.events(resource, after=revision)
         ]
         assert written == []
+
+    play(story)
+
+
+def test_a_large_gang_is_looked_at_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each member that comes, gets its claim or is bound."""
+    looks = 0
+    state = GangTable.state
+
+    def counted(table: GangTable, key: GangKey) -> GangState | None:
+        nonlocal looks
+        looks += 1
+        return state(table, key)
+
+    monkeypatch.setattr(GangTable, "state", counted)
+
+    async def story(scene: Scene) -> None:
+        scene.start()
+        await scene.create(*(member(f"g{n}", "gang", 40) for n in range(40)))
+        await scene.rest()
+        assert len(await scene.bound()) == 40
+
+    play(story, devices=20)
+
+    assert looks < 8
+
+
+def test_a_gang_that_is_made_again_at_once_is_a_gang_again() -> None:
+    """Members of the one before do not let those of the next run alone."""
+
+    async def story(scene: Scene) -> None:
+        scene.start()
+        await scene.create(member("a", "gang", 3), member("b", "gang", 3), member("c", "gang", 3))
+        await scene.rest()
+        assert len(await scene.bound()) == 3
+        for name in ("a", "b", "c"):
+            await scene.client.delete(PODS, name, namespace="default", grace_seconds=0)
+        await scene.create(member("a", "gang", 3), member("b", "gang", 3))
+        await scene.rest()
+        assert await scene.bound() == []
+        assert (await scene.told("a")).startswith("pod group default/gang has 2 pods")
 
     play(story)

@@ -298,10 +298,11 @@ class Scheduler:
             self._post_filter.done(name)
         elif old is None or _asks(old) != _asks(new):
             self._meter.queued(name, scheduler_of(new))
-            self._queue.add(name)
+            if self._table.is_alone(name):
+                self._queue.add(name)
         if old is None or new is None or _counts(old) != _counts(new):
             for gang in gangs:
-                self._queue.add(gang)
+                self._gangs.changed(gang)
 
     def _reads_gang(self, pod: Raw, said: Membership | Flaw) -> bool:
         """Whether what a pod says about its gang counts, as its profile has it."""
@@ -312,7 +313,7 @@ class Scheduler:
 
     def _definition_changed(self, definition: GangKey) -> None:
         for key in self._table.keys(definition):
-            self._queue.add(key)
+            self._gangs.changed(key)
 
     def _rank_of(self, unit: Unit) -> Rank:
         if isinstance(unit, GangKey):

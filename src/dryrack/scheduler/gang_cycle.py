@@ -121,6 +121,20 @@ class GangCycle:
         self._post_filter = post_filter
         self._meter = meter
 
+    def changed(self, key: GangKey) -> None:
+        """
+        A member, or what defines the gang, has changed.
+
+        While members are still missing it is not looked at for each that comes, and once it is
+        whole they are pods like any others.
+        """
+        if key in self._table.whole:
+            return
+        if self._table.is_complete(key) or key in self._table.unfinished:
+            self._queue.add(key)
+        else:
+            self._queue.add_after(key, GATHERING_SECONDS)
+
     async def schedule(self, key: GangKey) -> None:
         """One attempt; raises what another attempt may put right."""
         try:
@@ -283,9 +297,9 @@ class GangCycle:
             self._table.unfinished.pop(key, None)
             self._meter.ended(key, Result.SCHEDULED, len(bound.assignments))
             _logger.info("gang scheduled", extra={"gang": str(key), "pods": len(bound.assignments)})
-            for raw in state.pending:
-                self._queue.add(name_of(raw))
             await self._groups.scheduled(key)
+            for name in self._table.pending(key):
+                self._queue.add(name)
             return
         self._table.unfinished.setdefault(key, self._clock.now())
         _, failure = bound.failures[0]

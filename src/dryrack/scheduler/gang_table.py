@@ -10,13 +10,14 @@ itself, or, after a restart, from what its pods and their claims say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.placement import Flaw, Membership, gang_of, membership
 from dryrack.scheduler.queue import STARVATION_SECONDS, Rank
@@ -46,6 +47,19 @@ class GangState:
     pods: Mapping[Name, Pod]
 
 
+@dataclass(slots=True)
+class _Group:
+    """The members of one gang, and what matters about them at every change."""
+
+    members: dict[Name, Raw] = field(default_factory=dict)
+    bound: set[Name] = field(default_factory=set)
+    # Those that wait for a claim which has yet to be made.
+    unready: set[Name] = field(default_factory=set)
+    # As the pods say it.
+    min_count: int | None = None
+    grown_at: float = 0.0
+
+
 class GangTable:
     """Members by gang, kept as pods change."""
 
@@ -62,15 +76,19 @@ class GangTable:
         self.unfinished: dict[GangKey, float] = {}
         self._clock = clock
         self._gang_of: dict[Name, GangKey | Flaw] = {}
-        self._members: dict[GangKey, dict[Name, Raw]] = {}
+        self._groups: dict[GangKey, _Group] = {}
         self._decoded: dict[Name, tuple[Raw, Pod]] = {}
         # Those that were bound here, until the caches show it.
         self._arrived: dict[Name, str] = {}
-        self._grown_at: dict[GangKey, float] = {}
 
     def of(self, name: Name) -> GangKey | Flaw | None:
         """The gang of a pod, or what is wrong with how the pod says it."""
         return self._gang_of.get(name)
+
+    def is_alone(self, name: Name) -> bool:
+        """Whether a pod is decided by itself: in no gang, or in one that is whole already."""
+        gang = self._gang_of.get(name)
+        return gang is None or isinstance(gang, Flaw) or gang in self.whole
 
     def change(self, old: Raw | None, new: Raw | None) -> tuple[GangKey, ...]:
         """A pod changed; the gangs that this is about."""
@@ -78,66 +96,84 @@ class GangTable:
         before = self._gang_of.get(name)
         if before is None and (new is None or not _may_be_member(new)):
             return ()
-        if new is None or _has_left(new):
-            self._forget(name)
-            return () if before is None or isinstance(before, Flaw) else (before,)
-        if new["spec"].get("nodeName"):
-            self._arrived.pop(name, None)
-        said = membership(self._pod(name, new))
-        if said is not None and not self._reads(new, said):
-            said = None
+        said = None
+        if new is not None and not _has_left(new):
+            said = membership(self._pod(name, new))
+            if said is not None and not self._reads(new, said):
+                said = None
         now = said.key if isinstance(said, Membership) else said
-        if now != before:
+        if now != before or said is None:
             self._forget(name)
-        if now is None:
-            return () if before is None or isinstance(before, Flaw) else (before,)
-        self._gang_of[name] = now
-        if isinstance(now, Flaw):
-            return () if before is None or isinstance(before, Flaw) else (before,)
-        members = self._members.setdefault(now, {})
-        if name not in members:
-            self._grown_at[now] = self._clock.now()
-        members[name] = new
-        return (now,) if before in (None, now) or isinstance(before, Flaw) else (before, now)
+        if now is not None and new is not None:
+            self._gang_of[name] = now
+        if isinstance(said, Membership) and new is not None:
+            self._join(name, new, said)
+        gangs = [each for each in (before, now) if each is not None and not isinstance(each, Flaw)]
+        return tuple(dict.fromkeys(gangs))
+
+    def _join(self, name: Name, raw: Raw, said: Membership) -> None:
+        group = self._groups.setdefault(said.key, _Group())
+        if name not in group.members:
+            group.grown_at = self._clock.now()
+        group.members[name] = raw
+        group.min_count = said.min_count
+        if raw["spec"].get("nodeName"):
+            self._arrived.pop(name, None)
+            group.bound.add(name)
+        pod = self._pod(name, raw)
+        if any(named_claim(pod, each) is None for each in pod.spec.resource_claims):
+            group.unready.add(name)
+        else:
+            group.unready.discard(name)
 
     def arrived(self, pod: Raw) -> None:
         """The pod is bound, whatever the caches show."""
-        self._arrived[name_of(pod)] = pod["metadata"]["uid"]
+        name = name_of(pod)
+        key = self._gang_of.get(name)
+        if key is not None and not isinstance(key, Flaw):
+            self._arrived[name] = pod["metadata"]["uid"]
+            self._groups[key].bound.add(name)
+
+    def is_complete(self, key: GangKey) -> bool:
+        """Whether as many members are there as the gang needs, and have their claims."""
+        group, definition = self._groups.get(key), self.definitions.get(key.definition)
+        if group is None:
+            return False
+        minimum = group.min_count if definition is None else definition.min_count
+        return minimum is not None and len(group.members) - len(group.unready) >= minimum
 
     def grown_at(self, key: GangKey) -> float:
         """When the last member came."""
-        return self._grown_at.get(key, 0.0)
+        group = self._groups.get(key)
+        return 0.0 if group is None else group.grown_at
 
     def state(self, key: GangKey) -> GangState | None:
         """The gang as it is; None if it has no member."""
-        members = self._members.get(key)
-        if not members:
+        group = self._groups.get(key)
+        if group is None:
             return None
         pending, bound = [], []
-        for raw in sorted(members.values(), key=_age):
+        for raw in sorted(group.members.values(), key=_age):
             if self._is_bound(raw):
                 bound.append(raw)
             elif not raw["spec"].get("schedulingGates"):
                 pending.append(raw)
-        if not bound:
-            self.whole.discard(key)
-            self.unfinished.pop(key, None)
         pods = {name_of(raw): self._pod(name_of(raw), raw) for raw in (*bound, *pending)}
         gang = gang_of(key, tuple(pods.values()), self.definitions)
         return GangState(gang, tuple(pending), tuple(bound), pods)
 
     def pending(self, key: GangKey) -> tuple[Name, ...]:
         """The members that are on no node."""
-        members = self._members.get(key, {})
-        return tuple(name for name, raw in members.items() if not self._is_bound(raw))
+        group = self._groups.get(key)
+        return () if group is None else tuple(group.members.keys() - group.bound)
 
     def together(self) -> Mapping[Hashable, tuple[Name, ...]]:
         """Members on nodes that preemption takes all or none of, by each of them."""
         found: dict[Hashable, tuple[Name, ...]] = {}
-        for key, members in self._members.items() if self._is_any_whole() else ():
+        for key, group in self._groups.items() if self._is_any_whole() else ():
             definition = self.definitions.get(key.definition)
             if definition is not None and definition.disrupted_whole:
-                bound = tuple(name for name, raw in members.items() if self._is_bound(raw))
+                bound = tuple(sorted(group.bound))
                 found.update(dict.fromkeys(bound, bound))
         return found
 
@@ -146,7 +182,7 @@ class GangTable:
 
     def rank(self, key: GangKey) -> Rank:
         """As a gang comes in the queue; see `placement.Gang` for its priority and age."""
-        members = self._members.get(key, {}).values()
+        members = self._groups.get(key, _Group()).members.values()
         definition = self.definitions.get(key.definition)
         priority = min((raw["spec"].get("priority", 0) for raw in members), default=0)
         created = min((raw["metadata"]["creationTimestamp"] for raw in members), default="")
@@ -160,7 +196,7 @@ class GangTable:
         """The gangs that have a definition: one, or its replicas."""
         if not definition.group:
             return (definition,)
-        return tuple(key for key in self._members if key.definition == definition)
+        return tuple(key for key in self._groups if key.definition == definition)
 
     def judge(self, key: GangKey, state: GangState, holds: Callable[[Pod], bool]) -> None:
         """
@@ -201,10 +237,14 @@ class GangTable:
         self._decoded.pop(name, None)
         if key is None or isinstance(key, Flaw):
             return
-        self._members[key].pop(name, None)
-        if not self._members[key]:
-            del self._members[key]
-            self._grown_at.pop(key, None)
+        group = self._groups[key]
+        del group.members[name]
+        group.bound.discard(name)
+        group.unready.discard(name)
+        if not group.members:
+            del self._groups[key]
+        if not group.bound:
+            # It begins anew.
             self.whole.discard(key)
             self.unfinished.pop(key, None)
 
