@@ -47,6 +47,8 @@ PLUGINS = plugins(
     NodeAffinity="filter score",
     TaintToleration="filter score",
     Backfill="score",
+    WorkloadAware="score",
+    DeviceGroups="score",
 )
 
 
@@ -128,6 +130,27 @@ def test_what_kube_scheduler_has_a_use_for_is_noted_and_accepted() -> None:
             "scheduler.yaml:7: profiles[0].plugins.filter.enabled[0].name: "
             "NodeVolumeLimits has no effect: nothing is stored here"
         ),
+    ]
+
+
+def test_arguments_that_are_null_are_not_given() -> None:
+    """As in every document of Kubernetes."""
+    (found,) = read(
+        profile("pluginConfig:\n- name: NodeResourcesFit\n  args: {ignoredResources: null}\n")
+    ).profiles
+
+    assert found.args == {"NodeResourcesFit": {}}
+
+
+def test_arguments_without_effect_are_noted() -> None:
+    """Files for other coscheduling plugins are taken."""
+    text = "pluginConfig:\n- name: Coscheduling\n  args: {permitWaitingTimeSeconds: 10}\n"
+
+    assert [str(each) for each in reading(profile(text)).notes] == [
+        (
+            "scheduler.yaml:7: profiles[0].pluginConfig[0].args.permitWaitingTimeSeconds: "
+            "has no effect: nobody holds anything while a gang waits"
+        )
     ]
 
 
@@ -214,6 +237,21 @@ def test_leader_election_and_backoff_are_read() -> None:
                 "scheduler.yaml:5: profiles[0].plugins.filter.enabled[0].name: "
                 "Backfill filters no nodes; leave it out here"
             ),
+        ),
+        (
+            profile("pluginConfig:\n- name: ResourceReservation\n  args: {ttl: 5}\n"),
+            (
+                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.ttl: no such field; "
+                "there are apiVersion, kind, ttlSeconds"
+            ),
+        ),
+        (
+            profile("pluginConfig:\n- name: WorkloadAware\n  args: {pack: true}\n"),
+            "scheduler.yaml:7: profiles[0].pluginConfig[0].args.pack: no such field; there are",
+        ),
+        (
+            profile("plugins: {score: {enabled: [{name: DeviceGroups}]}}\n"),
+            "scheduler.yaml:4: profiles[0].pluginConfig: DeviceGroups needs an attribute; write",
         ),
         (
             "extenders: [{urlPrefix: http://localhost}]\n",

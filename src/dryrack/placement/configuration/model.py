@@ -147,14 +147,37 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
     binding_timeout: str = ""
 
 
+class CoschedulingArgs(PluginArgs, frozen=True, kw_only=True):
+    permit_waiting_time_seconds: Int64 | None = None
+    pod_group_backoff_seconds: Int64 | None = None
+
+
+class DeviceGroupsArgs(PluginArgs, frozen=True, kw_only=True):
+    attribute: str = ""
+
+
+class ResourceReservationArgs(PluginArgs, frozen=True, kw_only=True):
+    ttl_seconds: Int64 | None = None
+
+
 # By the name of the plugin.
 PLUGIN_ARGS: Mapping[str, type[PluginArgs]] = {
+    "Backfill": PluginArgs,
+    "Coscheduling": CoschedulingArgs,
     "DefaultPreemption": DefaultPreemptionArgs,
+    "DeviceFragmentation": PluginArgs,
+    "DeviceGroups": DeviceGroupsArgs,
     "DynamicResources": DynamicResourcesArgs,
+    "GangPreemption": PluginArgs,
+    "GangScheduling": PluginArgs,
     "InterPodAffinity": InterPodAffinityArgs,
+    "NUMATopology": PluginArgs,
     "NodeAffinity": NodeAffinityArgs,
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
     "NodeResourcesFit": NodeResourcesFitArgs,
     "PodTopologySpread": PodTopologySpreadArgs,
+    "ResourceReservation": ResourceReservationArgs,
+    "TopologySpread": PluginArgs,
     "VolumeBinding": VolumeBindingArgs,
+    "WorkloadAware": PluginArgs,
 }

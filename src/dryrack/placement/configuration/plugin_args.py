@@ -20,6 +20,8 @@ def argument_problems(plugin: str, args: Mapping[str, Any]) -> Iterator[tuple[Pa
         case "DefaultPreemption":
             yield from _outside(args, "minCandidateNodesPercentage", 100)
             yield from _outside(args, "minCandidateNodesAbsolute", None)
+        case "ResourceReservation":
+            yield from _outside(args, "ttlSeconds", None)
         case "PodTopologySpread":
             yield from _defaulting_problems(args)
         case "NodeResourcesFit":

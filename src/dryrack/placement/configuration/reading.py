@@ -70,6 +70,19 @@ _MEANINGLESS: Mapping[str, str] = {
     "percentageOfNodesToScore": "all nodes count",
     "delayCacheUntilActive": "caches are always warm",
 }
+# The same of arguments, by plugin.
+_IDLE_ARGS: Mapping[str, Mapping[str, str]] = {
+    "Coscheduling": {
+        "permitWaitingTimeSeconds": "nobody holds anything while a gang waits",
+        "podGroupBackoffSeconds": "see podInitialBackoffSeconds",
+    },
+    "DefaultPreemption": {
+        "minCandidateNodesPercentage": "it is 10",
+        "minCandidateNodesAbsolute": "it is 100",
+    },
+    "DynamicResources": {"filterTimeout": "long searches are made in turns between others"},
+    "VolumeBinding": {"bindTimeoutSeconds": "pods wait until their volumes are bound"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +238,11 @@ class _Reader:
             name = self._name((*within, "name"), config.name)
             if name in args:
                 self._problem((*within, "name"), f"{config.name!r} is configured twice")
-            self._check_args(name, config.args, (*within, "args"))
-            args[name] = config.args
+            args[name] = self._args(name, config.args, (*within, "args"))
+        on = {entry.name for each in plugins.values() for entry in each.enabled}
+        if "DeviceGroups" in on and not args.get("DeviceGroups", {}).get("attribute"):
+            fix = "write pluginConfig: [{name: DeviceGroups, args: {attribute: DOMAIN/NAME}}]"
+            self._problem((*path, "pluginConfig"), "DeviceGroups needs an attribute", fix)
         return ProfileConfig(written.scheduler_name or "", plugins, args)
 
     def _plugin_set(self, path: Path, written: PluginSet) -> PluginSet:
@@ -275,18 +291,24 @@ class _Reader:
             self._problem(path, f"no plugin {name!r}", hint(name, known))
         return found
 
-    def _check_args(self, plugin: str, args: Mapping[str, Any], path: Path) -> None:
+    def _args(self, plugin: str, args: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+        """As they are written, without nulls; those of a plugin from elsewhere are its affair."""
         model = PLUGIN_ARGS.get(plugin)
         if model is None:
-            return
-        if args.get("kind", "") not in ("", f"{plugin}Args"):
-            message = f"{args['kind']!r} are not the arguments of {plugin}"
+            return args
+        said: Mapping[str, Any] = shape.regular(args, shape.of(model))
+        if said.get("kind", "") not in ("", f"{plugin}Args"):
+            message = f"{said['kind']!r} are not the arguments of {plugin}"
             self._problem((*path, "kind"), message, f"write {plugin}Args")
-        elif self._decoded(dict(args), model, path) is not None:
-            for within, message in argument_problems(plugin, args):
+        elif self._decoded(dict(said), model, path) is not None:
+            for within, message in argument_problems(plugin, said):
                 self._problem((*path, *within), message)
             for name in ("filterTimeout", "bindingTimeout"):
-                self._check_duration((*path, name), str(args.get(name, "")))
+                self._check_duration((*path, name), str(said.get(name, "")))
+            for name, why in _IDLE_ARGS.get(plugin, {}).items():
+                if name in said:
+                    self._note((*path, name), f"has no effect: {why}")
+        return said
 
     def _decoded(self, raw: dict[str, Any], model: type[Decoded], within: Path) -> Decoded | None:
         """The typed value; all its fields have to be known."""
