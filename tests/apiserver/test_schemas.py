@@ -14,7 +14,6 @@ from dryrack.kinds.schemas import builtin, custom, raw_definitions, schema_of
 from dryrack.kinds.schemas.shape import filled, skeleton
 from dryrack.kinds.schemas.strict_decode import (
     conform,
-    conversion_problem,
     explained,
 )
 from dryrack.kinds.schemas.structs import structs
@@ -152,13 +151,6 @@ def test_a_wrong_type_is_told_as_the_decoder_tells_it(
 ) -> None:
     """The innermost struct, the way to the field, and its Go type."""
     assert conform(schema, value).mismatch == message
-
-
-def test_a_wrong_type_in_a_map_is_told_as_the_converter_tells_it() -> None:
-    """What was never text is refused in other words."""
-    assert conversion_problem(CONFIG_MAP, {"data": {"a": 1}}) == "cannot convert int64 to string"
-    assert conversion_problem(POD, {"spec": {"containers": {}}}) == "cannot restore slice from map"
-    assert conversion_problem(POD, {"spec": "x"}) == "cannot restore struct from: string"
 
 
 def test_empty_fields_are_left_out_where_go_leaves_them_out() -> None:

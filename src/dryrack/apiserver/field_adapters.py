@@ -5,9 +5,9 @@ Owners of fields and patches, plugged into the pipeline.
 are given the schema, and their refusals become those of the server.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from dryrack.apiserver.answer.status import Status, StatusError, bad_request, conflict
 from dryrack.apiserver.decode import bodies
@@ -19,7 +19,7 @@ from dryrack.apiserver.ownership.patching import (
     PatchProblem,
     patched,
 )
-from dryrack.apiserver.ownership.patching.refusals import invalid_patch, shown_object, shown_patch
+from dryrack.apiserver.ownership.patching.refusals import invalid_patch
 from dryrack.apiserver.ownership.server_side_apply import (
     ApplyConflicts,
     ApplyProblem,
@@ -32,9 +32,9 @@ from dryrack.apiserver.registry import Registry, Resource
 from dryrack.kinds import schemas
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.schemas import Schema
-from dryrack.kinds.schemas.shape import as_written
-from dryrack.kinds.schemas.strict_decode import conversion_problem
+from dryrack.kinds.schemas.strict_decode import conform
 from dryrack.kinds.text import go_json
+from dryrack.kinds.text.go_json import compact
 
 APPLY_PATCH = "application/apply-patch+yaml"
 _MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
@@ -154,12 +154,12 @@ class AllPatches:
         if patch.media_type == JSON_PATCH and bodies.is_too_deep(made.object):
             # By adding and copying into what is there an object could grow without end.
             raise bad_request("exceeded max depth")
-        shown = _shown(made.object, current, patch, schema)
+        shown = partial(compact, made.object)
         if not isinstance(made.object, dict):
             raise invalid_patch(shown(), bodies.no_object(made.object))
         problem = bodies.type_meta_problem(made.object)
         if patch.media_type == STRATEGIC_MERGE_PATCH and schema is not None:
-            problem = conversion_problem(schema, made.object)
+            problem = conform(schema, made.object).mismatch
         if problem:
             raise invalid_patch(shown(), problem)
         return Patched(made.object, made.strict, shown)
@@ -184,12 +184,6 @@ class AllPatches:
                 raise _conflict(made)
             case _:
                 return Patched(made, again)
-
-
-def _shown(made: Any, current: Raw, patch: Patch, schema: Schema | None) -> Callable[[], str]:
-    if patch.media_type == STRATEGIC_MERGE_PATCH:
-        return lambda: shown_patch(bodies.read_json(patch.body))
-    return lambda: shown_object(made, as_written(schema, current))
 
 
 def _configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:

@@ -38,7 +38,7 @@ from dryrack.extension.definitions import (
     with_defaults,
 )
 from dryrack.kinds.rules.kind_rules import KindRules
-from dryrack.kinds.text.go_numbers import plain
+from dryrack.kinds.text.go_json import compact
 from dryrack.kinds.validation.meta import (
     SUBDOMAIN,
     common_metadata,
@@ -208,7 +208,7 @@ class CustomStrategy(PlainStrategy):
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         found = {name: path.first(obj) for name, path in self._selectable.items()}
-        return {name: "" if value is None else plain(value[0]) for name, value in found.items()}
+        return {name: "" if value is None else compact(value[0]) for name, value in found.items()}
 
 
 def _coerced(schema: Schema, obj: Raw) -> Raw:

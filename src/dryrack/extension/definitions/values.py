@@ -20,7 +20,7 @@ from typing import Any
 
 from dryrack.cel import compile_pattern
 from dryrack.extension.definitions.formats import has_format, known_format
-from dryrack.kinds.text.go_numbers import plain
+from dryrack.kinds.text.go_json import compact
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import (
     FieldProblem,
@@ -262,13 +262,13 @@ def _multiple(factor: float, value: float, place: _Place) -> Iterator[FieldProbl
     # The server compares an integer with the whole part of the factor.
     step = int(factor) if isinstance(value, int) else factor
     if step <= 0:
-        detail = f"factor MultipleOf declared for {place.path} must be positive: {plain(step)}"
+        detail = f"factor MultipleOf declared for {place.path} must be positive: {compact(step)}"
         yield invalid(place.field, step, detail)
         return
     quotient = value * (1 / step) if step < 1 else value / step
     is_multiple = value % step == 0 if isinstance(value, int) else quotient.is_integer()
     if not is_multiple:
-        detail = f"{place.path} in body should be a multiple of {plain(step)}"
+        detail = f"{place.path} in body should be a multiple of {compact(step)}"
         yield invalid(place.field, value, detail)
 
 
@@ -280,7 +280,7 @@ def _bounds(schema: Schema, value: float, place: _Place) -> Iterator[FieldProble
         if value < least or (is_exclusive and value == least):
             told = "greater than" if is_exclusive else "greater than or equal to"
             yield invalid(
-                place.field, value, f"{place.path} in body should be {told} {plain(least)}"
+                place.field, value, f"{place.path} in body should be {told} {compact(least)}"
             )
     if maximum is not None:
         most = int(maximum) if isinstance(value, int) else maximum
@@ -288,7 +288,7 @@ def _bounds(schema: Schema, value: float, place: _Place) -> Iterator[FieldProble
         if value > most or (is_exclusive and value == most):
             told = "less than" if is_exclusive else "less than or equal to"
             yield invalid(
-                place.field, value, f"{place.path} in body should be {told} {plain(most)}"
+                place.field, value, f"{place.path} in body should be {told} {compact(most)}"
             )
 
 
@@ -346,7 +346,7 @@ def _equal(value: Any, allowed: Any) -> bool:
 
 
 def _json(value: Any) -> str:
-    return plain(value) if not isinstance(value, dict | list) else str(value)
+    return compact(value) if not isinstance(value, dict | list) else str(value)
 
 
 def _object(

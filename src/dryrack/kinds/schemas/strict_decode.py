@@ -19,7 +19,6 @@ from dryrack.kinds.schemas import go_scalars as scalars
 from dryrack.kinds.schemas.fast_decode import element_type
 from dryrack.kinds.schemas.shape import skeleton
 from dryrack.kinds.schemas.structs import UNSET
-from dryrack.kinds.text import go_numbers
 from dryrack.kinds.text.go_json import type_name
 from dryrack.kinds.text.quoting import quoted
 
@@ -57,15 +56,6 @@ def _shown(path: Path) -> str:
     """A path as the server writes it."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(steps).removeprefix(".")
-
-
-def conversion_problem(schema: Schema, obj: Raw) -> str:
-    """What is said of a value of the wrong type that was never text, as after a patch of maps."""
-    try:
-        _Converting().struct(schema, obj)
-    except scalars.MismatchError as error:
-        return str(error)
-    return ""
 
 
 def conform(schema: Schema, obj: Raw) -> Conformed:
@@ -193,30 +183,6 @@ class _Reading:
         if shown == "number" and schema.type == "integer":
             shown += f" {json.dumps(value)}"
         return scalars.MismatchError(f"json: cannot unmarshal {shown} into {self._place(go_type)}")
-
-
-class _Converting(_Reading):
-    """Reads maps that were never text; complains as the converter of maps does."""
-
-    def _special(self, go_type: str, value: Any) -> Any:
-        return scalars.special(go_type, value)
-
-    def _mismatch(self, value: Any, schema: Schema, go_type: str) -> scalars.MismatchError:
-        kind = go_numbers.kind_name(value)
-        if schema.type == "array":
-            return scalars.MismatchError(f"cannot restore slice from {kind}")
-        if schema.struct is not None:
-            return scalars.MismatchError(f"cannot restore struct from: {kind}")
-        if schema.type == "object":
-            return scalars.MismatchError(f"cannot restore map from {kind}")
-        # Go would make a character of an integer, and cut a number: so it says that this it does
-        # not do. What it could not convert in any case it calls unknown.
-        if (kind == "int64" and schema.type == "string") or (
-            kind == "float64" and schema.type in ("integer", "number")
-        ):
-            return scalars.MismatchError(f"cannot convert {kind} to {go_type}")
-        plain = {"string": "string", "boolean": "bool"}.get(schema.type, go_type)
-        return scalars.MismatchError(f"unrecognized type: {plain}")
 
 
 def _in_order(schema: Schema, struct: Struct, made: Raw) -> Raw:

@@ -42,3 +42,12 @@ def type_name(value: Any) -> str:
             return "array"
         case _:
             return "object"
+
+
+def compact(value: Any) -> str:
+    """A value in one line, as refusals show it; text stands for itself."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)

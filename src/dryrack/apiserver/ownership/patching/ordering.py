@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.ownership.patching.problems import PatchError, does_not_apply, failed
-from dryrack.kinds.text import go_numbers
+from dryrack.kinds.text.go_json import compact, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -21,11 +21,11 @@ _DIRECTIVE = "$patch"
 
 
 def no_merge_key(item: Any, key: str) -> PatchError:
-    return failed(f"map: {go_numbers.plain(item)} does not contain declared merge key: {key}")
+    return failed(f"map: {compact(item)} does not contain declared merge key: {key}")
 
 
 def bad_type(expected: str, value: Any) -> PatchError:
-    return failed(f"expected a {expected}, but received a {go_numbers.type_name(value)}")
+    return failed(f"expected a {expected}, but received a {type_name(value)}")
 
 
 def element_type(*lists: List) -> type:
@@ -36,7 +36,7 @@ def element_type(*lists: List) -> type:
     if kinds[0] is list:
         raise does_not_apply("lists of lists are not supported")
     if any(kind is not kinds[0] for kind in kinds):
-        shown = " ".join(go_numbers.plain(each) for each in lists)
+        shown = " ".join(compact(each) for each in lists)
         raise failed(f"list element types are not identical: [{shown}]")
     return kinds[0]
 
@@ -99,8 +99,8 @@ def check_order(patch: List, order: List, key: str) -> None:
         at += _key_of(kept[at], key) == _key_of(wanted, key)
     if at < len(kept):
         raise failed(
-            f"The order in patch list:\n{go_numbers.plain(patch)}\n doesn't match $setElementOrder "
-            f"list:\n{go_numbers.plain(order)}\n"
+            f"The order in patch list:\n{compact(patch)}\n doesn't match $setElementOrder "
+            f"list:\n{compact(order)}\n"
         )
 
 

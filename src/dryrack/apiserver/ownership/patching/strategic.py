@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.ownership.patching import ordering
 from dryrack.apiserver.ownership.patching.merge_patch import without_nulls
 from dryrack.apiserver.ownership.patching.problems import PatchError, bad_patch, failed
-from dryrack.kinds.text import go_numbers
+from dryrack.kinds.text.go_json import compact
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -70,8 +70,8 @@ def _directed(patch: Map) -> Map:
 
 
 def _unknown_directive(directive: Any, patch: Map) -> PatchError:
-    shown = go_numbers.plain(directive)
-    return failed(f"unknown patch type: {shown} in map: {go_numbers.plain(patch)}")
+    shown = compact(directive)
+    return failed(f"unknown patch type: {shown} in map: {compact(patch)}")
 
 
 def _retained(live: Map, patch: Map) -> Map:

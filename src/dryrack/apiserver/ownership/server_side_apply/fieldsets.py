@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dryrack.kinds.text import go_numbers
+from dryrack.kinds.text.go_json import compact
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def element_text(element: str) -> str:
 def _shown(value: Any) -> str:
     if value is None:
         return "null"
-    return quoted(value) if isinstance(value, str) else go_numbers.plain(value)
+    return quoted(value) if isinstance(value, str) else compact(value)
 
 
 def decoded(raw: Any) -> FieldSet:

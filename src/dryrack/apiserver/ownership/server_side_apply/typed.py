@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.ownership.server_side_apply import fieldsets
-from dryrack.kinds.text import go_numbers
+from dryrack.kinds.text.go_json import compact, type_name
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Checking:
         if value is None:
             return []
         if not isinstance(value, dict):
-            return [Violation(path, f"expected map, got &{{{go_numbers.plain(value)}}}")]
+            return [Violation(path, f"expected map, got {compact(value)}")]
         found: list[Violation] = []
         for name, inner in value.items():
             below = (*path, fieldsets.field(name))
@@ -135,7 +135,7 @@ class _Checking:
         if value is None:
             return []
         if not isinstance(value, list):
-            return [Violation(path, f"expected list, got &{{{go_numbers.plain(value)}}}")]
+            return [Violation(path, f"expected list, got {compact(value)}")]
         found: list[Violation] = []
         seen: set[str] = set()
         for index, item in enumerate(value):
@@ -160,14 +160,13 @@ def scalar_problem(scalar: str, value: Any) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match scalar:
         case "numeric" if not is_number:
-            return f"expected numeric (int or float), got {go_numbers.type_name(value)}"
+            return f"expected numeric (int or float), got {type_name(value)}"
         case "string" if not isinstance(value, str):
-            literal = go_numbers.literal(value)
-            return f"expected string, got &value.valueUnstructured{{Value:{literal}}}"
+            return f"expected string, got {compact(value)}"
         case "boolean" if not isinstance(value, bool):
-            return f"expected boolean, got &{{{go_numbers.plain(value)}}}"
+            return f"expected boolean, got {compact(value)}"
         case "untyped" if isinstance(value, dict | list):
-            return f"expected any scalar, got &{{{go_numbers.plain(value)}}}"
+            return f"expected any scalar, got {compact(value)}"
         case _:
             return ""
 
