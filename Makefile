@@ -59,6 +59,7 @@ bench: setup ## Ratios against Kubernetes' own code, then a million cases; CASES
 	@$(BIN)/python -m tests.bench.publisher
 	@$(BIN)/python -m tests.bench.fleet
 	@$(BIN)/python -m tests.bench.scheduling
+	@$(BIN)/python -m tests.bench.gangs
 	@$(BIN)/python -m tests.bench.schedulers
 	@$(BIN)/python -m tests.bench.soak $(if $(PODS),--pods $(PODS))
 	@$(BIN)/python -m tests.bench.latency

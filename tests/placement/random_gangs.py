@@ -27,6 +27,12 @@ DRIVER = "gpu.example.com"
 KINDS = ("big", "small")
 ISLANDS = ("x", "y")
 HOSTNAME = "kubernetes.io/hostname"
+EVENLY = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "x"}},
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Pod:
     # By the label of nodes: apps that it has to be far from, and near to.
     far: tuple[str, str] | None = None
     near: tuple[str, str] | None = None
+    # Whether it goes only where no zone has two more of app x than another.
+    is_spread: bool = False
 
 
 @dataclass
@@ -184,11 +192,14 @@ def _related(pods: Sequence[Pod], chance: Random) -> list[Pod]:
     keys, apps = (HOSTNAME, HOSTNAME, "zone"), "xy"
     far, near = (chance.choice(keys), chance.choice(apps)), (chance.choice(keys), "x")
     all_alike, near_often = chance.random() < 0.5, chance.choice((0.0, 0.0, 0.4))
+    far_often = chance.choice((0.9 if all_alike else 0.5, 0.0))
+    is_spread = chance.random() < 0.3
     return [
         replace(
             pod,
             app="x" if all_alike else chance.choice(apps),
-            far=far if chance.random() < (0.9 if all_alike else 0.5) else None,
+            far=far if chance.random() < far_often else None,
+            is_spread=is_spread and chance.random() < 0.8,
             near=near if chance.random() < near_often else None,
         )
         for pod in pods
@@ -229,6 +240,7 @@ def built(made: World) -> tuple[Cluster, Gang, list[Member]]:
             labels={"app": pod.app, "index": pod.name},
             nodeSelector={"zone": pod.zone} if pod.zone else {},
             affinity=_affinity(pod),
+            topologySpreadConstraints=[EVENLY] if pod.is_spread else [],
         )
         for pod in made.pods
     ]
@@ -322,12 +334,25 @@ def _is_content(made: World, pod: Pod, chosen: Mapping[Pod, str]) -> bool:
             continue
         if domain(one, one.far[0]) == domain(other, one.far[0]):
             return False
+    if pod.is_spread and not _is_even(made, pod, chosen):
+        return False
     if pod.near is None:
         return True
     key, app = pod.near
     meant = [each for each in others if each.app == app]
     is_first = not meant and pod.app == app
     return is_first or any(domain(each, key) == domain(pod, key) for each in meant)
+
+
+def _is_even(made: World, pod: Pod, chosen: Mapping[Pod, str]) -> bool:
+    """Whether its zone has no more than one more than the one with the fewest, of those it sees."""
+    here = made.nodes[chosen[pod]][1]
+    zones = {zone for _, zone in made.nodes.values() if pod.zone in ("", zone)}
+    if made.in_one_zone:
+        zones &= {here}
+    others = [each for each in chosen if each is not pod and each.app == "x"]
+    counts = {zone: sum(made.nodes[chosen[e]][1] == zone for e in others) for zone in zones}
+    return counts[here] + (pod.app == "x") - min(counts.values()) <= 1
 
 
 def _can_give(

@@ -244,11 +244,23 @@ def _pods(draw: st.DrawFn, number: int) -> Raw:
     return made
 
 
+def _make_gang(pods: list[Raw]) -> list[Raw]:
+    """They are placed all together, or none of them."""
+    prefix = "pod-group.scheduling.kubenexus.io"
+    for each in pods:
+        labels = {f"{prefix}/name": "g", f"{prefix}/min-available": str(len(pods))}
+        each["metadata"].setdefault("labels", {}).update(labels)
+    return pods
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     nodes = draw(_nodes())
     slices = draw(_slices([each["metadata"]["name"] for each in nodes]))
     pods = [draw(_pods(number)) for number in range(draw(st.integers(1, 7)))]
+    if len(pods) > 1 and draw(st.booleans()):
+        # Those that come last; in between, others would have to wait until it is whole.
+        _make_gang(pods[-draw(st.integers(2, len(pods))) :])
     if draw(st.integers(0, 2)) == 0:
         cpu = {"resources": {"requests": {"cpu": "1"}}}
         # It tolerates what would drive it out again.
@@ -321,3 +333,46 @@ def test_a_bound_pod_has_its_place_before_others() -> None:
     answers = agreed(objects)
 
     assert [answers[f"pod-{number}"].node for number in range(3)] == ["a", "b", ""]
+
+
+def gang_pods(first: int, sources: list[list[str]]) -> list[Raw]:
+    """Pods that belong together."""
+    return _make_gang([pod(first + number, each) for number, each in enumerate(sources)])
+
+
+GPUS = [
+    slice_("a", ["small", "large"], {"nodeName": "a"}),
+    slice_("b", ["small"], {"nodeName": "b"}),
+]
+
+
+def test_a_gang_is_placed_alike() -> None:
+    """A pod before it, the gang, and one after it, which finds nothing."""
+    pods = [pod(0, ["large"]), *gang_pods(1, [["one"], ["one"]]), pod(3, ["one"])]
+
+    answers = agreed(case([node("a"), node("b")], GPUS, pods))
+
+    assert [bool(answers[f"pod-{i}"].node) for i in range(4)] == [True, True, True, False]
+
+
+def test_a_gang_that_only_fits_jointly_is_placed_alike() -> None:
+    """The first would take the large device, which the second needs."""
+    pods = gang_pods(0, [["two"], ["large"], ["one"]])
+    slices = [
+        slice_("a", ["large", "small", "small"], {"nodeName": "a"}),
+        slice_("b", ["small"], {"nodeName": "b"}),
+    ]
+
+    answers = agreed(case([node("a"), node("b")], slices, pods))
+
+    assert all(answer.node for answer in answers.values())
+
+
+def test_a_gang_is_refused_alike() -> None:
+    """Every member says the same in files and on a plane, and the next pod has all devices."""
+    pods = [*gang_pods(0, [["one"]] * 4), pod(4, ["two"])]
+
+    answers = agreed(case([node("a"), node("b")], GPUS, pods))
+
+    assert answers["pod-0"].message.startswith("pod group default/g: 3 of 4 pods fit; pod default/")
+    assert answers["pod-4"].node == "a"

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dryrack.kinds.selectors import SelectorError
 from dryrack.placement.index.affinity_terms import NO_TERMS, PodTerms
 from dryrack.placement.plugins.inter_pod_affinity import INTER_POD_AFFINITY
@@ -89,8 +91,8 @@ class PodRelations:
         labels = metadata.labels
         if not self.is_unknown:
             labels = {key: value for key, value in labels.items() if key in keys}
-        said = tuple(sorted(labels.items())), self.terms, spec.topology_spread_constraints
-        return metadata.namespace, said
+        said = (metadata.namespace, labels, spec.affinity, spec.topology_spread_constraints)
+        return msgspec.json.encode(said, order="deterministic")
 
 
 def labels_asked_for(pods: Iterable[Pod]) -> frozenset[str]:

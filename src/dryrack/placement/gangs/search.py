@@ -239,7 +239,8 @@ def _proof(gang: Gang, bound: int, done: Round, lacking: Sequence[MemberRefused]
     running = f" ({bound} on a node already)" if bound else ""
     within = "".join(f" in {key} {value}" for key, value in done.scope.domain.items())
     needed = f"; it needs {gang.min_count} of them together" if gang.min_count < size else ""
+    together = " with them" if fitting else ""
     return (
         f"{gang.key}: {fitting} of {size} pods fit{within}{running}{needed}; "
-        f"pod {lacking[0].member.name} does not fit with them: {lacking[0].message}"
+        f"pod {lacking[0].member.name} does not fit{together}: {lacking[0].message}"
     )
