@@ -52,6 +52,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     unschedulable: str = ""
     refusals: dict[str, list[str]] = {}
+    # Nodes that preemption cannot help.
+    unresolvable: list[str] | None = None
     scores: dict[str, dict[str, int]] = {}
     message: str = ""
     error: str = ""
@@ -116,17 +118,19 @@ def ours(case: Mapping[str, Any], fleet: Fleet | None = None) -> Answer:
     if problem is not None:
         return Answer(unschedulable=problem.message)
     checks = PluginsInPlay.of(pod, fleet, profile).checks
-    refusals, feasible = {}, []
+    refusals, unresolvable, feasible = {}, [], []
     for state in fleet.states():
         refusal = first_refusal(checks, state)
         if refusal is None:
             feasible.append(state)
         else:
             refusals[state.name] = [refusal.words, *refusal.further]
+            unresolvable += [state.name] if refusal.is_unresolvable else []
     scores, outcome = _scores(pod, fleet, profile, feasible), _placed(pod.pod, fleet, profile)
+    answer = Answer(refusals=refusals, unresolvable=unresolvable, scores=scores)
     if isinstance(outcome, Placed):
-        return Answer(refusals=refusals, scores=scores, node=outcome.node)
-    return Answer(refusals=refusals, scores=scores, message=outcome.message)
+        return msgspec.structs.replace(answer, node=outcome.node)
+    return msgspec.structs.replace(answer, message=outcome.message)
 
 
 def _placed(pod: Pod, fleet: Fleet, profile: Profile) -> Placed | Unplaced:
@@ -151,6 +155,8 @@ def _refusal_differences(ours: Answer, theirs: Answer) -> Iterator[str]:
         our, their = ours.refusals.get(node), theirs.refusals.get(node)
         if (our is None) != (their is None) or sorted(our or ()) != sorted(their or ()):
             yield f"{node}: ours {our}, theirs {their}"
+    if (ours.unresolvable or []) != (theirs.unresolvable or []):
+        yield f"unresolvable: ours {ours.unresolvable}, theirs {theirs.unresolvable}"
 
 
 def _choice_differences(ours: Answer, theirs: Answer) -> Iterator[str]:

@@ -57,6 +57,8 @@ type answer struct {
 	Unschedulable string `json:"unschedulable,omitempty"`
 	// By node: the reasons of the first plugin that refuses.
 	Refusals map[string][]string `json:"refusals"`
+	// Of these nodes, those that preemption cannot help.
+	Unresolvable []string `json:"unresolvable"`
 	// By node that passes, then by plugin: normalised and weighted; plugins that skip are absent.
 	Scores map[string]map[string]int64 `json:"scores"`
 	// What the pod would be told if no node passes.
@@ -192,15 +194,20 @@ func decide(ctx context.Context, scheduler framework.Framework, snapshot *schedu
 		if !only.AllNodes() && !only.NodeNames.Has(name) {
 			result.Refusals[name] = []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sorted(by.UnsortedList()))}
 			diagnosis.NodeToStatus.Set(name, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, result.Refusals[name]...))
+			result.Unresolvable = append(result.Unresolvable, name)
 		} else if status := scheduler.RunFilterPlugins(ctx, state, pod, each); status.IsSuccess() {
 			feasible = append(feasible, each)
 		} else if status.IsRejected() {
 			result.Refusals[name] = status.Reasons()
 			diagnosis.NodeToStatus.Set(name, status)
+			if status.Code() == fwk.UnschedulableAndUnresolvable {
+				result.Unresolvable = append(result.Unresolvable, name)
+			}
 		} else {
 			return answer{Error: status.AsError().Error()}
 		}
 	}
+	sort.Strings(result.Unresolvable)
 	if len(feasible) == 0 {
 		failure.Diagnosis = diagnosis
 		result.Message = failure.Error()
