@@ -68,7 +68,7 @@ def test_the_event_of_a_pod_with_a_long_name_has_a_name_that_may_be() -> None:
         client = cluster.client
         await furnish(client, 0)
         await client.create(PODS, pod(name, volumes=[volume]))
-        told = ['persistentvolumeclaim "data" not found']
+        told = ['0/1 nodes are available: persistentvolumeclaim "data" not found.']
         await tells(cluster, name, "FailedScheduling", told)
         events = (await client.list(EVENTS, Selection(namespace="default"))).items
         assert [len(each["metadata"]["name"]) for each in events] == [253]
@@ -84,7 +84,7 @@ def test_a_pod_waits_for_its_volume_claim() -> None:
         client = cluster.client
         await furnish(client, 0)
         await client.create(PODS, pod("writer", volumes=[volume]))
-        told = ['persistentvolumeclaim "data" not found']
+        told = ['0/1 nodes are available: persistentvolumeclaim "data" not found.']
         await tells(cluster, "writer", "FailedScheduling", told)
         metadata = {"name": "data", "namespace": "default"}
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}

@@ -128,8 +128,12 @@ class View:
         return _with_allocation(raw, promised) if promised else decode(raw, ResourceClaim)
 
     def volume_problem(self, pod: Pod) -> VolumeProblem | None:
-        """The first of the pod's volume claims that keeps it from every node."""
-        return self._fleet.volumes.problem(pod)
+        """The first of the pod's volume claims that keeps it from every node, as it is told."""
+        problem, nodes = self._fleet.volumes.problem(pod), len(self._fleet)
+        if problem is None or not nodes:
+            return problem
+        said = f"0/{nodes} nodes are available: {problem.message}."
+        return problem._replace(message=said)
 
     def hope(self, key: Any, pods: Iterable[Raw]) -> None:
         """What waits has these pods, which may be helped by others that come to nodes."""
