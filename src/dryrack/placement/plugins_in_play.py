@@ -54,6 +54,10 @@ class PluginsInPlay:
     node_scorers: Sequence[tuple[Plugin, int, NodeScorer]]
     device_scorers: Sequence[tuple[Plugin, int, DeviceScorer]]
     cluster_scorers: Sequence[tuple[Plugin, int, ClusterScorer]]
+    # How scorers group nodes that are held against each other, if all of them do; and those checks
+    # that look at other nodes, if all of them say the same of a group.
+    groups: Sequence[NodeGroups]
+    grouped_checks: Sequence[GroupedCheck]
 
     @staticmethod
     def of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginsInPlay:
@@ -67,24 +71,14 @@ class PluginsInPlay:
             [(p, w, s) for p, w, s in scorers if isinstance(s, NodeScorer)],
             [(p, w, s) for p, w, s in scorers if isinstance(s, DeviceScorer)],
             [(p, w, s) for p, w, s in scorers if isinstance(s, ClusterScorer)],
+            _groups([s for _, _, s in scorers if isinstance(s, ClusterScorer)]),
+            _grouped_checks([check for plugin, check in checks if plugin.sees_cluster]),
         )
 
     @property
     def see_cluster(self) -> bool:
         """Whether every node has to be held against the others."""
         return bool(self.cluster_scorers or self.cluster_checks)
-
-    @property
-    def grouped_checks(self) -> Sequence[GroupedCheck]:
-        """Those that look at other nodes, if all of them say the same of a group."""
-        found = [check for _, check in self.cluster_checks if isinstance(check, GroupedCheck)]
-        return found if len(found) == len(self.cluster_checks) else ()
-
-    @property
-    def groups(self) -> Sequence[NodeGroups]:
-        """How nodes are grouped, if groups are all that has to be held against each other."""
-        found = [scorer.groups for _, _, scorer in self.cluster_scorers]
-        return [each for each in found if each is not None] if all(found) else ()
 
     def signature(self) -> Kind:
         """The same for pods that every node by itself treats alike, and how these group nodes."""
@@ -99,10 +93,10 @@ class PluginsInPlay:
 
     def group(self, node: NodeState) -> Group:
         """The groups of the node."""
-        return tuple(each.group(node) for each in self._grouping())
+        return tuple([each.group(node) for each in self._grouping()])
 
     def _grouping(self) -> Sequence[NodeGroups | GroupedCheck]:
-        return (*self.groups, *self.grouped_checks)
+        return [*self.groups, *self.grouped_checks]
 
     def group_totals(self, numbers: Mapping[Group, int]) -> Mapping[Group, int]:
         """What scorers give to the nodes of each group, weighed, by how many these are."""
@@ -222,6 +216,16 @@ def _scorers(
         if scorer is not None:
             found.append((plugin, weight, scorer))
     return found
+
+
+def _groups(scorers: Sequence[ClusterScorer]) -> Sequence[NodeGroups]:
+    found = [scorer.groups for scorer in scorers]
+    return [each for each in found if each is not None] if all(found) else ()
+
+
+def _grouped_checks(checks: Sequence[Check]) -> Sequence[GroupedCheck]:
+    found = [check for check in checks if isinstance(check, GroupedCheck)]
+    return found if len(found) == len(checks) else ()
 
 
 def _in_range(plugin: Plugin, score: int) -> int:

@@ -9,7 +9,7 @@ balance does not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import floor, sqrt
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -56,15 +56,34 @@ class _Resource:
         return tuple(found)
 
 
+class _Late:
+    """A score that is worked out when it is first wanted: most pods come where all is scored."""
+
+    __slots__ = ("_make", "_score")
+
+    def __init__(self, make: Callable[[], Callable[[NodeState], int]]) -> None:
+        self._make = make
+        self._score: Callable[[NodeState], int] | None = None
+
+    def __call__(self, node: NodeState) -> int:
+        if self._score is None:
+            self._score = self._make()
+        return self._score(node)
+
+
 def score_fit(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer:
     """By the strategy that the arguments name: LeastAllocated, if they name none."""
+    return NodeScorer(_Late(partial(_strategy, pod, args)))
+
+
+def _strategy(pod: PodConstraints, args: Args) -> Callable[[NodeState], int]:
     strategy = args.get("scoringStrategy") or {}
     resources = _Resource.all_of(strategy.get("resources") or (), {**pod.amounts, **pod.non_zero})
     kind = strategy.get("type") or "LeastAllocated"
     if kind == "RequestedToCapacityRatio":
         shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
-        return NodeScorer(_by_ratio(resources, _broken_line(shape)))
-    return NodeScorer(_average(resources, _most if kind == "MostAllocated" else _least))
+        return _by_ratio(resources, _broken_line(shape))
+    return _average(resources, _most if kind == "MostAllocated" else _least)
 
 
 def _average(resources: Sequence[_Resource], curve: _Curve) -> Callable[[NodeState], int]:
@@ -137,10 +156,15 @@ def _used(node: NodeState, resource: _Resource) -> int:
 
 def score_balance(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer | None:
     """How much the pod evens out which shares of its resources a node has given away."""
-    resources = _Resource.all_of(args.get("resources") or (), pod.amounts)
-    if not any(each.wanted for each in resources):
+    given = args.get("resources") or _DEFAULT_RESOURCES
+    if not any(pod.amounts.get(str(each["name"])) for each in given):
         # Else all pods that ask for nothing would go to one node.
         return None
+    return NodeScorer(_Late(partial(_evenness, pod, given)))
+
+
+def _evenness(pod: PodConstraints, given: Sequence[Args]) -> Callable[[NodeState], int]:
+    resources = _Resource.all_of(given, pod.amounts)
 
     def score(node: NodeState) -> int:
         with_pod, without = [], []
@@ -153,7 +177,7 @@ def score_balance(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer 
         half = SCORE_MAX // 2
         return half + (half + _balance(with_pod) - _balance(without)) // 2
 
-    return NodeScorer(score)
+    return score
 
 
 def _balance(fractions: Sequence[float]) -> int:
