@@ -21,10 +21,10 @@ from dryrack.cli.output import (
 )
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import to_builtins
-from dryrack.placement import explain_claim, what_if
+from dryrack.placement import explain_claim, explain_pod, what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dryrack.allocation import Obstacle
     from dryrack.cli.allocate import Settings
@@ -58,15 +58,47 @@ class Subject:
         return f"{self.namespace}/{self.name}"
 
 
-def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: NamedFormat) -> bool:
+def run(
+    names: Sequence[str],
+    subject: Subject,
+    *,
+    settings: Settings,
+    form: NamedFormat,
+    verbose: bool = False,
+) -> bool:
     """Prints the story; whether the claims are allocated."""
     loaded = load_world(names, settings)
     world = loaded.world
     if subject.kind == "gang":
-        return _run_gang(world, subject, settings, form) and loaded.is_valid
-    stories = [
-        explain_claim(world, claim, settings.reckoning()) for claim in _claims(world, subject)
-    ]
+        name = (subject.namespace, subject.name)
+        return run_gang(world, name, settings, form) and loaded.is_valid
+    claims = _claims(world, subject)
+    if subject.kind == "claim":
+        return run_stories(world, claims, settings, form) and loaded.is_valid
+    trace = None
+    if verbose:
+        story = explain_pod(world, subject.full_name, settings.reckoning(), traced=True)
+        trace = story.trace
+    more = {"trace": trace.document()} if trace is not None else {}
+    fits = run_stories(world, claims, settings, form, pod=more)
+    if trace is not None and form is NamedFormat.TABLE:
+        from dryrack.cli.views.traces import print_trace
+
+        print_line()
+        print_trace(trace)
+    return fits and loaded.is_valid
+
+
+def run_stories(
+    world: World,
+    claims: Sequence[str],
+    settings: Settings,
+    form: NamedFormat,
+    *,
+    pod: Mapping[str, Any] | None = None,
+) -> bool:
+    """Prints the story of each claim; with what programs read beside it, if it is of a pod."""
+    stories = [explain_claim(world, claim, settings.reckoning()) for claim in claims]
     for note in dict.fromkeys(note for story in stories for note in story.notes):
         say(shown(note))
     fitting = [story.claim for story in stories if story.given or story.settled]
@@ -78,26 +110,35 @@ def run(names: Sequence[str], subject: Subject, *, settings: Settings, form: Nam
             _print(story, where)
     else:
         documents = [_document(story) for story in stories]
-        print_data({"claims": documents} if subject.kind == "pod" else documents[0], form)
-    return loaded.is_valid and len(fitting) == len(stories)
+        print_data(documents[0] if pod is None else {"claims": documents, **pod}, form)
+    return len(fitting) == len(stories)
 
 
-def _run_gang(world: World, subject: Subject, settings: Settings, form: NamedFormat) -> bool:
-    """Prints where a gang goes, or why it does not fit, and what its claims lack."""
+def run_gang(
+    world: World,
+    name: tuple[str, str],
+    settings: Settings,
+    form: NamedFormat,
+    told: Callable[[str], None] | None = None,
+) -> bool:
+    """Prints where a gang goes, or why not and what it lacks; `told` adds to why, for a person."""
     outcome = what_if(world, settings.reckoning())
     known = {f"{g.key.namespace}/{g.key.name}": None for g in outcome.gangs if g.key is not None}
-    found = [g for g in outcome.gangs if g.key and g.key[1:3] == (subject.namespace, subject.name)]
+    found = [g for g in outcome.gangs if g.key and g.key[1:3] == name]
     if not found:
-        raise ContentError(
-            f"gang {subject.full_name!r}: not there; {hint(subject.full_name, known)}"
-        )
-    for note in outcome.notes:
+        full = "/".join(name)
+        raise ContentError(f"gang {full!r}: not there; {hint(full, known)}")
+    # On a cluster it is no news what others have.
+    for note in outcome.notes if told is None else ():
         say(shown(note))
     if form is NamedFormat.NAME:
         print_names("pod", [pod.partition("/")[2] for gang in found for pod in gang.nodes])
     elif form is NamedFormat.TABLE:
         for gang in found:
-            _print_gang(gang, _lacking(world, gang, settings), settings)
+            _print_gang_line(gang)
+            if told is not None:
+                told(gang.message)
+            _print_members(gang, _lacking(world, gang, settings), settings)
     else:
         documents = [
             {**gang.document(), "claims": [_document(s) for s in _lacking(world, gang, settings)]}
@@ -120,11 +161,14 @@ def _lacking(world: World, gang: GangOutcome, settings: Settings) -> list[Explan
     return [story for story in told if story.nodes]
 
 
-def _print_gang(gang: GangOutcome, lacking: Sequence[Explanation], settings: Settings) -> None:
+def _print_gang_line(gang: GangOutcome) -> None:
     if gang.message:
         print_line(paint(shown(gang.message), "bold red"))
     else:
         print_line(f"{paint(shown(gang.gang), 'bold green')} fits:")
+
+
+def _print_members(gang: GangOutcome, lacking: Sequence[Explanation], settings: Settings) -> None:
     for pod, node in gang.nodes.items():
         print_line(shown(f"  pod {pod}: node {node}"))
     for pod, message in gang.waiting.items():
@@ -165,12 +209,17 @@ def _document(story: Explanation) -> dict[str, Any]:
             {
                 "node": node.node,
                 "alike": list(node.alike),
-                "reasons": [_reason(each) for each in node.obstacles],
+                "reasons": reasons_of(node),
             }
             for node in story.nodes
         ],
         "helps": list(story.helps),
     }
+
+
+def reasons_of(node: NodeStory) -> list[dict[str, Any]]:
+    """What stands in the way on a node, as programs read it."""
+    return [_reason(each) for each in node.obstacles]
 
 
 def _reason(obstacle: Obstacle) -> dict[str, Any]:
@@ -202,14 +251,15 @@ def _print_given(story: Explanation) -> None:
 
 def _print_refused(story: Explanation) -> None:
     for node in story.nodes:
-        _print_node(node)
+        print_node(node)
     if story.helps:
         print_line("\nany one of these would help:")
         for help_ in story.helps:
             print_line(f"  {paint(shown(help_), 'green')}")
 
 
-def _print_node(node: NodeStory) -> None:
+def print_node(node: NodeStory) -> None:
+    """What stands in the way on a node, and on those like it."""
     lacking = f", {node.lacking} short" if node.lacking else ""
     print_line(f"\n{place(node)}{lacking}")
     for obstacle in node.obstacles:

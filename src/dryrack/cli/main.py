@@ -68,9 +68,6 @@ NamedOutput = Annotated[
     NamedFormat,
     typer.Option("-o", "--output", help="How to print the answer; name is who gets devices."),
 ]
-Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", help="The namespace of NAME, where it names none.")
-]
 Release = Annotated[
     str, typer.Option("--release", help="Behave as this Kubernetes release: 1.36 or 1.37.")
 ]
@@ -113,8 +110,16 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name, or NAMESPACE/NAME.")],
     more: MoreFiles = None,
     files: Files = None,
-    namespace: Namespace = "default",
+    kubeconfig: views.Kubeconfig = "",
+    context: views.Context = "",
+    namespace: Annotated[
+        str,
+        typer.Option("-n", "--namespace", help="Of NAME; else the context's, in files default."),
+    ] = "",
     node: Annotated[str | None, typer.Option("--node", help="Try this node alone.")] = None,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="What every plugin says of every node.")
+    ] = False,
     output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
     feature_gates: Gates = "",
@@ -122,16 +127,29 @@ def explain(
     """
     Why a claim, pod or gang gets these devices, or none, and the smallest change that would help.
 
-    Exit code 0: it gets its devices.
+    It is one of FILES or, without them, of a cluster as it is now.
+    Nothing is written.
+
+    Exit code 0: it gets its devices, or on a cluster has them.
     Exit code 1: it does not, or a file is wrong.
     Exit code 2: called wrongly.
     """
     from dryrack.cli import allocate as settings_of
     from dryrack.cli import explain as command
+    from dryrack.cli.views.sources import Source
 
     settings = settings_of.Settings.of(release=release, feature_gates=feature_gates, node=node)
-    subject = command.Subject.of(kind, name, namespace)
-    fits = command.run([*(files or []), *(more or [])], subject, settings=settings, form=output)
+    names = (*(files or ()), *(more or ()))
+    source = Source(kubeconfig=kubeconfig, context=context, files=names, all_namespaces=True)
+    if names:
+        subject = command.Subject.of(kind, name, namespace or "default")
+        fits = command.run(names, subject, settings=settings, form=output, verbose=verbose)
+    else:
+        from dryrack.cli.views.explaining import run
+
+        command.Subject.of(kind, name, namespace)
+        subject = command.Subject.of(kind, name, namespace or source.connection().namespace)
+        fits = run(source, subject, settings, output, verbose=verbose)
     raise typer.Exit(0 if fits else EXIT_FAILED)
 
 

@@ -37,6 +37,7 @@ from dryrack.placement.index.pod_hints import helped_by
 from dryrack.placement.index.volumes import VolumeProblem
 from dryrack.placement.node_state import NodeRefusal, NodeState
 from dryrack.placement.occupant import Occupant
+from dryrack.placement.outcomes import claim_not_found
 from dryrack.placement.place import (
     SEARCHES_MAX,
     Cluster,
@@ -68,11 +69,14 @@ from dryrack.placement.views.devices import (
     DeviceView,
     ModelSummary,
     devices_of,
+    passed_over,
     summary_of,
 )
 from dryrack.placement.views.gangs import GangStatus, GangView, gangs_of
 from dryrack.placement.whatif.answers import GangOutcome, Given, Refused, WhatIf
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
+from dryrack.placement.whatif.pod_explanation import PodExplanation, explain_pod, party_of
+from dryrack.placement.whatif.present import as_now_for
 from dryrack.placement.whatif.what_if import Settings, nodes_of, what_if
 from dryrack.placement.whatif.world import World, with_namespace
 
@@ -124,6 +128,7 @@ __all__ = [
     "Plugin",
     "PluginError",
     "PodConstraints",
+    "PodExplanation",
     "Preemption",
     "Preemptor",
     "Profile",
@@ -139,17 +144,22 @@ __all__ = [
     "VolumeProblem",
     "WhatIf",
     "World",
+    "as_now_for",
+    "claim_not_found",
     "claims_of",
     "decide",
     "definitions",
     "devices_of",
     "explain_claim",
+    "explain_pod",
     "gang_of",
     "gangs_of",
     "helped_by",
     "is_backfill",
     "membership",
     "nodes_of",
+    "party_of",
+    "passed_over",
     "place",
     "place_gang",
     "place_gang_now",

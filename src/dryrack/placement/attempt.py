@@ -365,9 +365,9 @@ def _highest(known: Iterable[tuple[DeviceScores, Group]], count: int) -> DeviceS
 def _for_all(
     claims: Sequence[ResourceClaim], node: str, code: Code, fact: str, remedy: str
 ) -> Refusal:
-    """The same reason for every claim."""
+    """The same reason for every claim, or once for a pod that has none."""
     reasons = [
-        Reason(claim=claim_name(claim), request="", device="", code=code, fact=fact, remedy=remedy)
-        for claim in claims
+        Reason(claim=name, request="", device="", code=code, fact=fact, remedy=remedy)
+        for name in [*map(claim_name, claims)] or [""]
     ]
     return Refusal(node, tuple(reasons))

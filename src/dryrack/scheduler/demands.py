@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dryrack.kinds.expansion.extended_resources import asked_for
 from dryrack.kinds.expansion.pod_claims import GROUPS, named_claim
-from dryrack.placement import ExtendedResources
+from dryrack.placement import ExtendedResources, claim_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +97,7 @@ def _usable(pod: Pod, name: str, cluster: Finds) -> ResourceClaim | Waiting:
     claim = cluster.claim(pod.metadata.namespace, name)
     full = f"{pod.metadata.namespace}/{name}"
     if claim is None:
-        return Waiting(full, f'resourceclaim "{name}" not found; create it')
+        return Waiting(full, claim_not_found(name))
     if claim.metadata.deletion_timestamp is not None:
         return Waiting(full, f'resourceclaim "{name}" is being deleted')
     if _is_fully_reserved(claim, pod):

@@ -17,13 +17,20 @@ from dryrack.client.endpoints import (
     CLAIMS,
     CLASSES,
     COSCHEDULING_POD_GROUPS,
+    NAMESPACES,
     NODES,
     POD_GROUPS,
     POD_GROUPS_V1BETA1,
     PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICES,
     SLICES,
+    STATEFUL_SETS,
     TAINT_RULES,
     TEMPLATES,
+    VOLUME_CLAIMS,
+    VOLUMES,
     WORKLOADS_V1ALPHA1,
 )
 from dryrack.client.errors import ApiError, ForbiddenError, NotFoundError, TransportError
@@ -31,7 +38,14 @@ from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster.attached import AttachError, remedy
 from dryrack.cluster.ports import SystemChance, SystemClock
-from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.core import (
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodOwner,
+)
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import (
     DeviceClass,
@@ -66,13 +80,42 @@ MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
     POD_GROUPS_V1BETA1: PodGroupV1Beta1,
     WORKLOADS_V1ALPHA1: WorkloadV1Alpha1,
     COSCHEDULING_POD_GROUPS: CoschedulingPodGroup,
+    NAMESPACES: Namespace,
+    VOLUME_CLAIMS: PersistentVolumeClaim,
+    VOLUMES: PersistentVolume,
+    SERVICES: PodOwner,
+    REPLICATION_CONTROLLERS: PodOwner,
+    REPLICA_SETS: PodOwner,
+    STATEFUL_SETS: PodOwner,
 }
 GROUP_KINDS = (POD_GROUPS, POD_GROUPS_V1BETA1, WORKLOADS_V1ALPHA1, COSCHEDULING_POD_GROUPS)
-# What a cluster need not serve.
-OPTIONAL = (TAINT_RULES, *GROUP_KINDS)
+# Namespaces, volumes and owners of pods matter to few of them.
+_FACTS = (
+    NAMESPACES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    SERVICES,
+    REPLICATION_CONTROLLERS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+)
+# Whose selectors are only labels.
+_BY_LABELS = (SERVICES, REPLICATION_CONTROLLERS)
+# What a cluster need not serve, and an account need not see.
+OPTIONAL = (TAINT_RULES, *GROUP_KINDS, *_FACTS)
 # Changes come together; who looks at a table sees two of them in a second.
 _CHANGES_SECONDS = 0.5
-DECISION_KINDS = (PODS, NODES, CLAIMS, TEMPLATES, SLICES, CLASSES, TAINT_RULES, *GROUP_KINDS)
+DECISION_KINDS = (
+    PODS,
+    NODES,
+    CLAIMS,
+    TEMPLATES,
+    SLICES,
+    CLASSES,
+    TAINT_RULES,
+    *GROUP_KINDS,
+    *_FACTS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +179,17 @@ async def follow_snapshots(
 def typed(kind: Endpoint, listing: Iterable[Raw]) -> list[KubernetesObject]:
     """Objects of a kind, as their model reads them."""
     model = MODELS[kind]
+    if model is PodOwner:
+        listing = [_owner(kind, each) for each in listing]
     return [decode(each, model) for each in listing]
+
+
+def _owner(kind: Endpoint, raw: Raw) -> Raw:
+    """A Service or workload, as far as it says which pods are its own."""
+    selector = raw.get("spec", {}).get("selector")
+    if kind in _BY_LABELS and selector is not None:
+        selector = {"matchLabels": selector}
+    return {**raw, "spec": {"selector": selector}, "status": {}}
 
 
 async def _listed(

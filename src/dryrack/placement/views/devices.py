@@ -166,6 +166,19 @@ def devices_of(
     return (*found, *(_withdrawn(each, held[each]) for each in sorted(held) if each not in there))
 
 
+def passed_over(devices: Sequence[DeviceView], claim: str) -> tuple[DeviceView, ...]:
+    """Devices that come before the last one that a claim has in a pool, and that it has not."""
+    pools: dict[tuple[str, str], list[DeviceView]] = defaultdict(list)
+    for each in devices:
+        pools[each.driver, each.pool].append(each)
+    found: list[DeviceView] = []
+    for pool in pools.values():
+        own = [any(h.claim == claim for h in each.holders) for each in pool]
+        last = max((place for place, is_own in enumerate(own) if is_own), default=0)
+        found += [each for each, is_own in zip(pool[:last], own, strict=False) if not is_own]
+    return tuple(found)
+
+
 def summary_of(devices: Iterable[DeviceView]) -> tuple[ModelSummary, ...]:
     """What is free, by driver and model; partitions and shared devices that could be given now."""
     kinds: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(dict)

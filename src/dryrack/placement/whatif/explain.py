@@ -15,6 +15,7 @@ from dryrack.allocation import Code, claim_name, fold
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint, listed
 from dryrack.placement.whatif.answer_memo import Memory
+from dryrack.placement.whatif.present import near
 from dryrack.placement.whatif.remedies import possible_changes
 from dryrack.placement.whatif.what_if import for_lack_of, what_if
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from dryrack.allocation import Obstacle
+    from dryrack.kinds.core import Affinity
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.place import Refusal
     from dryrack.placement.whatif.answers import Given, WhatIf
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
 _CHANGES_TRIED_MAX = 60
 # Where changes are looked for; further away there is more to change.
 _NODES_HELPED_MAX = 3
+# Where they are tried; a gang needs several of them.
+_NODES_TRIED_MAX = 64
+
+# What is so on each of many nodes, each time in other words.
+_OF_EACH_NODE = (Code.NODE, Code.IN_USE)
 
 # A node that is out of the question is further away than any that lacks devices.
 _FAR = 1 << 30
@@ -119,20 +126,44 @@ def _story(refusal: Refusal) -> NodeStory:
 
 
 def _gist(story: NodeStory) -> Hashable:
-    """What is left of a story without the names of the node and of its devices."""
+    """What is left of a story without the names of the node and of its devices, and amounts."""
     return tuple(
-        (each.request, each.code, each.fact.replace(story.node, ""), each.remedy, len(each.devices))
+        (each.request, each.code, _fact(each, story.node), each.remedy, len(each.devices))
         for each in story.obstacles
     )
+
+
+def _fact(obstacle: Obstacle, node: str) -> str:
+    """How much is left, and who has it, differs from node to node; what would help does not."""
+    return "" if obstacle.code in _OF_EACH_NODE else obstacle.fact.replace(node, "")
 
 
 def _verified(
     world: World, claim: ResourceClaim, refusals: Sequence[Refusal], settings: Settings
 ) -> tuple[str, ...]:
     """Changes that were tried and helped; two at once only if none does alone."""
+    if len(world.nodes) > _NODES_TRIED_MAX and not _looks_around(world, claim):
+        # What fits on these fits if there are more.
+        refusals = sorted(refusals, key=_distance)[:_NODES_TRIED_MAX]
+        world = near(world, {refusal.node for refusal in refusals})
     trial = _Trial(claim_name(claim), settings)
     helped = tuple(trial.helpful(world, claim, refusals))
     return helped or tuple(trial.helpful_pairs())
+
+
+def _looks_around(world: World, claim: ResourceClaim) -> bool:
+    """Whether a pod that uses the claim holds nodes against each other."""
+    name = claim_name(claim)
+    pods = (e.pod for e in world.in_order() if e.pod and name in map(claim_name, e.claims))
+    return any(
+        pod.spec.topology_spread_constraints
+        or (pod.spec.affinity and (pod.spec.affinity.pod_affinity or _repels(pod.spec.affinity)))
+        for pod in pods
+    )
+
+
+def _repels(affinity: Affinity) -> bool:
+    return affinity.pod_anti_affinity is not None
 
 
 class _Trial:

@@ -82,9 +82,23 @@ class Settings:
     memory: Memory | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A pod with its claims, and the cluster as it is when the pod has its turn."""
+
+    cluster: Cluster
+    member: Member
+    notes: tuple[str, ...]
+
+
 def what_if(world: World, settings: Settings) -> WhatIf:
     """Serve everybody in the world, in order."""
     return _Round(world, settings).run()
+
+
+def turn_of(world: World, pod: str, settings: Settings) -> Turn:
+    """What is decided on, of a pod of the world that lacks nothing: all before it are served."""
+    return _Round(world, settings).turn_of(pod)
 
 
 class _Round:
@@ -121,13 +135,7 @@ class _Round:
 
     def run(self) -> WhatIf:
         for parties in _up_to(self._only, _together(self._world.in_order())):
-            gang = parties[0].membership
-            if isinstance(gang, Membership):
-                self._serve_gang(gang.key, parties)
-            elif isinstance(gang, Flaw):
-                self._refuse_flawed(parties[0], gang)
-            else:
-                self._serve(parties[0])
+            self._serve_together(parties)
             self._serve_again()
             if self._only in self._there:
                 break
@@ -138,6 +146,25 @@ class _Round:
         waiting = {pod: message for pod, (_, message) in self._unplaced.items()}
         given, gangs = tuple(self._given), tuple(self._gangs)
         return WhatIf(given, tuple(refused), notes, self._nodes, waiting, gangs)
+
+    def turn_of(self, pod: str) -> Turn:
+        """The turn of a pod, after all others before it; those of its own gang have none."""
+        for parties in _together(self._world.in_order()):
+            for party in parties:
+                if party.pod is not None and _full_name(party.pod) == pod:
+                    return Turn(self._cluster, self._member(party), self._notes)
+            self._serve_together(parties)
+            self._serve_again()
+        raise DryrackError(f"pod {pod!r}: not there")
+
+    def _serve_together(self, parties: Sequence[Party]) -> None:
+        gang = parties[0].membership
+        if isinstance(gang, Membership):
+            self._serve_gang(gang.key, parties)
+        elif isinstance(gang, Flaw):
+            self._refuse_flawed(parties[0], gang)
+        else:
+            self._serve(parties[0])
 
     def _waiting(self) -> Iterator[str]:
         """Of pods whose claims do not tell that they wait."""
@@ -266,8 +293,10 @@ class _Round:
         had = [self._allocated(claim) for claim in claims if claim_name(claim) in self._there]
         return [claim for claim in claims if claim_name(claim) not in self._there], had
 
-    def _stand(self, pod: Pod, node: str, amounts: Amounts, claims: Sequence[str] = ()) -> None:
-        """The pod is on the node from now on."""
+    def _stand(
+        self, pod: Pod, node: str, amounts: Amounts, claims: Sequence[str] | None = None
+    ) -> None:
+        """The pod is on the node from now on; with these claims, or those that it names."""
         occupant = Occupant.of(pod, claims=claims, amounts=amounts)
         self._fleet.stand(_full_name(pod), node, occupant)
         if self._hoping:

@@ -1,0 +1,312 @@
+"""
+`dryrack explain` on a cluster: the case of a pod, a claim or a gang as it is now.
+
+It is decided again by the code of the scheduler, and nothing is written. What a scheduler said is
+shown beside it, in its name.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.ages import human
+from dryrack.base.errors import ContentError
+from dryrack.base.text import hint
+from dryrack.cli.explain import print_node, reasons_of, run_gang, run_stories
+from dryrack.cli.output import NamedFormat, many, paint, print_data, print_line, say, shown
+from dryrack.cli.views.traces import print_trace, why_chosen
+from dryrack.client.timekeeping import seconds_of
+from dryrack.kinds.decode import to_builtins
+from dryrack.placement import (
+    DeviceState,
+    GangStatus,
+    World,
+    as_now_for,
+    claims_of,
+    devices_of,
+    explain_pod,
+    gangs_of,
+    party_of,
+    passed_over,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.cli.allocate import Settings
+    from dryrack.cli.explain import Subject
+    from dryrack.cli.views.sources import Source
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.resource import AllocationResult
+    from dryrack.placement import ClaimView, DeviceView, GangView, PodExplanation
+
+# More of them are told with -v alone.
+_STORIES_MAX = 8
+_NODES_TRACED_MAX = 100
+_PASSED_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a scheduler told a pod, and when."""
+
+    scheduler: str
+    message: str
+    since: str
+
+    @property
+    def words(self) -> str:
+        age = f" {human(time.time() - seconds_of(self.since))} ago" if self.since else ""
+        return f"{self.scheduler} said{age}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cluster as it is, and what is asked about it."""
+
+    world: World
+    subject: Subject
+    settings: Settings
+    form: NamedFormat
+    verbose: bool
+
+    def run(self) -> bool:
+        """Prints the case; whether there is nothing that it waits for."""
+        if self.subject.kind == "pod":
+            return self._pod(self.subject.full_name)
+        if self.subject.kind == "claim":
+            return self._claim(self.subject.full_name)
+        return self._gang(self._find_gang())
+
+    def _pod(self, name: str) -> bool:
+        pod = party_of(self.world, name).pod
+        assert pod is not None, "it was found by its pod"
+        gang = next((g for g in self._gangs() if pod.metadata.name in g.waiting), None)
+        if gang is not None and gang.status is not GangStatus.PLACED:
+            return self._gang(gang, of=pod)
+        explanation = self._explained(name)
+        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
+            print_data(self._pod_document(explanation, pod), self.form)
+        elif self.form is NamedFormat.NAME:
+            if explanation.node or explanation.chosen:
+                print_line(shown(f"pod/{pod.metadata.name}"))
+        else:
+            self._print_pod(explanation, pod)
+        return bool(explanation.node)
+
+    def _explained(self, name: str) -> PodExplanation:
+        # What speaks for a node of a few is worked out at once.
+        traced = self.verbose or len(self.world.nodes) <= _NODES_TRACED_MAX
+        world = as_now_for(self.world, {name})
+        return explain_pod(world, name, self.settings.reckoning(), traced=traced)
+
+    def _print_pod(self, story: PodExplanation, pod: Pod) -> None:
+        name = shown(f"pod {story.pod}")
+        if story.node:
+            print_line(f"{paint(name, 'bold green')} is on node {shown(story.node)}")
+            _print_devices(story.devices, self._passed_over(story))
+            print_line(shown(why_chosen(story)))
+        elif pod.spec.scheduling_gates:
+            gates = ", ".join(each.name for each in pod.spec.scheduling_gates)
+            print_line(f"{paint(name, 'bold red')} has scheduling gates: {shown(gates)}")
+            print_line("it is not scheduled before whoever set them takes them away")
+            _print_outlook(story)
+        else:
+            _print_waiting(story, pod, name, verbose=self.verbose)
+        for note in story.notes:
+            say(shown(note))
+        if self.verbose and story.trace is not None:
+            print_line()
+            print_trace(story.trace)
+
+    def _pod_document(self, story: PodExplanation, pod: Pod) -> dict[str, Any]:
+        said = _said(pod)
+        found: dict[str, Any] = {
+            "pod": story.pod,
+            "schedulerName": story.scheduler,
+            "node": story.node,
+            "wouldGoTo": story.chosen,
+            "message": story.message,
+            "claims": {name: to_builtins(each) for name, each in story.devices.items()},
+            "nodes": [
+                {"node": each.node, "alike": list(each.alike), "reasons": reasons_of(each)}
+                for each in story.nodes
+            ],
+            "helps": list(story.helps),
+        }
+        if pod.spec.scheduling_gates:
+            found["schedulingGates"] = [each.name for each in pod.spec.scheduling_gates]
+        if said is not None:
+            found["said"] = {"by": said.scheduler, "message": said.message, "since": said.since}
+        if self.verbose and story.trace is not None:
+            found["trace"] = story.trace.document()
+        return found
+
+    def _passed_over(self, story: PodExplanation) -> dict[str, list[str]]:
+        """By claim: devices that come before those it has, and why they are not given."""
+        views = devices_of(self.world.slices, self.world.claims, self.world.taint_rules)
+        return {claim: list(map(_why_not, passed_over(views, claim))) for claim in story.devices}
+
+    def _claim(self, name: str) -> bool:
+        found = {f"{each.namespace}/{each.name}": each for each in self._claims()}
+        if name not in found:
+            raise ContentError(f"claim {name!r}: not there; {hint(name, found)}")
+        view = found[name]
+        if view.devices or view.node:
+            self._print_allocated(view)
+            return True
+        waiting = [f"{view.namespace}/{pod}" for pod in view.pods]
+        if waiting:
+            say(shown(f"claim {name} waits for its pod:"))
+            return self._pod(waiting[0])
+        say(shown(f"no pod uses claim {name}; it is given devices when one does. If one did now:"))
+        world = as_now_for(self.world, (), {name})
+        run_stories(world, [name], self.settings, self.form)
+        return False
+
+    def _print_allocated(self, view: ClaimView) -> None:
+        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
+            print_data(view.document(), self.form)
+            return
+        if self.form is NamedFormat.NAME:
+            print_line(shown(f"resourceclaim.resource.k8s.io/{view.name}"))
+            return
+        name = paint(shown(f"claim {view.namespace}/{view.name}"), "bold green")
+        where = f" on node {view.node}" if view.node else ""
+        print_line(f"{name} has its devices{shown(where)}:")
+        for device in view.devices:
+            print_line(shown(f"  {device}"))
+        users = ", ".join(view.pods) or "no pod; it keeps them until it is deleted"
+        print_line(shown(f"used by: {users}"))
+
+    def _gang(self, gang: GangView, of: Pod | None = None) -> bool:
+        """The gang, told for itself or for one of its pods."""
+        namespace = gang.key.namespace
+        if not gang.waiting:
+            self._print_gang(gang)
+            return gang.status is GangStatus.PLACED
+        members = {f"{namespace}/{name}" for name in (*gang.placed, *gang.waiting)}
+        world = as_now_for(self.world, members)
+        is_table = self.form is NamedFormat.TABLE
+        if of is not None and is_table:
+            print_line(shown(f"pod {namespace}/{of.metadata.name} waits with its gang:"))
+        told = of or next(e for e in self.world.pods if e.metadata.name == gang.waiting[0])
+        fits = run_gang(
+            world,
+            (namespace, gang.key.name),
+            self.settings,
+            self.form,
+            lambda message: _print_said(_said(told), message),
+        )
+        if of is not None and is_table and self.verbose:
+            name = f"{namespace}/{of.metadata.name}"
+            trace = explain_pod(world, name, self.settings.reckoning(), traced=True).trace
+            assert trace is not None, "it was asked for"
+            print_line("\nby itself:")
+            print_trace(trace)
+        return fits
+
+    def _print_gang(self, gang: GangView) -> None:
+        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
+            print_data({"gangs": [gang.document()]}, self.form)
+        elif self.form is NamedFormat.NAME:
+            for name in gang.placed:
+                print_line(shown(f"pod/{name}"))
+        else:
+            print_line(f"{paint(shown(str(gang.key)), 'bold green')}: {gang.status}")
+            nodes = {each.metadata.name: each.spec.node_name for each in self.world.pods}
+            for name in gang.placed:
+                print_line(shown(f"  pod {name}: node {nodes.get(name, '')}"))
+            if gang.why:
+                print_line(shown(gang.why))
+
+    def _find_gang(self) -> GangView:
+        views = {f"{each.key.namespace}/{each.name}": each for each in self._gangs()}
+        name = self.subject.full_name
+        if name not in views:
+            raise ContentError(f"gang {name!r}: not there; {hint(name, views)}")
+        return views[name]
+
+    def _gangs(self) -> tuple[GangView, ...]:
+        namespace = self.subject.namespace
+        found = gangs_of(self.world.pods, self.world.groups)
+        return tuple(each for each in found if each.key.namespace == namespace)
+
+    def _claims(self) -> tuple[ClaimView, ...]:
+        return claims_of(self.world.claims, self.world.pods)
+
+
+def run(
+    source: Source, subject: Subject, settings: Settings, form: NamedFormat, *, verbose: bool
+) -> bool:
+    """Reads the cluster once, and prints the case."""
+    from dryrack.cluster import DECISION_KINDS
+
+    world = World.of(source.objects(DECISION_KINDS))
+    return Case(world, subject, settings, form, verbose).run()
+
+
+def _print_waiting(story: PodExplanation, pod: Pod, name: str, *, verbose: bool) -> None:
+    if story.chosen:
+        print_line(f"{paint(name, 'bold')} has no node yet")
+        _print_said(_said(pod), "")
+        _print_outlook(story)
+        return
+    print_line(f"{paint(name, 'bold red')} waits: {shown(story.message)}")
+    _print_said(_said(pod), story.message)
+    for node in story.nodes if verbose else story.nodes[:_STORIES_MAX]:
+        print_node(node)
+    more = len(story.nodes) - _STORIES_MAX
+    if more > 0 and not verbose:
+        print_line(f"\n{many(more, 'further reason')}; see -v")
+    if story.helps:
+        print_line("\nany one of these would help:")
+        for help_ in story.helps:
+            print_line(f"  {paint(shown(help_), 'green')}")
+
+
+def _print_outlook(story: PodExplanation) -> None:
+    if story.chosen:
+        print_line(shown(f"decided now, it would go to node {story.chosen}"))
+        _print_devices(story.devices)
+    else:
+        print_line(shown(f"decided now, it would find no node: {story.message}"))
+
+
+def _print_devices(
+    devices: Mapping[str, AllocationResult], passed: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    for claim, allocation in devices.items():
+        print_line(shown(f"  claim {claim}"))
+        for each in allocation.devices.results:
+            print_line(shown(f"    {each.request}: {each.driver}/{each.pool}/{each.device}"))
+        for line in (passed or {}).get(claim, ())[:_PASSED_MAX]:
+            print_line(shown(f"    passed over: {line}"))
+
+
+def _why_not(device: DeviceView) -> str:
+    if device.state is DeviceState.FREE:
+        return f"{device.device}, free now"
+    users = ", ".join(holder.claim for holder in device.holders)
+    return f"{device.device}, {device.state}" + (f" to {users}" if users else "")
+
+
+def _print_said(said: Said | None, message: str) -> None:
+    """Whose words they are; the same are not told twice."""
+    if said is None:
+        return
+    if said.message == message:
+        print_line(paint(shown(f"({said.words} the same)"), "dim"))
+    elif said.message:
+        print_line(paint(shown(f"{said.words}: {said.message}"), "dim"))
+
+
+def _said(pod: Pod) -> Said | None:
+    """What the condition of the pod says; none, if no scheduler has looked at it yet."""
+    scheduler = pod.spec.scheduler_name or "default-scheduler"
+    for each in pod.status.conditions:
+        if each.type == "PodScheduled" and each.status == "False":
+            return Said(scheduler, each.message, each.last_transition_time or "")
+    return None

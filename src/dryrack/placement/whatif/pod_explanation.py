@@ -1,0 +1,201 @@
+"""
+A pod's case: where it is or would go and why, or what stands in the way on each node.
+
+It is decided again by the code that the scheduler runs, on a world as it is now. Changes that would
+help were tried: each was made, and the pod found a node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dryrack.allocation import Code, claim_name
+from dryrack.base.errors import DryrackError
+from dryrack.base.text import hint
+from dryrack.placement.outcomes import claim_not_found
+from dryrack.placement.place import Placed, place
+from dryrack.placement.trace import trace
+from dryrack.placement.trial import Trial
+from dryrack.placement.whatif.answer_memo import Memory
+from dryrack.placement.whatif.explain import explain_claim, stories
+from dryrack.placement.whatif.pod_remedies import possible_changes
+from dryrack.placement.whatif.present import as_before
+from dryrack.placement.whatif.what_if import for_lack_of, turn_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.resource import AllocationResult
+    from dryrack.placement.gangs.members import Member
+    from dryrack.placement.place import Cluster, Refusal, Unplaced
+    from dryrack.placement.trace import DecisionTrace
+    from dryrack.placement.whatif.explain import NodeStory
+    from dryrack.placement.whatif.pod_remedies import PodChange
+    from dryrack.placement.whatif.what_if import Settings
+    from dryrack.placement.whatif.world import Missing, Party, World
+
+_DEFAULT_SCHEDULER = "default-scheduler"
+_CHANGES_TRIED_MAX = 40
+# Nodes that refuse for different reasons, the nearest first.
+_NODES_HELPED_MAX = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodExplanation:
+    """What becomes of a pod that is in no gang, or is placed."""
+
+    pod: str
+    scheduler: str
+    # Where it is, and where it would go if it were decided now; empty for nowhere.
+    node: str = ""
+    chosen: str = ""
+    # Why it has no node, as the scheduler says it.
+    message: str = ""
+    # What its claims have; if it has no node, what they would be given.
+    devices: Mapping[str, AllocationResult] = field(default_factory=dict)
+    nodes: tuple[NodeStory, ...] = ()
+    helps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    # What every plugin says of every node, if that was asked for.
+    trace: DecisionTrace | None = None
+
+
+def party_of(world: World, name: str) -> Party:
+    """The pod of this name with its claims, or `DryrackError` with what was probably meant."""
+    found = {_name(each.pod): each for each in world.in_order() if each.pod is not None}
+    if name not in found:
+        raise DryrackError(f"pod {name!r}: not there, or has ended; {hint(name, found)}")
+    return found[name]
+
+
+def explain_pod(
+    world: World, name: str, settings: Settings, *, traced: bool = False
+) -> PodExplanation:
+    """The case of a pod in a world, which is served in its turn."""
+    # What nodes say is asked again when changes to claims are tried.
+    settings = replace(settings, memory=settings.memory or Memory())
+    party = party_of(world, name)
+    pod = party.pod
+    assert pod is not None, "it was found by its pod"
+    about = PodExplanation(pod=name, scheduler=pod.spec.scheduler_name or _DEFAULT_SCHEDULER)
+    if pod.spec.node_name:
+        return _placed(about, world, party, settings, traced=traced)
+    if party.missing:
+        told = stories(for_lack_of(each) for each in party.missing)
+        return replace(about, message=_lacks(pod, party.missing[0]), nodes=told)
+    return _waiting(about, world, party, settings, traced=traced)
+
+
+def _placed(
+    about: PodExplanation, world: World, party: Party, settings: Settings, *, traced: bool
+) -> PodExplanation:
+    """Where it is, and where it would go if it were not there yet."""
+    assert party.pod is not None, "a pod is placed"
+    turn = turn_of(as_before(world, party), about.pod, settings)
+    outcome = _decided(turn.member, turn.cluster)
+    given = {claim_name(each): each.status.allocation for each in party.claims}
+    return replace(
+        about,
+        node=party.pod.spec.node_name,
+        chosen=outcome.node if isinstance(outcome, Placed) else "",
+        devices={name: each for name, each in given.items() if each is not None},
+        trace=_trace(turn.member, turn.cluster) if traced else None,
+    )
+
+
+def _waiting(
+    about: PodExplanation, world: World, party: Party, settings: Settings, *, traced: bool
+) -> PodExplanation:
+    """Where it would go, or why nowhere."""
+    turn = turn_of(world, about.pod, settings)
+    about = replace(about, notes=turn.notes)
+    problem = turn.cluster.fleet.volumes.problem(turn.member.pod)
+    if problem is not None:
+        return replace(about, message=problem.message)
+    if traced:
+        about = replace(about, trace=_trace(turn.member, turn.cluster))
+    outcome = _decided(turn.member, turn.cluster)
+    if isinstance(outcome, Placed):
+        return replace(about, chosen=outcome.node, devices=outcome.given)
+    refusals = outcome.refusals
+    nodes = stories(refusals)
+    to_claims = tuple(_helpful_to_claims(world, party, refusals, settings))
+    # Whose devices would have to go is among what helps claims.
+    to_pod = _helpful(turn.member, turn.cluster, nodes, without="leave" if to_claims else "")
+    return replace(about, message=outcome.message, nodes=nodes, helps=(*to_pod, *to_claims))
+
+
+def _decided(member: Member, cluster: Cluster, pod: Pod | None = None) -> Placed | Unplaced:
+    return place(
+        pod or member.pod,
+        member.wanted,
+        member.allocated,
+        cluster,
+        extended=member.extended,
+    )
+
+
+def _trace(member: Member, cluster: Cluster) -> DecisionTrace:
+    return trace(member.pod, member.wanted, member.allocated, cluster, extended=member.extended)
+
+
+def _lacks(pod: Pod, missing: Missing) -> str:
+    """As the scheduler says it of a claim; what else is missing, it waits for in silence."""
+    names = [each.resource_claim_name for each in pod.spec.resource_claims]
+    name = missing.claim.rpartition("/")[2]
+    return claim_not_found(name) if name in names else f"{missing.fact}; {missing.remedy}"
+
+
+def _helpful(
+    member: Member, cluster: Cluster, nodes: Sequence[NodeStory], *, without: str
+) -> Iterator[str]:
+    """Changes to the pod, or around it, that were tried and helped; one of each kind."""
+    names = [story.node for story in nodes[:_NODES_HELPED_MAX]]
+    nearest = [state for name in names if (state := cluster.fleet.get(name)) is not None]
+    told = {without}
+    left = _CHANGES_TRIED_MAX
+    for change in possible_changes(member.pod, cluster.fleet, nearest):
+        if change.kind in told or not left:
+            continue
+        left -= 1
+        if _helps(change, member, cluster):
+            told.add(change.kind)
+            yield change.text
+
+
+def _helps(change: PodChange, member: Member, cluster: Cluster) -> bool:
+    """Tries it; the cluster is as before afterwards."""
+    if change.node is not None:
+        state = cluster.fleet.get(change.node.metadata.name)
+        assert state is not None, "a change is to a node that is there"
+        before = state.node
+        cluster.fleet.put(change.node)
+        try:
+            return isinstance(_decided(member, cluster), Placed)
+        finally:
+            cluster.fleet.put(before)
+    with Trial(cluster) as trial:
+        if change.leaving is not None:
+            trial.remove(change.leaving)
+        return isinstance(_decided(member, cluster, change.pod), Placed)
+
+
+def _helpful_to_claims(
+    world: World, party: Party, refusals: Sequence[Refusal], settings: Settings
+) -> Iterator[str]:
+    """Changes to claims and devices, if it is for want of devices that nodes refuse."""
+    codes = {reason.code for refusal in refusals for reason in refusal.reasons}
+    if codes <= {Code.NODE}:
+        return
+    for claim in party.claims:
+        if claim.status.allocation is None:
+            helps = explain_claim(world, claim_name(claim), settings).helps
+            if helps:
+                yield from helps
+                return
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

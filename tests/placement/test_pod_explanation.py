@@ -1,0 +1,165 @@
+"""Why a pod is where it is, or nowhere, and what was tried and would help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dryrack.base.errors import DryrackError
+from dryrack.cluster import SeededChance
+from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
+from dryrack.placement import PodExplanation, Settings, World, as_now_for, explain_pod, party_of
+
+Raw = dict[str, Any]
+SETTINGS = Settings(chance=SeededChance())
+SIZE = {"cpu": "8", "memory": "16Gi", "pods": "10"}
+
+
+def node(name: str, **spec: Any) -> Node:
+    labels = spec.pop("labels", {})
+    document = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+    return decode({**document, "status": {"allocatable": SIZE}}, Node)
+
+
+def pod(name: str, *, cpu: str = "1", claim: str = "", **spec: Any) -> Pod:
+    requests = {"requests": {"cpu": cpu}}
+    entries = [{"name": "gpu", "resourceClaimName": claim}] if claim else []
+    own = {"containers": [{"name": "c", "image": "i", "resources": requests}]}
+    metadata = {"name": name, "namespace": "team", "uid": name}
+    document = {"metadata": metadata, "spec": {**own, "resourceClaims": entries, **spec}}
+    return decode(document, Pod)
+
+
+def gpus(on: str, count: int) -> ResourceSlice:
+    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"gpu-{number}"} for number in range(count)]
+    spec = {"driver": "gpu.example.com", "nodeName": on, "pool": pool, "devices": devices}
+    return decode({"metadata": {"name": on}, "spec": spec}, ResourceSlice)
+
+
+def claim(name: str, count: int, *, has: str = "", by: str = "") -> ResourceClaim:
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
+    status: Raw = {}
+    if has:
+        names = [{"key": "metadata.name", "operator": "In", "values": [has]}]
+        place = {"request": "gpu", "driver": "gpu.example.com", "pool": has}
+        results = [{**place, "device": f"gpu-{number}"} for number in range(count)]
+        selector = {"nodeSelectorTerms": [{"matchFields": names}]}
+        status["allocation"] = {"devices": {"results": results}, "nodeSelector": selector}
+        status["reservedFor"] = [{"resource": "pods", "name": by, "uid": by}]
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    metadata = {"name": name, "namespace": "team"}
+    return decode({"metadata": metadata, "spec": spec, "status": status}, ResourceClaim)
+
+
+CLASS = decode({"metadata": {"name": "gpu"}}, DeviceClass)
+
+
+def explained(name: str, *objects: Any, traced: bool = False) -> PodExplanation:
+    world = as_now_for(World.of(objects), {f"team/{name}"})
+    return explain_pod(world, f"team/{name}", SETTINGS, traced=traced)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asking", "help_"),
+    [
+        ([node("a", unschedulable=True)], pod("p"), "uncordon node a"),
+        (
+            [node("a", taints=[{"key": "gpu", "value": "only", "effect": "NoSchedule"}])],
+            pod("p"),
+            "tolerate gpu=only:NoSchedule, as node a has it",
+        ),
+        (
+            [node("a")],
+            pod("p", nodeSelector={"disk": "fast"}),
+            "drop the nodeSelector disk: fast, or label a node so",
+        ),
+        ([node("a")], pod("p", cpu="12"), "request 8 of cpu instead of 12"),
+        (
+            [node("a"), pod("other", cpu="6", nodeName="a")],
+            pod("p", cpu="4"),
+            "delete pod team/other of node a",
+        ),
+    ],
+)
+def test_a_change_that_would_find_the_pod_a_node_is_named(
+    nodes: list[Any], asking: Pod, help_: str
+) -> None:
+    """Each was tried, and the pod had a node."""
+    told = explained("p", *nodes, asking)
+
+    assert told.chosen == ""
+    assert help_ in told.helps
+
+
+def test_what_does_not_help_is_not_named() -> None:
+    """To go elsewhere does not make a pod smaller than every node."""
+    told = explained("p", node("a", unschedulable=True), pod("p", cpu="12"))
+
+    assert told.helps == ()
+
+
+def test_trying_changes_leaves_everything_as_it_was() -> None:
+    """The same question has the same answer twice."""
+    objects = (node("a", unschedulable=True), pod("other", nodeName="a"), pod("p"))
+    world = World.of(objects)
+
+    assert explain_pod(world, "team/p", SETTINGS) == explain_pod(world, "team/p", SETTINGS)
+
+
+def test_devices_that_are_lacking_are_told_with_who_has_them() -> None:
+    """And freeing them is told once, by the claim that has them."""
+    there = (node("a"), gpus("a", 2), CLASS, claim("old", 1, has="a", by="x"))
+    told = explained(
+        "p", *there, pod("x", claim="old", nodeName="a"), claim("new", 2), pod("p", claim="new")
+    )
+
+    assert "in use by claim team/old" in str(told.nodes)
+    assert "free what claim team/old has" in told.helps
+    assert "delete pod team/x of node a" not in told.helps
+
+
+def test_others_that_wait_are_not_served_before_it() -> None:
+    """What is asked is what would become of the pod now."""
+    there = (node("a"), gpus("a", 1), CLASS)
+    first, second = claim("first", 1), claim("second", 1)
+    told = explained("q", *there, first, pod("p", claim="first"), second, pod("q", claim="second"))
+
+    assert told.chosen == "a"
+    assert list(told.devices) == ["team/second"]
+
+
+def test_a_pod_that_is_placed_is_decided_again_without_itself() -> None:
+    """It goes where it is, with the devices that it has, though it takes all of the node."""
+    there = (node("a"), gpus("a", 2), CLASS, claim("all", 2, has="a", by="p"))
+    told = explained("p", *there, pod("p", cpu="8", claim="all", nodeName="a"), traced=True)
+
+    assert (told.node, told.chosen) == ("a", "a")
+    assert [each.device for each in told.devices["team/all"].devices.results] == ["gpu-0", "gpu-1"]
+    assert told.trace is not None
+    assert told.trace.chosen == "a"
+
+
+def test_what_is_missing_is_told_as_the_scheduler_tells_it() -> None:
+    """In its words, and with what to do."""
+    told = explained("p", node("a"), pod("p", claim="none"))
+
+    assert told.message == 'resourceclaim "none" not found; create it'
+    assert "which is not there" in str(told.nodes)
+
+
+def test_nodes_that_refuse_for_the_same_are_told_together() -> None:
+    """However much each of them has left."""
+    used = [pod(f"on-{number}", cpu=str(number), nodeName=f"n{number}") for number in range(1, 5)]
+    told = explained("p", *(node(f"n{number}") for number in range(5)), *used, pod("p", cpu="9"))
+
+    assert [(story.node, len(story.alike)) for story in told.nodes] == [("n0", 4)]
+
+
+def test_a_pod_that_is_not_there_is_told_with_one_that_was_meant() -> None:
+    """By a name that is near."""
+    with pytest.raises(DryrackError, match=r"pod 'team/trian': .* did you mean 'team/train'\?"):
+        party_of(World.of([node("a"), pod("train")]), "team/trian")

@@ -1,0 +1,106 @@
+"""What a pod is told by its condition and its event is what `dryrack explain` says of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.scheduler.virtual import Stage, on_stage
+
+from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
+from dryrack.cluster import DECISION_KINDS, SeededChance, read_snapshot
+from dryrack.placement import Settings, World, as_now_for, explain_pod, what_if
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Raw = dict[str, Any]
+LABELS = "pod-group.scheduling.kubenexus.io"
+
+
+def pod(name: str, *, claim: str = "", gang: str = "", cpu: str = "1", **spec: Any) -> Raw:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimName": claim}]} if claim else {}
+    labels = {f"{LABELS}/name": gang, f"{LABELS}/min-available": "2"} if gang else {}
+    metadata = {"name": name, "namespace": "default", "labels": labels}
+    return {"metadata": metadata, "spec": {"containers": [container], **claims, **spec}}
+
+
+def claim(name: str, count: int, device_class: str = "gpu") -> Raw:
+    exactly = {"deviceClassName": device_class, "count": count}
+    requests = [{"name": "gpu", "exactly": exactly}]
+    metadata = {"name": name, "namespace": "default"}
+    return {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+
+
+async def furnish(stage: Stage) -> None:
+    """Two nodes with two devices each; one of them is taken."""
+    await stage.client.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    for name in ("a", "b"):
+        status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+        await stage.client.create(NODES, {"metadata": {"name": name}, "status": status})
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
+        spec = {"driver": "gpu.example.com", "nodeName": name, "pool": pool, "devices": devices}
+        await stage.client.create(SLICES, {"metadata": {"name": name}, "spec": spec})
+    await stage.client.create(CLAIMS, claim("first", 1))
+    await stage.client.create(PODS, pod("first", claim="first"))
+
+
+async def world_of(stage: Stage) -> World:
+    return World.of((await read_snapshot(stage.client, DECISION_KINDS)).objects)
+
+
+@pytest.mark.parametrize(
+    ("claims", "waiting"),
+    [
+        ([claim("three", 3)], pod("p", claim="three")),
+        ([], pod("p", cpu="5")),
+        ([], pod("p", nodeSelector={"disk": "fast"})),
+        ([], pod("p", claim="none")),
+        ([claim("odd", 1, "no-such-class")], pod("p", claim="odd")),
+        ([claim("three", 3)], pod("p", claim="three", nodeSelector={"disk": "fast"})),
+    ],
+    ids=["devices", "cpu", "selector", "no claim", "no class", "selector and devices"],
+)
+def test_condition_event_and_explanation_say_the_same(claims: Sequence[Raw], waiting: Raw) -> None:
+    """One decider has one voice."""
+
+    async def story(stage: Stage) -> None:
+        await furnish(stage)
+        for each in claims:
+            await stage.client.create(CLAIMS, each)
+        async with stage.scheduler():
+            await stage.client.create(PODS, waiting)
+            await stage.after(5)
+            told = await stage.told("p")
+            events = await stage.events("p", "FailedScheduling")
+        world = as_now_for(await world_of(stage), {"default/p"})
+        explained = explain_pod(world, "default/p", Settings(chance=SeededChance()))
+
+        assert told
+        assert events == [told]
+        assert explained.message == told
+
+    on_stage(story)
+
+
+def test_a_gang_is_told_the_same() -> None:
+    """All its members, and who asks for it."""
+
+    async def story(stage: Stage) -> None:
+        await furnish(stage)
+        for name in ("one", "two"):
+            await stage.client.create(CLAIMS, claim(name, 2))
+        async with stage.scheduler():
+            for name in ("one", "two"):
+                await stage.client.create(PODS, pod(name, claim=name, gang="pair"))
+            await stage.after(10)
+            told = {await stage.told(name) for name in ("one", "two")}
+        world = as_now_for(await world_of(stage), {"default/one", "default/two"})
+        outcome = what_if(world, Settings(chance=SeededChance()))
+
+        assert told == {gang.message for gang in outcome.gangs}
+        assert told != {""}
+
+    on_stage(story)
