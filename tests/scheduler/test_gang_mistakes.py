@@ -1,0 +1,111 @@
+"""Mistakes about gangs: each is told with what would put it right, and nobody else waits for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.controllers import scenes
+from tests.scheduler.gang_scenes import NAMESPACE, PREFIX, lone, member, play
+
+from dryrack.client.endpoints import CLAIMS, TEMPLATES
+
+if TYPE_CHECKING:
+    from tests.scheduler.gang_scenes import Scene
+
+Raw = dict[str, Any]
+
+
+def changed(pod: Raw, **labels: str) -> Raw:
+    pod["metadata"]["labels"] |= {f"{PREFIX}/{key}": value for key, value in labels.items()}
+    return pod
+
+
+def template(name: str, **exactly: Any) -> Raw:
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu", **exactly}}]
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"metadata": metadata, "spec": {"spec": {"devices": {"requests": requests}}}}
+
+
+def with_claim(pod: Raw, **source: str) -> Raw:
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", **source}]
+    return pod
+
+
+def in_two() -> Raw:
+    pod = member("bad-0", "bad", 2)
+    pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "other"
+    return pod
+
+
+CASES = {
+    "a minimum of zero": (
+        [changed(member("bad-0", "bad", 2), **{"min-available": "0"})],
+        "'0' is less than 1; write how many pods must run together",
+    ),
+    "more than ever come": (
+        [member("bad-0", "bad", 9), member("bad-1", "bad", 9)],
+        "pod group default/bad has 2 pods, needs at least 9; create 7 more, or lower the minimum",
+    ),
+    "two gangs": ([in_two()], "is in 2 gangs: pod group default/bad and PodGroup.scheduling.x-k8s"),
+    "a claim that is not there": (
+        [with_claim(member(f"bad-{n}", "bad", 2), resourceClaimName="gone") for n in range(2)],
+        'pod group default/bad: resourceclaim "gone" not found',
+    ),
+    "a class that is not there": (
+        [
+            with_claim(member(f"bad-{n}", "bad", 2), resourceClaimTemplateName="classless")
+            for n in range(2)
+        ],
+        "nosuch",
+    ),
+    "a selector that fails": (
+        [
+            with_claim(member(f"bad-{n}", "bad", 2), resourceClaimTemplateName="failing")
+            for n in range(2)
+        ],
+        "no such key",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_mistake_is_told_and_keeps_nobody(name: str) -> None:
+    """In the condition of every member that is concerned; a pod and a gang beside it run."""
+    pods, told = CASES[name]
+
+    async def story(scene: Scene) -> None:
+        client = scene.client
+        await client.create(TEMPLATES, template("classless", deviceClassName="nosuch"))
+        selector = {"cel": {"expression": "device.attributes['x'].y == 1"}}
+        await client.create(TEMPLATES, template("failing", selectors=[selector]))
+        scene.start()
+        await scene.create(*pods)
+        await scene.create(lone("alone"), member("a", "good", 2), member("b", "good", 2))
+        await scene.rest()
+        assert await scene.bound() == ["a", "alone", "b"]
+        for pod in pods:
+            assert told in await scene.told(pod["metadata"]["name"])
+        await scene.check({"good": 2, "bad": 2})
+
+    play(story)
+
+
+def test_a_gang_goes_on_when_its_claim_is_made() -> None:
+    """The claim that all its members share is waited for, and allocated once."""
+
+    async def story(scene: Scene) -> None:
+        scene.start()
+        pods = [with_claim(member(f"g{n}", "gang", 2), resourceClaimName="shared") for n in (0, 1)]
+        await scene.create(*pods)
+        await scene.rest()
+        spec = scenes.template_in(NAMESPACE)["spec"]["spec"]
+        metadata = {"name": "shared", "namespace": NAMESPACE}
+        await scene.client.create(CLAIMS, {"metadata": metadata, "spec": spec})
+        await scene.rest()
+        assert await scene.bound() == ["g0", "g1"]
+        [claim] = (await scene.client.list(CLAIMS)).items
+        assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == ["g0", "g1"]
+        assert len(await scene.held()) == 1
+
+    play(story)
