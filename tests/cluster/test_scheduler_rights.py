@@ -27,7 +27,7 @@ from dryrack.client.endpoints import (
     Endpoint,
 )
 from dryrack.client.errors import NotFoundError
-from dryrack.client.informer import Name
+from dryrack.client.informer import Informers, Name
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.client.transport import Request, Response, User
 from dryrack.cluster.attached import Attached, Attachment, Candidacy, check_needs
@@ -35,6 +35,7 @@ from dryrack.cluster.control_plane import PlaneOptions, build
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.rights import MANIFESTS, scheduler
 from dryrack.cluster.scheduling import NEEDS, engine
+from dryrack.controllers import EngineContext
 from dryrack.scheduler import SchedulerSettings
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ SYNTHETIC = "resourceclaims/binding"
 # Kinds that need not be there are listed only where a watch cannot begin with what there is, and
 # Workloads that define gangs only on Kubernetes 1.35.
 UNUSED = {
-    Deed("list", "policy", "poddisruptionbudgets"),
     Deed("list", "scheduling.k8s.io", "podgroups"),
     Deed("list", "scheduling.x-k8s.io", "podgroups"),
     Deed("list", "scheduling.k8s.io", "workloads"),
@@ -277,3 +277,15 @@ def _right(deed: Deed, rights: set[Deed]) -> Deed:
     """What allows it: a right in the whole cluster is one in every namespace."""
     everywhere = Deed(deed.verb, deed.group, deed.resource)
     return everywhere if everywhere in rights else deed
+
+
+def test_all_that_it_cannot_do_without_is_asked_for_before_it_starts() -> None:
+    """What a cluster does not show is told at once, and not by a cache that never fills."""
+    optional = {"podgroups.scheduling.x-k8s.io", "podgroups.scheduling.k8s.io"}
+    optional |= {"workloads.scheduling.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"}
+    clock, chance = VirtualClock(), CountedChance()
+    client = build(PlaneOptions(clock=clock, chance=chance)).client()
+    informers = Informers(client, clock=clock, chance=chance)
+    engine(EngineContext(client, informers, clock, chance), SchedulerSettings())
+
+    assert set(informers.unsynced()) - optional == {each.endpoint.resource for each in NEEDS}
