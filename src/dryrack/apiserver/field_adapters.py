@@ -8,6 +8,7 @@ are given the schema, and their refusals become those of the server.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dryrack.apiserver.answer.status import Status, StatusError, bad_request, conflict
 from dryrack.apiserver.decode import bodies
@@ -154,7 +155,7 @@ class AllPatches:
         if patch.media_type == JSON_PATCH and bodies.is_too_deep(made.object):
             # By adding and copying into what is there an object could grow without end.
             raise bad_request("exceeded max depth")
-        shown = partial(compact, made.object)
+        shown = partial(_shown, made.object, patch)
         if not isinstance(made.object, dict):
             raise invalid_patch(shown(), bodies.no_object(made.object))
         problem = bodies.type_meta_problem(made.object)
@@ -184,6 +185,12 @@ class AllPatches:
                 raise _conflict(made)
             case _:
                 return Patched(made, again)
+
+
+def _shown(made: Any, patch: Patch) -> str:
+    """What could not be read: of a strategic merge patch, the patch itself."""
+    is_strategic = patch.media_type == STRATEGIC_MERGE_PATCH
+    return compact(bodies.read_json(patch.body) if is_strategic else made)
 
 
 def _configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:

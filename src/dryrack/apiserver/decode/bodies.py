@@ -7,7 +7,7 @@ request is strict, for fields that are unknown or said twice.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -34,30 +34,6 @@ _TYPE_META = (
 )
 
 
-# What the real server recognises and nobody serves here, mostly because it is old: people's
-# manifests live long.
-_ROLES = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-_SETS = ("ControllerRevision", "Deployment", "StatefulSet")
-_FORMER: Mapping[str, tuple[str, ...]] = {
-    "apiextensions.k8s.io/v1beta1": ("CustomResourceDefinition",),
-    "apps/v1beta1": _SETS,
-    "apps/v1beta2": (*_SETS, "DaemonSet", "ReplicaSet"),
-    "autoscaling/v2beta1": ("HorizontalPodAutoscaler",),
-    "autoscaling/v2beta2": ("HorizontalPodAutoscaler",),
-    "batch/v1beta1": ("CronJob",),
-    "coordination.k8s.io/v1beta1": ("Lease",),
-    "discovery.k8s.io/v1beta1": ("EndpointSlice",),
-    "events.k8s.io/v1beta1": ("Event",),
-    "extensions/v1beta1": ("DaemonSet", "Deployment", "ReplicaSet"),
-    "node.k8s.io/v1alpha1": ("RuntimeClass",),
-    "node.k8s.io/v1beta1": ("RuntimeClass",),
-    "policy/v1beta1": ("Eviction", "PodDisruptionBudget"),
-    "rbac.authorization.k8s.io/v1alpha1": _ROLES,
-    "rbac.authorization.k8s.io/v1beta1": _ROLES,
-    "resource.k8s.io/v1alpha3": ("DeviceTaintRule", "ResourcePoolStatusRequest"),
-    "scheduling.k8s.io/v1alpha1": ("PriorityClass",),
-    "scheduling.k8s.io/v1beta1": ("PriorityClass",),
-}
 # The real server takes 10,000 levels, and no kind has a tenth of these; every function that
 # goes down into an object and calls itself has to fit onto the stack at this depth.
 DEPTH_MAX = 200
@@ -121,14 +97,11 @@ class Bodies:
         _check_type_meta(obj, resource, body)
         if resource.is_custom:
             _check_custom_kind(obj, resource, body)
-        text = b""
         if validation != "Ignore" and media_type == media.JSON:
             # Before its kind is completed: it is compared with the text.
             again = repeated_fields(body, obj)
-            # Of a custom kind the text is read without its schema, which is asked afterwards.
-            text = b"" if resource.is_custom else body
         self.check_kind(obj, resource)
-        return self.conformed(obj, resource, validation, again=again, text=text, warnings=warnings)
+        return self.conformed(obj, resource, validation, again=again, warnings=warnings)
 
     def _parsed(
         self, body: bytes, media_type: str, resource: Resource
@@ -169,23 +142,15 @@ class Bodies:
         refusal: Callable[[str], StatusError] | None,
     ) -> StatusError:
         kind, api_version = given
-        group, _, version = api_version.rpartition("/")
-        is_former = kind in _FORMER.get(api_version, ())
-        is_known = is_former or self._registry.by_kind(api_version, kind) is not None
-        is_same = is_former or (group == resource.group and is_known)
-        is_sibling = kind == resource.kind and is_same
-        if is_sibling or resource.is_custom:
+        if kind == resource.kind or resource.is_custom:
             return bad_request(
                 f"the API version in the data ({api_version}) does not match the expected API "
                 f"version ({resource.api_version})"
             )
-        if is_known:
-            package = (resource.group or "core").partition(".")[0]
-            detail = (
-                f"converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion"
-            )
-        else:
-            detail = not_registered(kind, api_version)
+        detail = not_registered(kind, api_version)
+        if self._registry.by_kind(api_version, kind) is not None:
+            detail = f"{api_version} {kind} is no {resource.kind}"
+        version = api_version.rpartition("/")[2]
         return refusal(detail) if refusal else _mishandled(kind, version, resource, detail)
 
     def conformed(
@@ -195,23 +160,19 @@ class Bodies:
         validation: str,
         *,
         again: tuple[str, ...] = (),
-        text: bytes = b"",
         warnings: list[str],
         refusal: Callable[[str], StatusError] | None = None,
     ) -> Raw:
         """
         The object with the fields of its kind; complaints become warnings or a refusal.
 
-        `again` are those about fields that are said twice; they come first, unless there is the
-        `text` in whose order all of them are told.
+        `again` are those about fields that are said twice; they come first.
         """
         found = self._shapes.conform(resource, obj)
         refused = refusal or (lambda detail: _mishandled_as(resource, detail))
         if found.mismatch:
             raise refused(found.mismatch)
         strict = (*again, *found.strict)
-        if text and again and found.strict:
-            strict = _in_order_of(text, found.strict)
         if strict and validation == "Strict":
             detail = f"strict decoding error: {', '.join(strict)}"
             raise refused(detail)
@@ -320,28 +281,18 @@ def repeated_fields(body: bytes, value: Any) -> tuple[str, ...]:
         pairs = json.loads(body, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return ()
-    return tuple(dict.fromkeys(_complaints(pairs, "", frozenset())))
+    return tuple(dict.fromkeys(_complaints(pairs, "")))
 
 
-def _in_order_of(text: bytes, unknown: tuple[str, ...]) -> tuple[str, ...]:
-    """Complaints about fields that are unknown or said twice, as they come in a JSON text."""
-    pairs = json.loads(text, object_pairs_hook=_Pairs)
-    return tuple(dict.fromkeys((*_complaints(pairs, "", frozenset(unknown)), *unknown)))
-
-
-def _complaints(value: Any, path: str, unknown: frozenset[str]) -> Iterator[str]:
-    """Nothing is said of what is in an unknown field, nor that one is there twice."""
+def _complaints(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, each in value:
             at = f"{path}.{key}" if path else key
-            if (complaint := f"unknown field {quoted(at)}") in unknown:
-                yield complaint
-                continue
             if key in seen:
                 yield f"duplicate field {quoted(at)}"
             seen.add(key)
-            yield from _complaints(each, at, unknown)
+            yield from _complaints(each, at)
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _complaints(each, f"{path}[{index}]", unknown)
+            yield from _complaints(each, f"{path}[{index}]")

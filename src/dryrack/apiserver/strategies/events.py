@@ -16,7 +16,6 @@ from dryrack.kinds.validation.meta import (
     common_metadata,
     common_metadata_change,
     metadata,
-    metadata_change,
 )
 from dryrack.kinds.validation.problems import invalid, required
 
@@ -45,23 +44,6 @@ _OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", 
 _CHARS_MAX, _MESSAGE_CHARS_MAX = 128, 1024
 _ELSEWHERE = "does not match event.namespace"
 _SERIES_MIN = 2
-# What an update by the newer kind must leave as it is, by the older names.
-_FIXED = (
-    "involvedObject",
-    "reason",
-    "message",
-    "source",
-    "firstTimestamp",
-    "lastTimestamp",
-    "count",
-    "reason",
-    "type",
-    "eventTime",
-    "action",
-    "related",
-    "reportingController",
-    "reportingInstance",
-)
 
 
 class EventStrategy(PlainStrategy):
@@ -88,7 +70,7 @@ class EventStrategy(PlainStrategy):
         meta, before = object_meta(obj), object_meta(old)
         return [
             *common_metadata_change(meta, before, namespaced=True),
-            *_problems(obj, "reportingComponent"),
+            *_problems(self.to_storage(obj), "reportingComponent"),
         ]
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
@@ -127,17 +109,6 @@ class NewEventStrategy(EventStrategy):
             *_strict(event),
         ]
         return found or tuple(common_metadata(meta, namespaced=True))
-
-    def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
-        meta, before = object_meta(obj), object_meta(old)
-        event, stored = self.to_storage(obj), self.to_storage(old)
-        return [
-            *common_metadata_change(meta, before, namespaced=True),
-            *_problems(event, "reportingController"),
-            *metadata_change(meta, before),
-            *(_series(event) if event.get("series") != stored.get("series") else ()),
-            *_unchanged(event, stored),
-        ]
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         return {path: field_text(obj, path) for path in self.selectable_fields}
@@ -187,10 +158,3 @@ def _series(event: Raw) -> Iterator[FieldProblem]:
         yield invalid("series.count", "", f"should be at least {_SERIES_MIN}")
     if not series.get("lastObservedTime"):
         yield required("series.lastObservedTime")
-
-
-def _unchanged(event: Raw, old: Raw) -> Iterator[FieldProblem]:
-    for field in _FIXED:
-        key = _OLD_NAMES.get(field, field)
-        if (event.get(key) or None) != (old.get(key) or None):
-            yield invalid(field, event.get(key), "field is immutable")

@@ -9,15 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import PlainStrategy
-from dryrack.kinds.decode import decode
-from dryrack.kinds.meta import Condition
 from dryrack.kinds.rules.copies import with_metadata
 from dryrack.kinds.rules.gangs import PodGroupRules, WorkloadObjectRules
-from dryrack.kinds.validation.meta import conditions
 from dryrack.kinds.validation.problems import invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
@@ -42,7 +39,7 @@ class PodGroupStrategy(PlainStrategy):
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
-            return list(_group_status(obj))
+            return ()
         spec, before = obj.get("spec") or {}, old.get("spec") or {}
         names = sorted({*spec, *before})
         return [
@@ -65,15 +62,3 @@ class WorkloadObjectStrategy(PlainStrategy):
             for name in ("controllerRef", "podGroupTemplates")
             if spec.get(name) != before.get(name)
         ]
-
-
-def _group_status(obj: Raw) -> Iterator[FieldProblem]:
-    status = obj.get("status") or {}
-    given = tuple(decode(each, Condition) for each in status.get("conditions") or ())
-    yield from conditions("status.conditions", given)
-    claims = {each.get("name") for each in (obj.get("spec") or {}).get("resourceClaims") or ()}
-    for position, claim in enumerate(status.get("resourceClaimStatuses") or ()):
-        if claim.get("name") not in claims:
-            at = f"status.resourceClaimStatuses[{position}].name"
-            detail = "must match the name of an entry in `spec.resourceClaims`"
-            yield invalid(at, claim.get("name") or "", detail)

@@ -17,10 +17,9 @@ from dryrack.kinds.rules.namespaces import (
     finalizer_problems,
     with_name_label,
 )
-from dryrack.kinds.validation.problems import Token, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
@@ -50,8 +49,6 @@ class NamespaceStrategy(PlainStrategy):
         return kept if write.subresource == "finalize" else _spec_kept(kept, old)
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
-        if write.subresource == "status":
-            return list(_phase(obj))
         if write.subresource != "finalize":
             return ()
         given = (obj.get("spec") or {}).get("finalizers") or ()
@@ -70,13 +67,3 @@ class NamespaceStrategy(PlainStrategy):
 
 def _spec_kept(obj: Raw, old: Raw) -> Raw:
     return with_value(obj, "spec", old.get("spec"))
-
-
-def _phase(obj: Raw) -> Iterator[FieldProblem]:
-    phase = (obj.get("status") or {}).get("phase") or ""
-    is_deleted = "deletionTimestamp" in obj["metadata"]
-    right = "Terminating" if is_deleted else "Active"
-    if phase != right:
-        state = "not empty" if is_deleted else "empty"
-        detail = f"may only be '{right}' if `deletionTimestamp` is {state}"
-        yield invalid("status.Phase", Token(phase), detail)

@@ -60,7 +60,7 @@ class QuotaRules(KindRules):
 
 def quota_problems(spec: Raw) -> Iterator[FieldProblem]:
     """Those of the spec."""
-    yield from amount_problems("spec.hard", spec.get("hard"))
+    yield from _amounts("spec.hard", spec.get("hard"))
     names, scopes = sorted(spec.get("hard") or ()), spec.get("scopes") or []
     for scope in scopes:
         if scope not in _SCOPES:
@@ -85,8 +85,7 @@ def _is_standard(name: str) -> bool:
     return name in _STANDARD or name.startswith(_PAGES)
 
 
-def amount_problems(at: str, given: Raw | None) -> Iterator[FieldProblem]:
-    """Amounts by the names of resources that a quota can be about."""
+def _amounts(at: str, given: Raw | None) -> Iterator[FieldProblem]:
     for name, amount in sorted(read(given).items()):
         path = f"{at}[{name}]"
         yield from amounts.resource_name(path, name)

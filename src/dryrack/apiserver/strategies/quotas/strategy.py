@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import PlainStrategy
 from dryrack.kinds.quota_usage.amounts import read
-from dryrack.kinds.rules.quotas import QuotaRules, amount_problems, quota_problems
+from dryrack.kinds.rules.quotas import QuotaRules, quota_problems
 from dryrack.kinds.validation.problems import invalid
 
 if TYPE_CHECKING:
@@ -31,13 +31,7 @@ class QuotaStrategy(PlainStrategy):
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
-            status = obj.get("status") or {}
-            parts = ("hard", "used")
-            return [
-                each
-                for part in parts
-                for each in amount_problems(f"status.{part}", status.get(part))
-            ]
+            return ()
         spec, before = obj.get("spec") or {}, old.get("spec") or {}
         found = list(quota_problems(spec))
         if set(spec.get("scopes") or ()) != set(before.get("scopes") or ()):
