@@ -220,3 +220,37 @@ def test_many_nodes_are_asked_in_turns() -> None:
 
     assert 3 < len(outcomes) < 6
     assert isinstance(outcomes[-1], GangRefused)
+
+
+def test_a_gang_of_many_sizes_that_is_too_large_is_refused_by_what_there_is() -> None:
+    """How to pack twelve pods that all differ does not matter where all nodes are too small."""
+    here = cluster([node(f"n{i}", cpu="9") for i in range(6)])
+    members = [member(f"p{i:02}", cpu=f"{4500 + 20 * i}m") for i in range(12)]
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangRefused)
+    assert not outcome.undecided
+
+
+def test_a_search_that_is_given_up_says_so() -> None:
+    """Ten pods that all differ, and a node less than they need, though there is CPU enough."""
+    here = cluster([node(f"n{i}", cpu="10") for i in range(6)])
+    members = [member(f"p{i:02}", cpu=f"{4000 + 13 * i}m") for i in range(11)]
+    members += [member("large", cpu="9")]
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangRefused)
+    assert outcome.undecided
+    assert "Whether they fit in another way is not known" in outcome.message
+
+
+def test_members_that_take_more_come_first_where_order_matters() -> None:
+    """Twelve pods that all differ are placed without trying all ways to pack them."""
+    here = cluster([node(f"n{i:02}", cpu=f"{12 - i}") for i in range(12)])
+    members = [member(f"p{i:02}", cpu=str(i + 1)) for i in range(12)]
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangPlaced)

@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from operator import le
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import Allocated, AllocationError, Search, Undecided, claim_name
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
 # For each kind, how many.
 Counts = tuple[int, ...]
 
-# To ask a node for devices takes about a millisecond.
+# To ask a node for devices takes about a millisecond; a gang of many members may ask more.
 STEPS_MAX = 500
-# So does to find out which nodes are alike, which is done where they see the same devices.
+# A look at what a node has left, or at one way to go on, takes some dozen microseconds.
+LOOKS_MAX = 8_000
+# To find out which nodes are alike, where they see the same devices, takes a millisecond each.
 NODES_MAX = 1000
 # A turn of a longer search takes some, and most end after a few.
 _STEPS_A_TURN = 4
@@ -49,6 +52,7 @@ class Effort:
     """What a search may cost, and whether it was too little to be sure."""
 
     steps_left: int = STEPS_MAX
+    looks_left: int = LOOKS_MAX
     searches_left: int = 0
     # How many nodes may be held against each other.
     nodes_left: int = NODES_MAX
@@ -63,6 +67,13 @@ class Effort:
         if self.steps_left < 0:
             self.is_undecided = True
         return self.steps_left >= 0
+
+    def look(self) -> bool:
+        """Whether another look may be taken."""
+        self.looks_left -= 1
+        if self.looks_left < 0:
+            self.is_undecided = True
+        return self.looks_left >= 0
 
     def spend_on_node(self) -> bool:
         """Whether another node may be held against the others."""
@@ -176,7 +187,11 @@ class Configurations:
         """Whether the node can take so many of each kind."""
         key = (state.name, counts)
         if key not in self._known:
-            self._known[key] = self._has_room(state, counts) and self._has_devices(state, counts)
+            self._known[key] = (
+                self._effort.look()
+                and self._has_room(state, counts)
+                and self._has_devices(state, counts)
+            )
         return self._known[key]
 
     def _has_room(self, state: NodeState, counts: Counts) -> bool:
@@ -242,4 +257,4 @@ def largest(these: Iterable[Counts]) -> list[Counts]:
 
 def is_part(one: Counts, other: Counts) -> bool:
     """Whether there are no more of any kind."""
-    return all(a <= b for a, b in zip(one, other, strict=True))
+    return all(map(le, one, other))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation import AllocationError, Search, Site, Unsatisfiable, claim_name
 from dryrack.placement.framework import PluginError
-from dryrack.placement.gangs.configurations import Configurations, Effort, kinds_of
+from dryrack.placement.gangs.configurations import STEPS_MAX, Configurations, Effort, kinds_of
 from dryrack.placement.gangs.joint import (
     Choice,
     JointAllocation,
@@ -28,9 +28,10 @@ from dryrack.placement.gangs.joint import (
 )
 from dryrack.placement.gangs.packing import pack
 from dryrack.placement.place import open_nodes
+from dryrack.placement.plugins.node_resources import NODE_RESOURCES_FIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Sequence
 
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import ResourceClaim
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.members import Member, MemberPlaced, Scope
     from dryrack.placement.gangs.packing import Packed
     from dryrack.placement.node_state import NodeState
+
+# What no profile leaves out of account.
+_COUNTED = ("cpu", "memory", "pods")
+# As many nodes may be asked as there are members: for one of them, for two, and in the end.
+_STEPS_A_MEMBER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,8 @@ class _ExactSearch:
     def __init__(
         self, members: Sequence[Member], needed: int, scope: Scope, searches_left: int
     ) -> None:
-        self.effort = Effort(searches_left=searches_left)
+        steps = max(STEPS_MAX, _STEPS_A_MEMBER * len(members))
+        self.effort = Effort(steps_left=steps, searches_left=searches_left)
         self._size, self._needed = len(members), needed
         self._scope = scope
         self._kinds = kinds_of(members, scope)
@@ -80,14 +87,21 @@ class _ExactSearch:
     def run(self) -> Sequence[MemberPlaced]:
         candidates = [self._candidates(index) for index in range(len(self._kinds))]
         states = {state.name: state for found in candidates for state in found}
+        are_all = not self.effort.is_undecided
         is_joint = self._looks_around or not all(map(self._is_local, states.values()))
         configurations = self._configurations
         if is_joint:
             configurations = configurations.without_sharing()
+        if not self._amounts_suffice(states.values()):
+            return ()
         packed = pack(configurations, states.values(), self._needed, self.effort)
+        is_refuted = packed.size < self._needed and not self.effort.is_undecided
+        if (is_joint or self.effort.is_undecided) and not is_refuted:
+            is_refuted = not self._devices_suffice(candidates)
+            self.effort.is_undecided &= not (is_refuted and are_all)
         if not is_joint:
             return self._placed(_choices(packed, self._kinds))
-        if packed.size < self._needed or not self._are_enough(candidates):
+        if is_refuted or packed.size < self._needed:
             return ()
         harmony = PodHarmony(self._scope)
         likeness = {name: self._likeness(state) for name, state in states.items()}
@@ -161,7 +175,21 @@ class _ExactSearch:
         claims = self._configurations.claims(state, one_of_each)
         return self._domain(state), takes, self._allocation.likeness(state, claims)
 
-    def _are_enough(self, candidates: Sequence[Sequence[NodeState]]) -> bool:
+    def _amounts_suffice(self, states: Collection[NodeState]) -> bool:
+        """Whether there is enough of CPU, memory and the like on all nodes together."""
+        filters = {plugin.name for plugin in self._scope.profile.filters}
+        if self._needed < self._size or NODE_RESOURCES_FIT.name not in filters:
+            # Who would be left out is not known, or nobody counts.
+            return True
+        wanted, left = dict.fromkeys(_COUNTED, 0), dict.fromkeys(_COUNTED, 0)
+        for name in _COUNTED:
+            for kind in self._kinds:
+                wanted[name] += sum(each.amounts.get(name, 0) for each in kind.constraints)
+            for state in states:
+                left[name] += state.allocatable.get(name, 0) - state.used.get(name, 0)
+        return all(left[name] >= wanted[name] for name in _COUNTED)
+
+    def _devices_suffice(self, candidates: Sequence[Sequence[NodeState]]) -> bool:
         """Whether there are enough devices, if every claim may have those of any node."""
         if self._needed < self._size and len(self._kinds) > 1:
             # Who would be left out is not known.

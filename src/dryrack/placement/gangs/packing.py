@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.configurations import Configurations, Counts, Effort, MemberKind
     from dryrack.placement.node_state import NodeState
 
-# As many as a gang of eight that all differ can come to.
-_REACHED_MAX = 256
+# More than a gang of eight that all differ can come to.
+_REACHED_MAX = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,13 @@ def pack(
         options = configurations.largest(state)
         if not any(map(sum, options)):
             continue
-        more = [after for one in reached for after in _with(one, state, options, kinds)]
-        reached = _worthwhile((*more, *reached), effort)
-        if reached[0].size >= needed:
+        more: dict[tuple[Counts, frozenset[str]], Packed] = {}
+        for after in (after for one in reached for after in _with(one, state, options, kinds)):
+            if not effort.look():
+                break
+            more.setdefault((after.total, after.closed), after)
+        reached = _worthwhile((*more.values(), *reached), effort)
+        if reached[0].size >= needed or effort.looks_left < 0:
             break
     return reached[0]
 

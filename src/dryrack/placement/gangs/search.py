@@ -2,9 +2,9 @@
 A gang and where it goes: all members that it needs, with all their devices, or none.
 
 Members are first placed one after the other, each where a pod by itself would go, on a trial: that
-is cheap, and mostly does. A claim that several of them share is allocated with the first, and leads
-the others to where it can be used. Members that run already count. What is beyond the minimum is
-placed if there is room, and waits if there is none.
+is cheap, and mostly does; if it does not, those that take more come first. A claim that several of
+them share is allocated with the first, and leads the others to where it can be used. Members that
+run already count. What is beyond the minimum is placed if there is room, and waits if not.
 
 Where that does not do, all members, nodes and devices are searched together (see `exact`): a gang
 that fits is found, and one that is refused does not fit, unless it is said to be undecided.
@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from dryrack.placement.demand import demand
 from dryrack.placement.gangs.exact import place_exactly
 from dryrack.placement.gangs.joint import AllocatesApart
 from dryrack.placement.gangs.members import MemberRefused, Round, Scope
@@ -151,6 +152,14 @@ def _place_within(
     if isinstance(lacking, Unfinished):
         return lacking
     needed = gang.min_count - bound
+    if len(done.placed) < needed:
+        # What takes more has fewer places to go to.
+        again = Round(scope)
+        largest_first = sorted(members, key=_size, reverse=True)
+        left = None if largest_first == list(members) else _greedy(largest_first, again, 0)
+        if left is not None and len(again.placed) > len(done.placed):
+            assert not isinstance(left, Unfinished), "there are turns without end"
+            done, lacking = again, left
     if len(done.placed) >= needed:
         return GangPlaced(tuple(done.placed), lacking, done)
     exact = place_exactly(members, needed, scope, searches_left)
@@ -213,6 +222,15 @@ def _greedy(
             else:
                 done.add(member, outcome).stand(trial)
     return tuple(lacking)
+
+
+def _size(member: Member) -> tuple[int, int, int]:
+    """How much it takes: devices first, which are fewest."""
+    amounts = demand(member.pod)
+    wanted = (*member.wanted, *((member.extended.claim,) if member.extended else ()))
+    asks = [each.exactly for claim in wanted for each in claim.spec.devices.requests]
+    devices = sum(1 if ask is None else ask.count or 1 for ask in asks)
+    return devices, amounts.get("cpu", 0), amounts.get("memory", 0)
 
 
 def _is_shared(done: Round) -> bool:
