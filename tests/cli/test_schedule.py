@@ -18,7 +18,7 @@ from dryrack.cli.files import UsageError
 from dryrack.cli.schedule import Wish, decide
 from dryrack.cli.scheduler_config import read_config, settings_of_plane
 from dryrack.client.client import Client
-from dryrack.client.endpoints import LEASES
+from dryrack.client.endpoints import LEASES, PODS
 from dryrack.client.https import connected
 from dryrack.client.informer import Name
 from dryrack.client.kubeconfig import load
@@ -183,6 +183,40 @@ def test_an_embedded_plane_schedules_also_what_a_configuration_does_not_name(
     assert set(profiles) == {"default-scheduler", "dryrack", "kubenexus-scheduler", "plain"}
     assert profiles["plain"].filters == ()
     assert profiles["dryrack"].filters != ()
+
+
+def test_a_plane_schedules_as_its_configuration_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Callable[[str], str]
+) -> None:
+    """A pod goes where it does not want to, because nobody asks for node affinity."""
+    monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
+    off = "plugins: {filter: {disabled: [{name: NodeAffinity}]}}"
+    profile = config(f"profiles:\n- schedulerName: mine\n  {off}\n")
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD + "  nodeSelector: {zone: nowhere}\n")
+    up = ("up", "--detach", "--nodes", "1", "--config", file, "--scheduler-config", profile)
+    try:
+        done = dryrack(*up)
+        assert done.returncode == 0, done.stderr
+        node = asyncio.run(_node_of_pod(tmp_path / "default" / "kubeconfig"))
+    finally:
+        dryrack("down")
+
+    assert node == "node-1"
+
+
+async def _node_of_pod(config: Path) -> str:
+    """Where the pod is bound to, once it is."""
+    async with (
+        connected(load([config], SystemClock())) as transport,
+        asyncio.timeout(30),
+        Client(transport).watch(PODS, revision="0") as events,
+    ):
+        async for event in events:
+            node = event.object.get("spec", {}).get("nodeName")
+            if node:
+                return str(node)
+    raise AssertionError("the watch has ended")
 
 
 def test_it_schedules_until_it_is_told_to_stop(
