@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dryrack.kinds.core import Node
 from dryrack.placement.index.node_index import NodeIndex
 from dryrack.placement.index.owner_selectors import OwnerSelectors
-from dryrack.placement.index.pod_counts import PodIndex
+from dryrack.placement.index.pod_index import PodIndex
 from dryrack.placement.index.volumes import Volumes
 from dryrack.placement.node_queue import NodeQueue
 from dryrack.placement.node_state import NodeState

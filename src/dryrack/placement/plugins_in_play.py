@@ -89,11 +89,12 @@ class PluginsInPlay:
 
     def queue(self, fleet: Fleet) -> NodeQueue:
         """The nodes for pods that each node by itself treats like this one."""
-        return fleet.queue(self.signature(), self.node_score, self.group)
+        groupings = [each.group for each in self._grouping()]
 
-    def group(self, node: NodeState) -> Group:
-        """The groups of the node."""
-        return tuple([each.group(node) for each in self._grouping()])
+        def group(node: NodeState) -> Group:
+            return tuple([grouping(node) for grouping in groupings])
+
+        return fleet.queue(self.signature(), self.node_score, group)
 
     def _grouping(self) -> Sequence[NodeGroups | GroupedCheck]:
         return [*self.groups, *self.grouped_checks]

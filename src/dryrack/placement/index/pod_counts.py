@@ -9,23 +9,13 @@ others there are.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, TypeVar
-
-from dryrack.kinds.selectors import SelectorError
-from dryrack.placement.index.affinity_terms import NO_TERMS, PodTerms
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable
 
-    from dryrack.placement.index.affinity_terms import AffinityTerm
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.occupant import Occupant
-
-# Questions come from few templates at a time; one that is met again costs a look at every pod.
-COUNTS_MAX = 512
-
-_Term = TypeVar("_Term")
 
 # The domain of a count that is about single nodes.
 EVERY_NODE = ""
@@ -55,6 +45,8 @@ class PodCounts:
         # The domain and the pods of every node that counts.
         self._nodes: dict[str, tuple[str, int]] = {}
         self._sizes: dict[str, int] = {}
+        # Whether it changes with pods and nodes; one that was forgotten has to be looked up again.
+        self.is_kept = True
 
     def __bool__(self) -> bool:
         """Whether there are any such pods."""
@@ -109,108 +101,23 @@ class PodCounts:
         return self._selects(occupant)
 
 
-class PodIndex:
-    """The counts that were asked for lately, and the affinity terms of the pods on nodes."""
+class KeptCounts:
+    """A count that is looked up once, and again only if it was forgotten meanwhile."""
 
-    def __init__(self, states: Mapping[str, NodeState]) -> None:
-        """`states` are those of the nodes that are there."""
-        self._states = states
-        self._counts: dict[Hashable, PodCounts] = {}
-        # By namespace, so that a pod is not shown to those who do not ask about it.
-        self._listening: dict[str | None, dict[int, PodCounts]] = defaultdict(dict)
-        # Pods by the terms that they bring, as far as such pods are on nodes.
-        self.anti_affinity: dict[AffinityTerm, PodCounts] = {}
-        self.affinity: dict[AffinityTerm, PodCounts] = {}
-        self.preferred: dict[tuple[AffinityTerm, int], PodCounts] = {}
+    def __init__(self, find: Callable[[], PodCounts]) -> None:
+        self._find = find
+        self._found = NOBODY
 
-    def counts(self, question: Hashable, make: Callable[[], PodCounts]) -> PodCounts:
-        """The pods that a question is about; `make` says which, if it was not asked lately."""
-        found = self._counts.pop(question, None)
-        if found is None:
-            found = make()
-            for state in self._states.values():
-                found.recount(state)
-            self._listen(found)
-        self._counts[question] = found
-        if len(self._counts) > COUNTS_MAX:
-            self._ignore(self._counts.pop(next(iter(self._counts))))
-        return found
-
-    def put(self, state: NodeState) -> None:
-        """The node is there, as it is now, with its pods."""
-        self.drop(state.name)
-        for counts in self._counts.values():
-            counts.recount(state)
-        for occupant in state.occupants.values():
-            self._count_terms(state, occupant, 1)
-
-    def drop(self, node: str) -> None:
-        """The node is not there."""
-        for counts in self._counts.values():
-            counts.forget(node)
-        _forget(self.anti_affinity, node)
-        _forget(self.affinity, node)
-        _forget(self.preferred, node)
-
-    def change(self, state: NodeState, occupant: Occupant, by: int) -> None:
-        """The pod came to a node that is there (1), or left it (-1)."""
-        for namespace in (occupant.name[0], None):
-            if namespace in self._listening:
-                for counts in self._listening[namespace].values():
-                    counts.change(state, occupant, by)
-        self._count_terms(state, occupant, by)
-
-    def _count_terms(self, state: NodeState, occupant: Occupant, by: int) -> None:
-        if occupant.affinity is None:
-            return
-        terms = _terms_of(occupant)
-        _count(self.anti_affinity, state, [(term, term) for term in terms.anti_affinity], by)
-        _count(self.affinity, state, [(term, term) for term in terms.affinity], by)
-        _count(self.preferred, state, [(pair, pair[0]) for pair in terms.preferred], by)
-
-    def _listen(self, counts: PodCounts) -> None:
-        for namespace in _namespaces(counts):
-            self._listening[namespace][id(counts)] = counts
-
-    def _ignore(self, counts: PodCounts) -> None:
-        for namespace in _namespaces(counts):
-            del self._listening[namespace][id(counts)]
-            if not self._listening[namespace]:
-                del self._listening[namespace]
+    def __call__(self) -> PodCounts:
+        if not self._found.is_kept:
+            self._found = self._find()
+        return self._found
 
 
-def _namespaces(counts: PodCounts) -> Iterable[str | None]:
-    return (None,) if counts.namespaces is None else counts.namespaces
+def _nobody(_occupant: Occupant) -> bool:
+    return False
 
 
-def _terms_of(occupant: Occupant) -> PodTerms:
-    try:
-        return PodTerms.of(occupant.affinity, occupant.name[0])
-    except SelectorError:
-        # Nobody can be meant by terms that cannot be read.
-        return NO_TERMS
-
-
-def _count(
-    terms: dict[_Term, PodCounts],
-    state: NodeState,
-    brought: Iterable[tuple[_Term, AffinityTerm]],
-    by: int,
-) -> None:
-    for key, term in brought:
-        if key not in terms:
-            terms[key] = PodCounts(term.topology_key, _anybody)
-        terms[key].add(state, by)
-        if not terms[key].domains:
-            del terms[key]
-
-
-def _forget(terms: dict[_Term, PodCounts], node: str) -> None:
-    for key, counts in list(terms.items()):
-        counts.forget(node)
-        if not counts.domains:
-            del terms[key]
-
-
-def _anybody(occupant: Occupant) -> bool:
-    return True
+# What there is of pods that are nowhere.
+NOBODY = PodCounts(EVERY_NODE, _nobody)
+NOBODY.is_kept = False

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from dryrack.kinds.selectors import SelectorError
 from dryrack.placement.framework import SCORE_MAX, GroupedCheck, NodeGroups, Plugin
 from dryrack.placement.index.affinity_terms import NO_TERMS, AffinityTerm, PodTerms
-from dryrack.placement.index.pod_counts import PodCounts
+from dryrack.placement.index.pod_counts import KeptCounts, PodCounts
+from dryrack.placement.index.term_counts import Brought
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.placement.fleet import Fleet
@@ -37,7 +38,6 @@ HARD_POD_AFFINITY_WEIGHT = 1
 # A label of nodes, and how many pods there are by its value.
 _Domains = tuple[str, "Mapping[str, int]"]
 _Places: TypeAlias = "tuple[str | int | None, ...]"
-_NOBODY = PodCounts("", lambda _occupant: False)
 
 
 def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
@@ -51,9 +51,9 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
         refusal = NodeRefusal(words, fact, "correct the affinity", is_unresolvable=True)
         return lambda _node: refusal
     against = [
-        (term, counts)
-        for term, counts in fleet.pods.anti_affinity.items()
-        if _means(term, pod.pod, fleet)
+        (each, counts)
+        for each, counts in fleet.pods.anti_affinity.about(namespace)
+        if _means(each.term, pod.pod, fleet)
     ]
     if not (against or terms.affinity or terms.anti_affinity):
         return None
@@ -69,32 +69,33 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
             (term.topology_key, _meant((term,), term.topology_key, fleet).domains)
             for term in terms.anti_affinity
         ],
-        against=[(term.topology_key, counts.domains) for term, counts in against],
+        against=[(each.term.topology_key, counts.domains) for each, counts in against],
     )
-    own: list[tuple[AffinityTerm, tuple[AffinityTerm, ...]]] = [
-        (term, (term,)) for term in terms.anti_affinity
+    own = [
+        *((term.topology_key, terms.affinity) for term in terms.affinity),
+        *((term.topology_key, (term,)) for term in terms.anti_affinity),
     ]
-    own += [(term, tuple(terms.affinity)) for term in terms.affinity]
-    key = (tuple(own), tuple(term for term, _ in against))
-
-    def group(node: NodeState) -> _Places:
-        """Where the node is for each term, or whether it has such pods if it is by itself."""
-        here = [
-            (t.topology_key, partial(_meant, all_of, t.topology_key, fleet)) for t, all_of in own
-        ]
-        here += [
-            (t.topology_key, partial(fleet.pods.anti_affinity.get, t, _NOBODY)) for t, _ in against
-        ]
-        return tuple(_place(node, key, counts) for key, counts in here)
-
-    return GroupedCheck(requirements.refusal, key, group)
+    here = [(key, KeptCounts(partial(_meant, all_of, key, fleet))) for key, all_of in own]
+    here += [
+        (each.term.topology_key, KeptCounts(partial(fleet.pods.anti_affinity.__getitem__, each)))
+        for each, _ in against
+    ]
+    key = (tuple(own), tuple(each for each, _ in against))
+    return GroupedCheck(requirements.refusal, key, partial(_places, here, most=1))
 
 
-def _place(node: NodeState, key: str, counts: Callable[[], PodCounts]) -> str | int | None:
-    labels = node.node.metadata.labels
-    if key == HOSTNAME and labels.get(key) == node.name:
-        return min(counts().on(node.name), 1)
-    return labels.get(key)
+def _places(
+    here: Sequence[tuple[str, KeptCounts]], node: NodeState, *, most: int | None = None
+) -> _Places:
+    """Where the node is by each label, or how many pods are on it if it is a domain by itself."""
+    labels, places = node.node.metadata.labels, []
+    for key, counts in here:
+        place: str | int | None = labels.get(key)
+        if key == HOSTNAME and place == node.name:
+            place = counts().on(node.name)
+            place = place if most is None else min(place, most)
+        places.append(place)
+    return tuple(places)
 
 
 class _Wish(NamedTuple):
@@ -109,9 +110,9 @@ class _Wish(NamedTuple):
             case "pod":
                 return _meant((self.term,), self.term.topology_key, fleet)
             case "preferring pods":
-                return fleet.pods.preferred.get((self.term, self.weight), _NOBODY)
+                return fleet.pods.preferred[Brought(self.term, self.weight)]
             case "requiring pods":
-                return fleet.pods.affinity.get(self.term, _NOBODY)
+                return fleet.pods.affinity[Brought(self.term)]
 
 
 def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
@@ -122,29 +123,23 @@ def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer |
         terms = NO_TERMS
     if not terms.preferred and args.get("ignorePreferredTermsOfExistingPods"):
         return None
-    own = terms.among(fleet.namespaces).preferred
+    namespace, own = pod.pod.metadata.namespace, terms.among(fleet.namespaces).preferred
     hard = args.get("hardPodAffinityWeight")
     hard = HARD_POD_AFFINITY_WEIGHT if hard is None else hard
     wishes = [_Wish(term, weight, "pod") for term, weight in own]
-    existing = [_Wish(term, weight, "preferring pods") for term, weight in fleet.pods.preferred]
-    existing += [_Wish(term, hard, "requiring pods") for term in fleet.pods.affinity if hard]
+    existing = [
+        _Wish(*each, "preferring pods") for each, _ in fleet.pods.preferred.about(namespace)
+    ]
+    if hard:
+        required = fleet.pods.affinity.about(namespace)
+        existing += [_Wish(each.term, hard, "requiring pods") for each, _ in required]
     wishes += [each for each in existing if _means(each.term, pod.pod, fleet)]
     wishes = [each for each in wishes if each.counts(fleet).domains]
     if not wishes:
         return None
-    group, scores = partial(_group, wishes, fleet), partial(_scores, wishes, fleet)
-    return NodeGroups(tuple(wishes), group, scores).scorer()
-
-
-def _group(wishes: Sequence[_Wish], fleet: Fleet, node: NodeState) -> _Places:
-    """Where the node is for each wish, or how many pods are on it if it is a domain by itself."""
-    labels = node.node.metadata.labels
-    places: list[str | int | None] = []
-    for wish in wishes:
-        key = wish.term.topology_key
-        alone = key == HOSTNAME and labels.get(key) == node.name
-        places.append(wish.counts(fleet).on(node.name) if alone else labels.get(key))
-    return tuple(places)
+    here = [(each.term.topology_key, KeptCounts(partial(each.counts, fleet))) for each in wishes]
+    scores = partial(_scores, wishes, fleet)
+    return NodeGroups(tuple(wishes), partial(_places, here), scores).scorer()
 
 
 def _scores(
