@@ -255,12 +255,15 @@ class NodeQueue:
         if not self._stale:
             return
         many, changed = len(self._stale) > _MANY, set()
+        interned: dict[_Sort, _Sort] = {sort: sort for sort in self._heaps}
         for name in self._stale:
             self._forget(name)
             state = self._states.get(name)
             if state is None or name in self._closed:
                 continue
-            sort = self._sorts[name] = (None, self._group(state))
+            sort: _Sort = (None, self._group(state))
+            # One value for all nodes of a sort, of which there are few.
+            sort = self._sorts[name] = interned.setdefault(sort, sort)
             rank = self._ranks[name] = (-self._score(state), state.pods, name)
             self._unknown[name] = None
             heap = self._heaps.setdefault(sort, [])
