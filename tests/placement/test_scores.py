@@ -422,3 +422,17 @@ def test_the_trace_says_who_passed_and_who_refused() -> None:
         "reason": "cannot allocate all claims",
     }
     assert of_c["filters"][-1]["plugin"] == "NodeAffinity"
+
+
+@pytest.mark.parametrize(("label", "verdict"), [("a", "passed"), ("b", "refused")])
+def test_the_trace_has_each_plugin_once(label: str, verdict: str) -> None:
+    """One that names nodes before they are asked, and asks them then, too."""
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    expression = {"key": "n", "operator": "In", "values": [label]}
+    terms = [{"matchFields": [field], "matchExpressions": [expression]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    asking = pod(containers=[container(cpu="1")], affinity={"nodeAffinity": required})
+
+    found = trace(asking, (), (), with_devices({}, node("a", cpu="4"))).document()["nodes"][0]
+    verdicts = [e["verdict"] for e in found["filters"] if e["plugin"] == "NodeAffinity"]
+    assert verdicts == [verdict]

@@ -117,10 +117,13 @@ def _feasible(
         for plugin, check in plugins.checks:
             refusal = call(plugin, check, node)
             if refusal is not None:
+                # A plugin that names nodes is asked of those as well.
+                it.passed = [each for each in it.passed if each != plugin.name]
                 it.refused_by = plugin.name
                 it.refusal = ", ".join((refusal.words, *refusal.further))
                 break
-            it.passed.append(plugin.name)
+            if plugin.name not in it.passed:
+                it.passed.append(plugin.name)
         if it.refused_by:
             continue
         given = _devices(plugins.pod, cluster, node)
