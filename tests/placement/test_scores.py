@@ -16,13 +16,20 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
-from dryrack.placement.framework import ClusterScorer, NodeScorer, Plugin, Profile
+from dryrack.placement.framework import (
+    ClusterScorer,
+    GroupedCheck,
+    NodeGroups,
+    NodeScorer,
+    Plugin,
+    Profile,
+)
 from dryrack.placement.node_state import NodeRefusal, NodeState
 from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE
 from dryrack.placement.trace import trace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.placement.framework import Args, Check
     from dryrack.placement.pod_constraints import PodConstraints
@@ -242,6 +249,40 @@ def test_what_is_known_of_devices_is_known_to_pods_that_spread_otherwise(
         asked.clear()
 
     assert numbers == [20, 1, 1]
+
+
+def test_groups_are_held_against_each_other_without_a_look_at_every_node() -> None:
+    """Once all nodes have their group, a pod costs a look at those to which something happened."""
+    looked: list[str] = []
+
+    def parity(node: NodeState) -> int:
+        looked.append(node.name)
+        return len(node.occupants) % 2
+
+    def even(numbers: Mapping[int, int]) -> Mapping[int, int]:
+        return {group: 100 if group == 0 else 0 for group in numbers}
+
+    def not_alone(node: NodeState) -> NodeRefusal | None:
+        return NodeRefusal("node(s) were full", "", "") if parity(node) > 1 else None
+
+    plugin = Plugin(
+        "Even",
+        filter=lambda pod, there, args: GroupedCheck(not_alone, "parity", parity),
+        score=lambda pod, there, args: NodeGroups("parity", parity, even).scorer(),
+        sees_cluster=True,
+    )
+    there = with_devices({}, *(node(f"n{number:03}", cpu="8") for number in range(200)))
+    profile = Profile(filters=(plugin,), scores=((plugin, 1),))
+    counts = []
+    for number in range(3):
+        placed = place(pod(), (), (), there, profile=profile)
+        assert isinstance(placed, Placed)
+        there.fleet.stand(number, placed.node, Occupant.of(pod()))
+        counts.append(len(looked))
+        looked.clear()
+
+    assert counts[0] >= 200
+    assert max(counts[1:]) < 20
 
 
 def _spread(constraints: PodConstraints, there: Fleet, args: Args) -> ClusterScorer:
