@@ -27,7 +27,7 @@ Raw = dict[str, Any]
 
 WORDS = (
     *("gang", "gang", "claimless", "late", "lone", "delete", "delete", "delete gang"),
-    *("lose node", "new node", "fail", "die", "restart", "second", "wait"),
+    *("vip", "touch", "lose node", "new node", "fail", "die", "restart", "second", "wait"),
 )
 
 
@@ -102,9 +102,16 @@ class Player:
                 await self._gang(2 + deed.number % 3, deed)
             case "late":
                 await self._late(deed.number)
-            case "lone":
+            case "lone" | "vip":
                 self.made += 1
-                await self.scene.create(lone(f"lone-{self.made}"))
+                important = {"priorityClassName": "system-node-critical"}
+                spec = important if deed.word == "vip" else {}
+                await self.scene.create(lone(f"{deed.word}-{self.made}", **spec))
+            case "touch":
+                for claim in (await self.scene.client.list(CLAIMS)).items:
+                    patch = {"metadata": {"annotations": {"touched": str(deed.number)}}}
+                    name = claim["metadata"]["name"]
+                    await self.scene.client.patch(CLAIMS, name, patch, namespace="default")
             case "delete" | "delete gang":
                 await self._delete(deed)
             case "lose node" | "new node":
@@ -181,7 +188,7 @@ def test_at_rest_every_gang_is_whole_or_nowhere(history: list[Deed]) -> None:
         assert witness.twice == []
         whole = witness.was_whole | witness.excused
         await scene.check({k: v for k, v in witness.minimums.items() if k not in whole})
-        fits = {name for name in await scene.pods() if name.startswith("lone-")}
+        fits = {name for name in await scene.pods() if name.startswith(("lone-", "vip-"))}
         free = 2 * len((await scene.client.list(NODES)).items) - len(await scene.held())
         assert free == 0 or fits <= set(await scene.bound()), "a pod waits beside a free device"
 
