@@ -136,6 +136,25 @@ def test_a_member_that_is_deleted_in_the_middle_takes_the_gang_with_it(number: i
     play(story)
 
 
+def test_a_member_that_goes_before_the_first_is_bound_costs_no_other_its_life() -> None:
+    """The plan is taken back as a whole: nothing is begun that cannot be finished."""
+
+    async def story(scene: Scene) -> None:
+        async def delete() -> None:
+            await scene.client.delete(PODS, "g2", namespace="default", grace_seconds=0)
+
+        await scene.create(*gang())
+        # The last but one of the six writes to claims.
+        transport = Faulty(scene.cluster.transport, before=at(4, delete))
+        scene.start(transport)
+        await scene.rest(120)
+        assert sorted(await scene.pods()) == ["g0", "g1"]
+        assert not [write for write in transport.writes if write.endswith("/binding")]
+        await scene.check({"gang": 3})
+
+    play(story)
+
+
 @MOMENTS
 def test_a_node_that_goes_in_the_middle_leaves_no_half(number: int) -> None:
     """Members that were to be there go elsewhere, or the gang waits for another node."""

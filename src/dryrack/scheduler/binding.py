@@ -154,15 +154,19 @@ class Binder:
             await self._undo(reserved, useless)
             raise
 
-    async def bind(self, reserved: Reserved, has_node: Callable[[str], bool]) -> Bound:
+    async def bind(self, reserved: Reserved, obstacle: Callable[[Raw, str], str]) -> Bound:
         """
         All pods; if the first cannot be bound, none is and nothing stays reserved.
 
-        Once one is bound, others that fail keep what is reserved for them.
+        Once one is bound, others that fail keep what is reserved for them. `obstacle` says what
+        is known to be in the way of a pod on a node: then nothing is begun that cannot be finished.
         """
         first, *others = reserved.plan.assignments
         try:
-            failure = await self._bound(first, has_node)
+            for each in others:
+                if obstacle(each.pod, each.node):
+                    raise OvertakenError(obstacle(each.pod, each.node))
+            failure = await self._bound(first, obstacle)
             if failure is not None:
                 raise failure
         except BaseException:
@@ -170,7 +174,7 @@ class Binder:
             raise
         bound, failures = [first], []
         for batch in _batches(others):
-            answers = await asyncio.gather(*(self._bound(each, has_node) for each in batch))
+            answers = await asyncio.gather(*(self._bound(each, obstacle) for each in batch))
             for assignment, answer in zip(batch, answers, strict=True):
                 if answer is None:
                     bound.append(assignment)
@@ -279,12 +283,12 @@ class Binder:
         return await self._client.update(CLAIMS, {**claim, "metadata": metadata})
 
     async def _bound(
-        self, assignment: Assignment, has_node: Callable[[str], bool]
+        self, assignment: Assignment, obstacle: Callable[[Raw, str], str]
     ) -> Exception | None:
         """Binds one pod; what was in the way, if it is not bound there now."""
         pod, node = assignment.pod, assignment.node
-        if not has_node(node):
-            return OvertakenError(f"node {node}: is gone")
+        if obstacle(pod, node):
+            return OvertakenError(obstacle(pod, node))
         try:
             await self._bind(pod, node)
         except (ApiError, TransportError) as failure:

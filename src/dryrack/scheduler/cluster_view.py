@@ -174,8 +174,17 @@ class View:
         """Whether a claim that no pod on a node has keeps devices."""
         return not self._fleet.users(claim) and self._allocator.held(claim) is not None
 
-    def has_node(self, name: str) -> bool:
-        return self._fleet.get(name) is not None
+    def obstacle(self, pod: Raw, node: str) -> str:
+        """What is in the way of binding the pod to the node by now; nothing if it is empty."""
+        known = self.pods.get(*name_of(pod))
+        full = "/".join(name_of(pod))
+        if known is None or known["metadata"]["uid"] != pod["metadata"]["uid"]:
+            return f"pod {full}: is gone"
+        if "deletionTimestamp" in known["metadata"]:
+            return f"pod {full}: is being deleted"
+        if self._fleet.get(node) is None:
+            return f"node {node}: is gone"
+        return ""
 
     def promise(
         self, pod: Name, node: str, occupant: Occupant, given: Mapping[str, AllocationResult]

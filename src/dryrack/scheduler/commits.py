@@ -93,7 +93,7 @@ class Commits:
             plan = self._view.renamed(plan, await self._binder.extended.made(plan))
             reserved = await self._binder.reserve(plan)
             await self._binder.prepare(reserved, partial(self._devices_ready, plan))
-            bound = await self._binder.bind(reserved, self._view.has_node)
+            bound = await self._binder.bind(reserved, self._view.obstacle)
             arrived = {name_of(each.pod) for each in bound.assignments}
         finally:
             for each in decided:
