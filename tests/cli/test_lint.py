@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from tests.linter.examples import CLASS, POD, SLICE, TEMPLATE, join
 from typer.testing import CliRunner
 
 from dryrack.cli.files import UsageError
 from dryrack.cli.main import app
-from dryrack.linter.examples import CLASS, POD, SLICE, TEMPLATE, join
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from tests.apiserver.replay import (
     differences_of_the_server,
     known_differences,
 )
+from tests.docs.glossary import MEANINGS
 
-from dryrack.allocation.model.glossary import MEANINGS
 from dryrack.apiserver.builtin import BUILTINS
 from dryrack.base.metrics import Registry
 from dryrack.cli.main import app

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from tests.docs.console import examples, fits
+from tests.docs.glossary import MEANINGS
 from tests.docs.reference import PAGES
 
-from dryrack.allocation.model.glossary import MEANINGS
 from dryrack.allocation.model.reasons import Code
 from dryrack.controllers.pods.script import Script
 from dryrack.hardware.catalogue.entries import API_VERSION

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-
-from dryrack.linter import Finding, Severity, lint
-from dryrack.linter.examples import (
+from tests.linter.examples import (
     CLAIM,
     CLASS,
     COUNTERS,
@@ -27,8 +25,10 @@ from dryrack.linter.examples import (
     TEMPLATE,
     join,
 )
+from tests.linter.rule_examples import EXAMPLES
+
+from dryrack.linter import Finding, Severity, lint
 from dryrack.linter.objects import read_world
-from dryrack.linter.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def test_a_sound_world_yields_nothing() -> None:
 
 def test_findings_come_by_file_line_and_code() -> None:
     """Whatever the order of the files, findings are in the order of their names and lines."""
-    bad = [(rule.code, rule.example.bad.encode()) for rule in RULES]
+    bad = [(code, example.bad.encode()) for code, example in EXAMPLES.items()]
     found = lint(reversed(bad))
 
     assert [each.order() for each in found] == sorted(each.order() for each in found)
@@ -77,8 +77,8 @@ def test_findings_do_not_depend_on_the_hash_seed() -> None:
     """Two processes with different hash seeds print the same bytes."""
     script = (
         "import sys; from dryrack.linter import lint;"
-        "from dryrack.linter.rules import RULES;"
-        "sys.stdout.write(repr(lint([(r.code, r.example.bad.encode()) for r in RULES])))"
+        "from tests.linter.rule_examples import EXAMPLES;"
+        "sys.stdout.write(repr(lint([(c, e.bad.encode()) for c, e in EXAMPLES.items()])))"
     )
     said = [
         subprocess.run(

@@ -1,8 +1,8 @@
 """
 Every rule, by its own example.
 
-The registry carries a file with the fault and the same file without. What the reference page
-shows is therefore what these tests run.
+Of each there is a file with the fault and the same file without. What the reference page shows
+is therefore what these tests run.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.linter.reference import page
+from tests.linter.rule_examples import EXAMPLES
 
 from dryrack.linter import Severity, lint
-from dryrack.linter.reference import page
 from dryrack.linter.rules import RULES
 
 if TYPE_CHECKING:
@@ -32,22 +33,22 @@ def codes(text: str) -> list[str]:
 @each_rule
 def test_the_bad_example_yields_its_code_and_no_other(rule: Rule) -> None:
     """A rule sees the fault of its example, once, and the example has no other fault."""
-    assert codes(rule.example.bad) == [rule.code]
+    assert codes(EXAMPLES[rule.code].bad) == [rule.code]
 
 
 @each_rule
 def test_the_fixed_example_yields_nothing(rule: Rule) -> None:
     """The change that a rule shows heals the file wholly."""
-    assert codes(rule.example.fixed) == []
+    assert codes(EXAMPLES[rule.code].fixed) == []
 
 
 @each_rule
 def test_a_finding_says_where_and_what_to_do(rule: Rule) -> None:
     """File, a line of the file, an object, what is so and what would fix it: none is left out."""
-    (finding,) = lint([("example.yaml", rule.example.bad.encode())])
+    (finding,) = lint([("example.yaml", EXAMPLES[rule.code].bad.encode())])
 
     assert finding.file == "example.yaml"
-    assert 1 <= finding.line <= len(rule.example.bad.splitlines())
+    assert 1 <= finding.line <= len(EXAMPLES[rule.code].bad.splitlines())
     assert finding.severity is rule.severity
     assert finding.what
     assert finding.fix
@@ -66,7 +67,7 @@ def test_a_rule_is_documented(rule: Rule) -> None:
 def test_the_reference_page_is_up_to_date() -> None:
     """The page in docs is what the rules say today."""
     assert PAGE.read_text(encoding="utf-8") == page(), (
-        "run: python -m dryrack.linter.reference > docs/reference/lint.md"
+        "run: python -m tests.linter.reference > docs/reference/lint.md"
     )
 
 

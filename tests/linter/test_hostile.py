@@ -16,10 +16,10 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.linter.examples import CLASS, SLICE, join
+from tests.linter.rule_examples import EXAMPLES
 
 from dryrack.linter import lint
-from dryrack.linter.examples import CLASS, SLICE, join
-from dryrack.linter.rules import RULES
 
 STRANGE: tuple[Any, ...] = (
     None,
@@ -40,7 +40,9 @@ STRANGE: tuple[Any, ...] = (
     {"x": None},
     {"": {}},
 )
-EXAMPLES = [list(yaml.safe_load_all(rule.example.bad)) for rule in RULES if rule.code != "DR001"]
+DOCUMENTS = [
+    list(yaml.safe_load_all(example.bad)) for code, example in EXAMPLES.items() if code != "DR001"
+]
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
@@ -60,7 +62,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 def broken(seed: int) -> str:
     """An example with one to four places changed."""
     chance = random.Random(seed)
-    documents = copy.deepcopy(chance.choice(EXAMPLES))
+    documents = copy.deepcopy(chance.choice(DOCUMENTS))
     for _ in range(chance.randint(1, 4)):
         holder, key = chance.choice(places(documents))
         match chance.randint(0, 3):

@@ -2,9 +2,8 @@
 The rules, each with what a reader of its code needs.
 
 A rule is a function from the world to the problems it sees there. `rule` gives it a code,
-which never changes its meaning once released, and an example: a file that has the fault,
-and the change that heals it. The reference page and the tests are made from the examples,
-so a rule whose example does not show it cannot exist.
+which never changes its meaning once released. An example of each, from which the reference page
+is made, is with the tests.
 """
 
 from __future__ import annotations
@@ -22,32 +21,13 @@ Check: TypeAlias = Callable[[World], Iterable[Problem]]
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """A file with the fault, and the same file without."""
-
-    bad: str
-    fixed: str
-
-
-@dataclass(frozen=True, slots=True)
 class Rule:
     code: str
     slug: str
     severity: Severity
     summary: str
     why: str
-    example: Example
     check: Check
-
-
-def broken(sound: str, *edits: tuple[str, str]) -> Example:
-    """The example that has its fault from replacing text in a sound file."""
-    bad = sound
-    for old, new in edits:
-        if bad.count(old) != 1:
-            raise InternalError(f"the example has {bad.count(old)} places with {old!r}, not one")
-        bad = bad.replace(old, new)
-    return Example(bad, sound)
 
 
 class Registry:
@@ -57,13 +37,13 @@ class Registry:
         self._rules: list[Rule] = []
 
     def rule(
-        self, code: str, slug: str, severity: Severity, *, summary: str, example: Example
+        self, code: str, slug: str, severity: Severity, *, summary: str
     ) -> Callable[[Check], Check]:
         """Registers the decorated check; its docstring says why the rule exists."""
 
         def register(check: Check) -> Check:
             why = inspect.getdoc(check) or ""
-            self._rules.append(Rule(code, slug, severity, summary, why, example, check))
+            self._rules.append(Rule(code, slug, severity, summary, why, check))
             return check
 
         return register

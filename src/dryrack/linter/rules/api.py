@@ -15,9 +15,8 @@ from dryrack.kinds.migrations import misplaced_in
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kinds.validation import FieldProblem, Reason, warnings
 from dryrack.kinds.validation.gates import drop_disabled
-from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Example, Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -104,89 +103,53 @@ def _refused(code: str) -> Callable[[World], Iterator[Problem]]:
     return check
 
 
-def _api_rule(code: str, slug: str, summary: str, *, why: str, example: Example) -> None:
+def _api_rule(code: str, slug: str, summary: str, *, why: str) -> None:
     check = _refused(code)
     check.__doc__ = why
-    RULES.rule(code, slug, Severity.ERROR, summary=summary, example=example)(check)
+    RULES.rule(code, slug, Severity.ERROR, summary=summary)(check)
 
-
-_DEVICES = examples.SLICE[examples.SLICE.index("  devices:") :]
-_SOUND = examples.join(examples.CLASS, examples.CLAIM)
-_MODEL = 'device.attributes["gpu.example.com"].model == "h100"'
 
 _api_rule(
     "DR101",
     "value-required",
     "A field that the API requires is not set.",
     why="The API server refuses the object.",
-    example=broken(examples.SLICE, ("    name: rack-1\n", "")),
 )
 _api_rule(
     "DR102",
     "value-invalid",
     "A field has a value that the API does not allow.",
     why="The API server refuses the object; the message is the server's own.",
-    example=broken(examples.SLICE, ("name: gpu-0", "name: GPU_0")),
 )
 _api_rule(
     "DR103",
     "value-not-supported",
     "A field has none of the values that the API knows.",
     why="The API server refuses the object. Such values are written exactly, in camel case.",
-    example=broken(
-        _SOUND.replace("count: 2", "allocationMode: All"),
-        ("allocationMode: All", "allocationMode: all"),
-    ),
 )
 _api_rule(
     "DR104",
     "value-duplicate",
     "A value that must be unique occurs twice.",
     why="The API server refuses the object.",
-    example=broken(examples.SLICE, ("name: gpu-1", "name: gpu-0")),
 )
 _api_rule(
     "DR105",
     "value-forbidden",
     "A field may not be set here.",
     why="The API server refuses the object.",
-    example=broken(
-        examples.join(
-            examples.CLASS,
-            examples.TEMPLATE.replace(
-                "spec:\n  spec:", "spec:\n  metadata: {labels: {team: a}}\n  spec:"
-            ),
-        ),
-        ("metadata: {labels: {team: a}}", "metadata: {name: training}"),
-    ),
 )
 _api_rule(
     "DR106",
     "value-too-long",
     "A text is longer than the API allows.",
     why="The API server refuses the object. A string attribute has at most 64 bytes.",
-    example=broken(
-        examples.SLICE.replace(
-            "numa: {int: 0}", "numa: {int: 0}\n      note: {string: cold aisle}"
-        ),
-        ("note: {string: cold aisle}", f"note: {{string: {'very ' * 13}long}}"),
-    ),
-)
-_ALTERNATIVES = "".join(
-    f"      - {{name: n{count}, deviceClassName: gpu, count: {count}}}\n"
-    for count in range(9, 1, -1)
 )
 _api_rule(
     "DR107",
     "value-too-many",
     "A list is longer than the API allows.",
     why="The API server refuses the object. A request has at most eight alternatives.",
-    example=broken(
-        examples.join(examples.CLASS, examples.CLAIM[: examples.CLAIM.index("      exactly:")])
-        + "      firstAvailable:\n"
-        + _ALTERNATIVES,
-        (_ALTERNATIVES, _ALTERNATIVES + "      - {name: n1, deviceClassName: gpu, count: 1}\n"),
-    ),
 )
 _api_rule(
     "DR111",
@@ -196,10 +159,6 @@ _api_rule(
     The name of a driver is a DNS name of at most 63 characters. A slash, as in the names of
     labels and CDI kinds, is not part of it.
     """,
-    example=broken(
-        examples.SLICE.replace("driver: gpu.example.com", "driver: example.com.gpu"),
-        ("driver: example.com.gpu", "driver: example.com/gpu"),
-    ),
 )
 _api_rule(
     "DR112",
@@ -209,21 +168,13 @@ _api_rule(
     Selectors write the name after a dot, so it is an identifier as in C: letters, digits and
     underscores, at most 32 of them, with an optional domain and a slash before it.
     """,
-    example=broken(
-        examples.SLICE.replace(
-            "numa: {int: 0}", "numa: {int: 0}\n      compute_capability: {version: 9.0.0}"
-        ),
-        ("compute_capability", "compute-capability"),
-    ),
 )
 _api_rule(
     "DR113",
     "expression-invalid",
     "A selector does not compile.",
     why="The API server refuses the object; the message is the compiler's own.",
-    example=broken(_SOUND, (_MODEL, _MODEL.replace("attributes", "attribute"))),
 )
-_KEYS = 'device.attributes["gpu.example.com"]'
 _api_rule(
     "DR114",
     "expression-too-costly",
@@ -232,15 +183,7 @@ _api_rule(
     The API server estimates the worst case before it accepts an expression. Loops inside
     loops over attributes multiply.
     """,
-    example=broken(
-        _SOUND,
-        (
-            _MODEL,
-            f"{_KEYS}.exists(a, {_KEYS}.exists(b, {_KEYS}.exists(c, {_KEYS}.exists(d, a == d))))",
-        ),
-    ),
 )
-_MANY = "  devices:\n" + "".join(f"  - name: gpu-{index}\n" for index in range(128))
 _api_rule(
     "DR115",
     "too-many-devices",
@@ -249,10 +192,6 @@ _api_rule(
     A slice has at most 128 devices, and at most 64 if any of them has taints, draws on
     counters or has lists as attributes. A pool may have many slices.
     """,
-    example=broken(
-        examples.SLICE.replace(_DEVICES, _MANY),
-        ("  - name: gpu-127\n", "  - name: gpu-127\n  - name: gpu-128\n"),
-    ),
 )
 _api_rule(
     "DR116",
@@ -262,20 +201,7 @@ _api_rule(
     Admin access reaches devices that belong to others, so the API server refuses it unless
     the namespace carries the label, with the value "true" in lower case.
     """,
-    example=broken(
-        examples.join(
-            examples.NAMESPACE,
-            examples.CLASS,
-            examples.CLAIM.replace("count: 2", "allocationMode: All\n        adminAccess: true"),
-        ),
-        ('resource.kubernetes.io/admin-access: "true"', 'example.com/team: "a"'),
-    ),
 )
-_DROPPED = """\
-    nodeAllocatableResourceMappings:
-      memory: {capacityKey: memory}
-"""
-_WITH_POD = examples.join(examples.CLASS, examples.TEMPLATE, examples.POD)
 _api_rule(
     "DR117",
     "claim-name-unknown",
@@ -284,16 +210,6 @@ _api_rule(
     The API server refuses the pod. The name is that of an entry of `spec.resourceClaims`, not
     that of the claim or template it stands for.
     """,
-    example=broken(
-        _WITH_POD.replace(
-            "      - name: gpu\n  resourceClaims",
-            "      - name: gpu\n        request: gpu\n  resourceClaims",
-        ),
-        (
-            "      - name: gpu\n        request: gpu\n  resourceClaims",
-            "      - name: gpu\n        request: gpu\n      - name: one-gpu\n  resourceClaims",
-        ),
-    ),
 )
 _api_rule(
     "DR118",
@@ -303,9 +219,6 @@ _api_rule(
     Exactly one of `nodeName`, `nodeSelector`, `allNodes: true` and
     `perDeviceNodeSelection: true` is set, and counters are not in the same slice as devices.
     """,
-    example=broken(
-        examples.SLICE, ("  nodeName: rack-1\n", "  nodeName: rack-1\n  allNodes: true\n")
-    ),
 )
 
 
@@ -314,13 +227,6 @@ _api_rule(
     "field-dropped",
     Severity.WARNING,
     summary="A field belongs to a feature that is off, so the API server drops it.",
-    example=broken(
-        examples.SLICE,
-        (
-            "  - name: gpu-1\n",
-            f"  - name: gpu-1\n{_DROPPED}",
-        ),
-    ),
 )
 def field_dropped(world: World) -> Iterator[Problem]:
     """
@@ -342,7 +248,6 @@ def field_dropped(world: World) -> Iterator[Problem]:
     "api-warning",
     Severity.WARNING,
     summary="The API server takes the object, with a warning.",
-    example=broken(examples.SLICE, ("driver: gpu.example.com", "driver: GPU.example.com")),
 )
 def api_warning(world: World) -> Iterator[Problem]:
     """kubectl prints the warning once, when the object is created, and nobody sees it again."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import quoted, suggestion
 from dryrack.kinds.selectors import tolerates_device_taint
-from dryrack.linter import examples
 from dryrack.linter.asks import asks_of
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,24 +31,12 @@ RULES = Registry()
 # The API's own bound on the devices of one claim.
 _RESULTS_MAX = 32
 
-_SOUND = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM)
-_CONFIG = """\
-    config:
-    - opaque:
-        driver: gpu.example.com
-        parameters: {kind: Sharing}
-"""
-
 
 @RULES.rule(
     "DR501",
     "class-unknown",
     Severity.WARNING,
     summary="A request names a class that is not in the files.",
-    example=broken(
-        examples.join(examples.CLASS, examples.CLAIM),
-        ("deviceClassName: gpu", "deviceClassName: gpus"),
-    ),
 )
 def class_unknown(world: World) -> Iterator[Problem]:
     """
@@ -72,7 +59,6 @@ def class_unknown(world: World) -> Iterator[Problem]:
     "too-many-for-one-claim",
     Severity.ERROR,
     summary="A claim asks for more than the 32 devices that a claim can hold.",
-    example=broken(examples.join(examples.CLASS, examples.CLAIM), ("count: 2", "count: 33")),
 )
 def too_many_for_one_claim(world: World) -> Iterator[Problem]:
     """The API server accepts the claim; the scheduler then refuses it on every attempt."""
@@ -106,9 +92,6 @@ def _configs(world: World) -> Iterator[tuple[Entry[object], Path, OpaqueDeviceCo
     "config-for-nobody",
     Severity.WARNING,
     summary="A configuration is for a driver that no slice in the files has.",
-    example=broken(
-        _SOUND + _CONFIG, ("        driver: gpu.example.com", "        driver: gpu.exampel.com")
-    ),
 )
 def config_for_nobody(world: World) -> Iterator[Problem]:
     """Each driver reads only its own configuration and passes over the others in silence."""
@@ -134,22 +117,6 @@ def _taints(world: World) -> tuple[DeviceTaint, ...]:
     "toleration-without-taint",
     Severity.INFO,
     summary="A toleration tolerates no taint in the files.",
-    example=broken(
-        examples.join(
-            examples.SLICE,
-            examples.TAINT_RULE,
-            examples.CLASS,
-            examples.CLAIM.replace(
-                "count: 2",
-                "count: 2\n        tolerations:\n"
-                "        - {key: example.com/broken, operator: Exists}",
-            ),
-        ),
-        (
-            "{key: example.com/broken, operator: Exists}",
-            "{key: example.com/borken, operator: Exists}",
-        ),
-    ),
 )
 def toleration_without_taint(world: World) -> Iterator[Problem]:
     """It may be a provision for later, or a key or value that was misspelt."""
@@ -174,36 +141,6 @@ def toleration_without_taint(world: World) -> Iterator[Problem]:
     "alternative-never-reached",
     Severity.WARNING,
     summary="An alternative wants at least what an earlier one wants, so it is never taken.",
-    example=broken(
-        examples.join(examples.CLASS, examples.CLAIM[: examples.CLAIM.index("      exactly:")])
-        + """\
-      firstAvailable:
-      - name: two
-        deviceClassName: gpu
-        count: 2
-      - name: one
-        deviceClassName: gpu
-        count: 1
-""",
-        (
-            """\
-      - name: two
-        deviceClassName: gpu
-        count: 2
-      - name: one
-        deviceClassName: gpu
-        count: 1
-""",
-            """\
-      - name: one
-        deviceClassName: gpu
-        count: 1
-      - name: two
-        deviceClassName: gpu
-        count: 2
-""",
-        ),
-    ),
 )
 def alternative_never_reached(world: World) -> Iterator[Problem]:
     """

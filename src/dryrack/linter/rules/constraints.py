@@ -7,10 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
-from dryrack.linter import examples
 from dryrack.linter.asks import asks_of
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,13 +20,6 @@ if TYPE_CHECKING:
     from dryrack.linter.world import ClaimEntry, World
 
 RULES = Registry()
-
-_CONSTRAINT = """\
-    constraints:
-    - requests: [gpus]
-      matchAttribute: gpu.example.com/model
-"""
-_CONSTRAINED = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM) + _CONSTRAINT
 
 
 def _covered(constraint_requests: tuple[str, ...], ask: Ask) -> bool:
@@ -56,7 +48,6 @@ def _attribute(constraint: DeviceConstraint) -> tuple[str, str]:
     "constraint-attribute-missing",
     Severity.WARNING,
     summary="A constraint names an attribute that no matching device has.",
-    example=broken(_CONSTRAINED, ("gpu.example.com/model\n", "gpu.example.com/modle\n")),
 )
 def constraint_attribute_missing(world: World) -> Iterator[Problem]:
     """A device without the attribute does not satisfy the constraint, so nothing is found."""
@@ -88,7 +79,6 @@ def _lacks(world: World, ask: Ask, attribute: str) -> bool:
     "constraint-over-one-device",
     Severity.WARNING,
     summary="A constraint covers a single device, so it does nothing.",
-    example=broken(_CONSTRAINED, ("count: 2", "count: 1")),
 )
 def constraint_over_one_device(world: World) -> Iterator[Problem]:
     """
@@ -112,16 +102,6 @@ def constraint_over_one_device(world: World) -> Iterator[Problem]:
     "constraint-says-both",
     Severity.WARNING,
     summary="A constraint has matchAttribute and distinctAttribute; only the first counts.",
-    example=broken(
-        _CONSTRAINED,
-        (
-            "      matchAttribute: gpu.example.com/model\n",
-            (
-                "      matchAttribute: gpu.example.com/model\n"
-                "      distinctAttribute: gpu.example.com/numa\n"
-            ),
-        ),
-    ),
 )
 def constraint_says_both(world: World) -> Iterator[Problem]:
     """The API server does not refuse it, and the scheduler never looks at the second."""

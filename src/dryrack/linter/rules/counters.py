@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
-from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Example, Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,23 +23,6 @@ if TYPE_CHECKING:
     from dryrack.linter.world import Entry, PlacedDevice, Pool, World
 
 RULES = Registry()
-
-_SECOND_SET = """\
-  - name: gpu-1
-    counters:
-      memory: {value: 80Gi}
-"""
-_MORE = (
-    examples.COUNTERS.split("---\n")[0]
-    .replace("rack-2-counters", "rack-2-more")
-    .replace("name: gpu-0", "name: gpu-1")
-)
-_DRAWN = """\
-    - counterSet: gpu-1
-      counters:
-        memory: {value: 40Gi}
-"""
-_ALL_SETS = examples.join(examples.COUNTERS + _DRAWN, _MORE).replace("Count: 2", "Count: 3")
 
 
 def _sets(pool: Pool) -> Iterator[tuple[Entry[ResourceSlice], int, CounterSet]]:
@@ -66,7 +48,6 @@ def _by_name(pool: Pool) -> Mapping[str, CounterSet]:
     "counter-set-name-taken",
     Severity.ERROR,
     summary="Two slices of a pool have a counter set of the same name.",
-    example=Example(_ALL_SETS + _SECOND_SET.replace("gpu-1", "gpu-0"), _ALL_SETS),
 )
 def set_name_taken(world: World) -> Iterator[Problem]:
     """Names of counter sets are unique in a pool, or the scheduler calls the pool invalid."""
@@ -89,7 +70,6 @@ def set_name_taken(world: World) -> Iterator[Problem]:
     "counter-unknown",
     Severity.ERROR,
     summary="A device draws on a counter that its pool does not have.",
-    example=broken(examples.COUNTERS, ("counterSet: gpu-0", "counterSet: gpu-7")),
 )
 def unknown(world: World) -> Iterator[Problem]:
     """
@@ -143,7 +123,6 @@ def _unknown(
     "counter-too-small",
     Severity.WARNING,
     summary="A device draws more from a counter than there ever is.",
-    example=broken(examples.COUNTERS, ("memory: {value: 40Gi}", "memory: {value: 96Gi}")),
 )
 def too_small(world: World) -> Iterator[Problem]:
     """The device is published, matches selectors, and is refused every time."""
@@ -168,10 +147,6 @@ def too_small(world: World) -> Iterator[Problem]:
     "counter-set-unused",
     Severity.INFO,
     summary="No device draws on a counter set.",
-    example=broken(
-        examples.COUNTERS,
-        ("  sharedCounters:\n", "  sharedCounters:\n" + _SECOND_SET),
-    ),
 )
 def unused(world: World) -> Iterator[Problem]:
     """Often the devices that should draw on it lack `consumesCounters`, and overlap unseen."""

@@ -12,9 +12,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import amount, qualified
-from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,15 +53,6 @@ def _once_per_name(
     "amount-as-string",
     Severity.WARNING,
     summary="An amount is published as a string attribute.",
-    example=broken(
-        examples.SLICE.replace(
-            "numa: {int: 1}\n    capacity:\n      memory: {value: 80Gi}", "numa: {int: 1}"
-        ),
-        (
-            "numa: {int: 0}\n    capacity:\n      memory: {value: 80Gi}",
-            "numa: {int: 0}\n      memory: {string: 80Gi}",
-        ),
-    ),
 )
 def amount_as_string(world: World) -> Iterator[Problem]:
     """
@@ -85,10 +75,6 @@ def amount_as_string(world: World) -> Iterator[Problem]:
     "number-as-string",
     Severity.INFO,
     summary="A number or version is published as a string attribute.",
-    example=broken(
-        examples.SLICE.replace("numa: {int: 0}", "numa: {int: 0}\n      cores: {int: 2560}"),
-        ("cores: {int: 2560}", 'cores: {string: "2560"}'),
-    ),
 )
 def number_as_string(world: World) -> Iterator[Problem]:
     """Text compares letter by letter: "10" comes before "9", and "9.0" is not "9.0.0"."""
@@ -122,7 +108,6 @@ def _type(attribute: DeviceAttribute) -> str:
     "attribute-types-differ",
     Severity.WARNING,
     summary="One attribute has different types on different devices of a driver.",
-    example=broken(examples.SLICE, ("numa: {int: 1}", "numa: {string: one}")),
 )
 def types_differ(world: World) -> Iterator[Problem]:
     """
@@ -150,10 +135,6 @@ def types_differ(world: World) -> Iterator[Problem]:
     "name-given-twice",
     Severity.ERROR,
     summary="A device has one attribute or capacity under its short and its full name.",
-    example=broken(
-        examples.SLICE,
-        ("numa: {int: 0}", "numa: {int: 0}\n      gpu.example.com/model: {string: h200}"),
-    ),
 )
 def given_twice(world: World) -> Iterator[Problem]:
     """
@@ -180,12 +161,6 @@ def given_twice(world: World) -> Iterator[Problem]:
     "capacity-not-positive",
     Severity.WARNING,
     summary="A capacity is zero or less.",
-    example=broken(
-        examples.SLICE.replace(
-            "numa: {int: 1}\n    capacity:\n      memory: {value: 80Gi}", "numa: {int: 1}"
-        ),
-        ("memory: {value: 80Gi}", "memory: {value: -80Gi}"),
-    ),
 )
 def not_positive(world: World) -> Iterator[Problem]:
     """The API server takes any quantity. Nobody can use a device that has less than nothing."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.selectors import parse_node_selector
-from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,35 +21,12 @@ if TYPE_CHECKING:
 
 RULES = Registry()
 
-_NODE = """\
-apiVersion: v1
-kind: Node
-metadata:
-  name: rack-1
-  labels:
-    example.com/row: a
-"""
-_TERM = "{matchExpressions: [{key: example.com/row, operator: In, values: [a]}]}"
-_BY_LABEL = examples.SLICE.replace(
-    "nodeName: rack-1",
-    f"nodeSelector:\n    nodeSelectorTerms:\n    - {_TERM}",
-)
-_PER_DEVICE = (
-    examples.SLICE.replace("nodeName: rack-1", "perDeviceNodeSelection: true")
-    .replace(
-        "  - name: gpu-0\n",
-        f"  - name: gpu-0\n    nodeSelector:\n      nodeSelectorTerms:\n      - {_TERM}\n",
-    )
-    .replace("  - name: gpu-1\n", "  - name: gpu-1\n    nodeName: rack-1\n")
-)
-
 
 @RULES.rule(
     "DR231",
     "device-selector-terms",
     Severity.ERROR,
     summary="A device's own node selector does not have exactly one term.",
-    example=broken(_PER_DEVICE, (f"      - {_TERM}\n", f"      - {_TERM}\n      - {_TERM}\n")),
 )
 def device_selector_terms(world: World) -> Iterator[Problem]:
     """
@@ -83,7 +59,6 @@ def _node_names(world: World) -> Iterator[tuple[Entry[ResourceSlice], Path, str]
     "node-unknown",
     Severity.WARNING,
     summary="A slice names a node that is not among the nodes in the files.",
-    example=broken(examples.join(_NODE, examples.SLICE), ("nodeName: rack-1", "nodeName: rack-01")),
 )
 def node_unknown(world: World) -> Iterator[Problem]:
     """Nobody can reach the devices of a node that is not there."""
@@ -112,7 +87,6 @@ def _node_selectors(world: World) -> Iterator[tuple[Entry[ResourceSlice], Path, 
     "node-selector-matches-nothing",
     Severity.WARNING,
     summary="A node selector of a slice or device matches none of the nodes in the files.",
-    example=broken(examples.join(_NODE, _BY_LABEL), ("example.com/row: a", "example.com/row: b")),
 )
 def node_selector_matches_nothing(world: World) -> Iterator[Problem]:
     """Nobody can reach the devices, and nothing says so."""

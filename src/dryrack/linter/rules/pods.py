@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import quoted, suggestion
-from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from dryrack.linter.world import ClaimEntry, PodEntry, World
 
 RULES = Registry()
-
-_SOUND = examples.join(examples.CLASS, examples.TEMPLATE, examples.POD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +52,6 @@ def _uses(pod: PodEntry) -> Iterator[_Use]:
     "claim-not-used",
     Severity.WARNING,
     summary="A pod has a claim that none of its containers uses.",
-    example=broken(
-        _SOUND,
-        ("    resources:\n      claims:\n      - name: gpu\n  resourceClaims", "  resourceClaims"),
-    ),
 )
 def claim_not_used(world: World) -> Iterator[Problem]:
     """
@@ -110,9 +103,6 @@ def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
     "claim-not-in-files",
     Severity.WARNING,
     summary="A pod names a claim or template that is not in the files.",
-    example=broken(
-        _SOUND, ("resourceClaimTemplateName: one-gpu", "resourceClaimTemplateName: two-gpus")
-    ),
 )
 def claim_not_in_files(world: World) -> Iterator[Problem]:
     """The pod waits until the claim or template exists in its namespace."""
@@ -143,13 +133,6 @@ def _claim_used(world: World, use: _Use) -> ClaimEntry | None:
     "request-name-unknown",
     Severity.WARNING,
     summary="A container uses a request that the claim does not have.",
-    example=broken(
-        _SOUND.replace(
-            "      - name: gpu\n  resourceClaims",
-            "      - name: gpu\n        request: gpu\n  resourceClaims",
-        ),
-        ("        request: gpu\n  resourceClaims", "        request: gpus\n  resourceClaims"),
-    ),
 )
 def request_name_unknown(world: World) -> Iterator[Problem]:
     """The container starts without devices: none was prepared for a request of that name."""
@@ -171,34 +154,6 @@ def request_name_unknown(world: World) -> Iterator[Problem]:
     "claim-shared-by-replicas",
     Severity.INFO,
     summary="The pods of a workload share one claim by name.",
-    example=broken(
-        examples.join(
-            examples.CLASS,
-            examples.CLAIM,
-            examples.TEMPLATE,
-            """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: trainer
-  namespace: team-a
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: trainer}}
-  template:
-    metadata: {labels: {app: trainer}}
-    spec:
-      containers:
-      - name: main
-        image: example.com/train:1
-        resources: {claims: [{name: gpu}]}
-      resourceClaims:
-      - name: gpu
-        resourceClaimTemplateName: one-gpu
-""",
-        ),
-        ("resourceClaimTemplateName: one-gpu", "resourceClaimName: training"),
-    ),
 )
 def claim_shared_by_replicas(world: World) -> Iterator[Problem]:
     """

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.convert import GROUP
-from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 from dryrack.linter.world import Entry
 
 if TYPE_CHECKING:
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
 RULES = Registry()
 
 _ADMIN_LABEL = "resource.kubernetes.io/admin-access"
-_SELECTOR = """\
-  deviceSelector:
-    driver: gpu.example.com
-    pool: rack-1
-    device: gpu-1
-"""
 
 
 def _is_empty(selector: DeviceTaintSelector) -> bool:
@@ -41,7 +34,6 @@ def _is_empty(selector: DeviceTaintSelector) -> bool:
     "taints-everything",
     Severity.WARNING,
     summary="A taint rule selects every device in the cluster.",
-    example=broken(examples.TAINT_RULE, (_SELECTOR, "  deviceSelector: {}\n")),
 )
 def taints_everything(world: World) -> Iterator[Problem]:
     """
@@ -66,7 +58,6 @@ def taints_everything(world: World) -> Iterator[Problem]:
     "taints-nothing",
     Severity.WARNING,
     summary="A taint rule without a selector does nothing.",
-    example=broken(examples.TAINT_RULE, (_SELECTOR, "")),
 )
 def taints_nothing(world: World) -> Iterator[Problem]:
     """Without `deviceSelector` a rule selects no device at all."""
@@ -94,10 +85,6 @@ def _selects(selector: DeviceTaintSelector, placed: PlacedDevice) -> bool:
     "taints-no-device",
     Severity.WARNING,
     summary="A taint rule selects no device in the files.",
-    example=broken(
-        examples.join(examples.SLICE, examples.TAINT_RULE),
-        ("    device: gpu-1", "    device: gpu-8"),
-    ),
 )
 def taints_no_device(world: World) -> Iterator[Problem]:
     """A rule waits for devices to come; a misspelt name waits for ever."""
@@ -133,7 +120,6 @@ def _near(selector: DeviceTaintSelector, world: World) -> str:
     "admin-label-value",
     Severity.WARNING,
     summary='A namespace has the admin access label with another value than "true".',
-    example=broken(examples.NAMESPACE, ('admin-access: "true"', 'admin-access: "True"')),
 )
 def admin_label_value(world: World) -> Iterator[Problem]:
     """The value is compared letter by letter; anything but "true" allows nothing."""
@@ -148,16 +134,6 @@ def admin_label_value(world: World) -> Iterator[Problem]:
             )
 
 
-_ROLE = """\
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: my-scheduler
-rules:
-- apiGroups: [resource.k8s.io]
-  resources: [resourceclaims/status, resourceclaims/binding]
-  verbs: [update, patch]
-"""
 _STATUS = "resourceclaims/status"
 # What of the status each of these lets somebody write, besides the right to write the status.
 _PARTS = ("resourceclaims/binding", "resourceclaims/driver")
@@ -169,9 +145,6 @@ _WRITING = frozenset({"update", "patch", "*"})
     "status-not-enough",
     Severity.WARNING,
     summary="A role may write the status of claims, but no part of it.",
-    example=broken(
-        _ROLE, ("[resourceclaims/status, resourceclaims/binding]", "[resourceclaims/status]")
-    ),
 )
 def status_not_enough(world: World) -> Iterator[Problem]:
     """

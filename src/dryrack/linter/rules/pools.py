@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import quoted
-from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Example, Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,14 +26,6 @@ RULES = Registry()
 _NAME: Path = ("spec", "pool", "name")
 _COUNT: Path = ("spec", "pool", "resourceSliceCount")
 _GENERATION: Path = ("spec", "pool", "generation")
-
-_OTHER_NODE = examples.SLICE.replace("rack-1", "rack-2")
-_MORE = (
-    examples.SLICE.replace("rack-1-gpus", "rack-1-more")
-    .replace("name: gpu-0", "name: gpu-2")
-    .replace("name: gpu-1", "name: gpu-3")
-)
-_TWO_SLICES = examples.join(examples.SLICE, _MORE).replace("Count: 1", "Count: 2")
 
 
 def _label(pool: Pool) -> str:
@@ -56,7 +47,6 @@ def _nodes(pool: Pool) -> list[str]:
     "pool-incomplete",
     Severity.ERROR,
     summary="A pool has fewer slices of its newest generation than it says.",
-    example=broken(examples.SLICE, ("resourceSliceCount: 1", "resourceSliceCount: 3")),
 )
 def incomplete(world: World) -> Iterator[Problem]:
     """
@@ -85,7 +75,6 @@ def incomplete(world: World) -> Iterator[Problem]:
     "pool-overfull",
     Severity.ERROR,
     summary="A pool has more slices of its newest generation than it says.",
-    example=Example(_TWO_SLICES.replace("Count: 2", "Count: 1"), _TWO_SLICES),
 )
 def overfull(world: World) -> Iterator[Problem]:
     """
@@ -109,9 +98,6 @@ def overfull(world: World) -> Iterator[Problem]:
     "pool-on-several-nodes",
     Severity.ERROR,
     summary="One pool name is used on several nodes.",
-    example=broken(
-        examples.join(examples.SLICE, _OTHER_NODE), ("    name: rack-2\n", "    name: rack-1\n")
-    ),
 )
 def several_nodes(world: World) -> Iterator[Problem]:
     """
@@ -137,10 +123,6 @@ def several_nodes(world: World) -> Iterator[Problem]:
     "pool-counts-differ",
     Severity.ERROR,
     summary="The slices of a pool disagree about how many there are.",
-    example=broken(
-        _TWO_SLICES,
-        (_MORE.replace("Count: 1", "Count: 2"), _MORE),
-    ),
 )
 def counts_differ(world: World) -> Iterator[Problem]:
     """
@@ -167,10 +149,6 @@ def counts_differ(world: World) -> Iterator[Problem]:
     "slice-of-old-generation",
     Severity.WARNING,
     summary="A slice is of an older generation than its pool.",
-    example=Example(
-        examples.join(examples.SLICE.replace("generation: 1", "generation: 2"), _MORE),
-        _TWO_SLICES.replace("generation: 1", "generation: 2"),
-    ),
 )
 def old_generation(world: World) -> Iterator[Problem]:
     """
@@ -196,7 +174,6 @@ def old_generation(world: World) -> Iterator[Problem]:
     "device-name-taken",
     Severity.ERROR,
     summary="Two slices of a pool have a device of the same name.",
-    example=broken(_TWO_SLICES, ("name: gpu-2", "name: gpu-0")),
 )
 def device_name_taken(world: World) -> Iterator[Problem]:
     """
@@ -234,10 +211,6 @@ def _rival(
     "pool-empty",
     Severity.INFO,
     summary="A pool has no device.",
-    example=broken(
-        examples.SLICE,
-        (examples.SLICE[examples.SLICE.index("  devices:") :], "  devices: []\n"),
-    ),
 )
 def empty(world: World) -> Iterator[Problem]:
     """

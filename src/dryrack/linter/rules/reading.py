@@ -13,9 +13,8 @@ from dryrack.kinds.documents import Document
 from dryrack.kinds.migrations import moved
 from dryrack.kinds.other_kinds import Mistaken, Standing, standing
 from dryrack.kinds.text.source_positions import Tree, parse_path, spot
-from dryrack.linter import examples
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 from dryrack.linter.world import Entry
 
 if TYPE_CHECKING:
@@ -34,9 +33,6 @@ _READ = frozenset({"ComputeDomain", "DRAConfig"})
     "file-unreadable",
     Severity.ERROR,
     summary="A file or document cannot be read as YAML or JSON.",
-    example=broken(
-        examples.SLICE, ("  nodeName: rack-1\n", "  nodeName: rack-1\n  nodeName: rack-2\n")
-    ),
 )
 def file_unreadable(world: World) -> Iterator[Problem]:
     """
@@ -56,7 +52,6 @@ def file_unreadable(world: World) -> Iterator[Problem]:
     "wrong-type",
     Severity.ERROR,
     summary="A field has a value of the wrong type.",
-    example=broken(examples.SLICE, ("generation: 1", 'generation: "1"')),
 )
 def wrong_type(world: World) -> Iterator[Problem]:
     """The API server refuses the object before it looks at anything else."""
@@ -74,13 +69,6 @@ def wrong_type(world: World) -> Iterator[Problem]:
     "field-unknown",
     Severity.ERROR,
     summary="A field does not exist in the API.",
-    example=broken(
-        examples.SLICE,
-        (
-            "    capacity:\n      memory: {value: 80Gi}\n  - name: gpu-1",
-            "    capacities:\n      memory: {value: 80Gi}\n  - name: gpu-1",
-        ),
-    ),
 )
 def field_unknown(world: World) -> Iterator[Problem]:
     """kubectl refuses an unknown field, and other clients lose it. Names are exact in case."""
@@ -101,7 +89,6 @@ def field_unknown(world: World) -> Iterator[Problem]:
     "kind-unknown",
     Severity.ERROR,
     summary="An object is of a kind or version that does not exist.",
-    example=broken(examples.CLASS, ("kind: DeviceClass", "kind: DeviceClas")),
 )
 def kind_unknown(world: World) -> Iterator[Problem]:
     """The API server answers that there is no such resource."""
@@ -118,7 +105,6 @@ def kind_unknown(world: World) -> Iterator[Problem]:
     "api-version-old",
     Severity.INFO,
     summary="An object is written for an API version that is no longer served by default.",
-    example=broken(examples.CLASS, ("resource.k8s.io/v1\n", "resource.k8s.io/v1beta2\n")),
 )
 def api_version_old(world: World) -> Iterator[Problem]:
     """
@@ -143,10 +129,6 @@ def api_version_old(world: World) -> Iterator[Problem]:
     "object-twice",
     Severity.WARNING,
     summary="Two objects in the files have the same kind and name.",
-    example=broken(
-        examples.join(examples.CLASS, examples.CLASS.replace("name: gpu", "name: big-gpu")),
-        ("name: big-gpu", "name: gpu"),
-    ),
 )
 def object_twice(world: World) -> Iterator[Problem]:
     """
@@ -168,10 +150,6 @@ def object_twice(world: World) -> Iterator[Problem]:
     "kind-custom",
     Severity.INFO,
     summary="Objects of a custom kind are not checked.",
-    example=broken(
-        "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: driver\n",
-        ("coordination.k8s.io", "coordination.k8s.com"),
-    ),
 )
 def kind_custom(world: World) -> Iterator[Problem]:
     """

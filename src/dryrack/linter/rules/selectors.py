@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import amount, quoted
-from dryrack.linter import examples, expressions
+from dryrack.linter import expressions
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,27 +25,6 @@ if TYPE_CHECKING:
     from dryrack.linter.world import Entry, World
 
 RULES = Registry()
-
-_SOUND = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM)
-_MODEL = 'device.attributes["gpu.example.com"].model == "h100"'
-_DRIVER = 'device.driver == "gpu.example.com"'
-_NIC = """\
-apiVersion: resource.k8s.io/v1
-kind: ResourceSlice
-metadata:
-  name: rack-1-nics
-spec:
-  driver: nic.example.com
-  nodeName: rack-1
-  pool:
-    name: rack-1
-    generation: 1
-    resourceSliceCount: 1
-  devices:
-  - name: nic-0
-    attributes:
-      speed: {int: 400}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +99,6 @@ def _nothing(use: _Use, world: World, remark: str) -> Problem:
     "class-serves-nothing",
     Severity.WARNING,
     summary="A class matches no device in the files.",
-    example=broken(
-        examples.join(examples.SLICE, examples.CLASS),
-        ('device.driver == "gpu.example.com"', 'device.driver == "gpus.example.com"'),
-    ),
 )
 def class_serves_nothing(world: World) -> Iterator[Problem]:
     """Every claim that names the class stays pending. The usual cause is a driver's name."""
@@ -137,7 +112,6 @@ def class_serves_nothing(world: World) -> Iterator[Problem]:
     "request-matches-nothing",
     Severity.WARNING,
     summary="A request matches no device of its class in the files.",
-    example=broken(_SOUND, (_MODEL, _MODEL.replace("h100", "H100"))),
 )
 def request_matches_nothing(world: World) -> Iterator[Problem]:
     """
@@ -173,12 +147,6 @@ def _failure_problem(use: _Use, failure: Failure, fix: str) -> Problem:
     "attribute-missing",
     Severity.ERROR,
     summary="A selector reads an attribute that some device it reaches does not have.",
-    example=broken(
-        examples.join(
-            examples.SLICE, _NIC, examples.CLASS.replace(_DRIVER, f"{_DRIVER} && {_MODEL}")
-        ),
-        (f"{_DRIVER} && {_MODEL}", _MODEL),
-    ),
 )
 def attribute_missing(world: World) -> Iterator[Problem]:
     """
@@ -198,7 +166,6 @@ def attribute_missing(world: World) -> Iterator[Problem]:
     "selector-fails",
     Severity.ERROR,
     summary="A selector ends in an error on some device that it reaches.",
-    example=broken(_SOUND, (_MODEL, 'device.attributes["gpu.example.com"].model > 4')),
 )
 def selector_fails(world: World) -> Iterator[Problem]:
     """
@@ -216,19 +183,6 @@ def selector_fails(world: World) -> Iterator[Problem]:
     "amount-compared-as-text",
     Severity.WARNING,
     summary="A selector compares an amount as text.",
-    example=broken(
-        examples.join(
-            examples.CLASS,
-            examples.CLAIM.replace(
-                _MODEL,
-                'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0',
-            ),
-        ),
-        (
-            'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0',
-            'device.attributes["gpu.example.com"].memory == "40Gi"',
-        ),
-    ),
 )
 def amount_compared_as_text(world: World) -> Iterator[Problem]:
     """
@@ -254,10 +208,6 @@ def amount_compared_as_text(world: World) -> Iterator[Problem]:
     "class-without-selector",
     Severity.WARNING,
     summary="A class has no selector, so it serves every device of every driver.",
-    example=broken(
-        examples.join(examples.SLICE, examples.CLASS),
-        (examples.CLASS[examples.CLASS.index("spec:") :], "spec: {}\n"),
-    ),
 )
 def class_without_selector(world: World) -> Iterator[Problem]:
     """A claim of such a class may be given a network card where a GPU was meant."""
@@ -278,14 +228,6 @@ def class_without_selector(world: World) -> Iterator[Problem]:
     "extended-resource-taken",
     Severity.WARNING,
     summary="Two classes stand for the same extended resource.",
-    example=broken(
-        examples.join(
-            examples.CLASS + "  extendedResourceName: example.com/gpu\n",
-            examples.CLASS.replace("name: gpu", "name: big-gpu")
-            + "  extendedResourceName: example.com/big-gpu\n",
-        ),
-        ("extendedResourceName: example.com/big-gpu", "extendedResourceName: example.com/gpu"),
-    ),
 )
 def extended_resource_taken(world: World) -> Iterator[Problem]:
     """

@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
-from dryrack.linter import examples
 from dryrack.linter.asks import asks_of
 from dryrack.linter.finding import Problem, Severity
-from dryrack.linter.registry import Registry, broken
+from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
     from dryrack.linter.world import ClaimEntry, World
 
 RULES = Registry()
-
-_SOUND = examples.join(examples.SLICE, examples.CLASS, examples.CLAIM)
-_TAINT = """\
-    taints:
-    - {key: example.com/broken, effect: NoSchedule}
-"""
 
 
 def _reach(world: World, ask: Ask) -> Reach:
@@ -49,7 +42,6 @@ def _is_countable(world: World, ask: Ask) -> bool:
     "more-than-any-node-has",
     Severity.WARNING,
     summary="A claim asks for more devices than any node in the files has.",
-    example=broken(_SOUND, ("count: 2", "count: 4")),
 )
 def more_than_any_node_has(world: World) -> Iterator[Problem]:
     """
@@ -97,20 +89,6 @@ def _more_in_all(world: World, claim: ClaimEntry, asks: list[Ask]) -> Iterator[P
     "only-tainted-devices",
     Severity.WARNING,
     summary="Every device that matches a request is tainted, and the request tolerates none.",
-    example=broken(
-        examples.join(
-            examples.SLICE,
-            examples.CLASS,
-            examples.CLAIM.replace("count: 2", "count: 1"),
-        ).replace(
-            "      numa: {int: 1}\n    capacity:\n      memory: {value: 80Gi}\n",
-            "      numa: {int: 1}\n    capacity:\n      memory: {value: 80Gi}\n" + _TAINT,
-        ),
-        (
-            "      numa: {int: 0}\n    capacity:\n      memory: {value: 80Gi}\n",
-            "      numa: {int: 0}\n    capacity:\n      memory: {value: 80Gi}\n" + _TAINT,
-        ),
-    ),
 )
 def only_tainted_devices(world: World) -> Iterator[Problem]:
     """Taints with the effects NoSchedule and NoExecute keep requests away that do not tolerate."""
@@ -137,12 +115,6 @@ def only_tainted_devices(world: World) -> Iterator[Problem]:
     "capacity-missing",
     Severity.WARNING,
     summary="A request wants a capacity that no matching device has.",
-    example=broken(
-        _SOUND.replace(
-            "count: 2", "count: 2\n        capacity:\n          requests: {memory: 40Gi}"
-        ),
-        ("requests: {memory: 40Gi}", "requests: {gpu.example.com/memory: 40Gi}"),
-    ),
 )
 def capacity_missing(world: World) -> Iterator[Problem]:
     """
@@ -167,12 +139,6 @@ def capacity_missing(world: World) -> Iterator[Problem]:
     "capacity-too-large",
     Severity.WARNING,
     summary="A request wants more of a capacity than any matching device has.",
-    example=broken(
-        _SOUND.replace(
-            "count: 2", "count: 2\n        capacity:\n          requests: {memory: 40Gi}"
-        ),
-        ("requests: {memory: 40Gi}", "requests: {memory: 400Gi}"),
-    ),
 )
 def capacity_too_large(world: World) -> Iterator[Problem]:
     """Capacity is not added up over devices: each one must have what is asked."""

@@ -5,6 +5,10 @@ Each piece is one document that lint has nothing to say about, alone or with the
 An example joins the pieces it needs and breaks one of them.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 SLICE = """\
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
@@ -158,3 +162,21 @@ spec:
 def join(*pieces: str) -> str:
     """One file of several documents."""
     return "---\n".join(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A file with the fault, and the same file without."""
+
+    bad: str
+    fixed: str
+
+
+def broken(sound: str, *edits: tuple[str, str]) -> Example:
+    """The example that has its fault from replacing text in a sound file."""
+    bad = sound
+    for old, new in edits:
+        if bad.count(old) != 1:
+            raise ValueError(f"the example has {bad.count(old)} places with {old!r}, not one")
+        bad = bad.replace(old, new)
+    return Example(bad, sound)

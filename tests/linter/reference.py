@@ -1,7 +1,7 @@
 """
 The page about all codes, made from the rules themselves.
 
-`python -m dryrack.linter.reference > docs/reference/lint.md` writes it; a test compares.
+`python -m tests.linter.reference > docs/reference/lint.md` writes it; a test compares.
 Each example is shown as the change that heals it.
 """
 
@@ -11,12 +11,16 @@ import difflib
 import sys
 from typing import TYPE_CHECKING
 
+from tests.linter.rule_examples import EXAMPLES
+
 from dryrack.linter.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.linter.registry import Example, Rule
+    from tests.linter.examples import Example
+
+    from dryrack.linter.registry import Rule
 
 _CONTEXT_LINES = 2
 
@@ -57,7 +61,7 @@ def _row(rule: Rule) -> str:
 
 def _section(rule: Rule) -> str:
     why = " ".join(rule.why.split()).replace(". ", ".\n").replace("? ", "?\n")
-    change = "\n".join(_change(rule.example))
+    change = "\n".join(_change(EXAMPLES[rule.code]))
     return f"## {rule.code} {rule.slug}\n\n{rule.summary}\n{why}\n\n```diff\n{change}\n```\n"
 
 

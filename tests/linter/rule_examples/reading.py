@@ -1,0 +1,30 @@
+"""Examples of the rules in `linter.rules.reading`."""
+
+from __future__ import annotations
+
+from tests.linter import examples
+from tests.linter.examples import broken
+
+EXAMPLES = {
+    "DR001": broken(
+        examples.SLICE, ("  nodeName: rack-1\n", "  nodeName: rack-1\n  nodeName: rack-2\n")
+    ),
+    "DR002": broken(examples.SLICE, ("generation: 1", 'generation: "1"')),
+    "DR003": broken(
+        examples.SLICE,
+        (
+            "    capacity:\n      memory: {value: 80Gi}\n  - name: gpu-1",
+            "    capacities:\n      memory: {value: 80Gi}\n  - name: gpu-1",
+        ),
+    ),
+    "DR004": broken(examples.CLASS, ("kind: DeviceClass", "kind: DeviceClas")),
+    "DR005": broken(examples.CLASS, ("resource.k8s.io/v1\n", "resource.k8s.io/v1beta2\n")),
+    "DR006": broken(
+        examples.join(examples.CLASS, examples.CLASS.replace("name: gpu", "name: big-gpu")),
+        ("name: big-gpu", "name: gpu"),
+    ),
+    "DR007": broken(
+        "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: driver\n",
+        ("coordination.k8s.io", "coordination.k8s.com"),
+    ),
+}
