@@ -180,6 +180,29 @@ spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}
     assert len(data["unsatisfied"][0]["nodes"]) == 50
 
 
+def test_explain_takes_a_pod_without_claims(tmp_path: Path) -> None:
+    """What it asks of nodes is told, by the profile of its scheduler."""
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+        "spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100}}}]}\n"
+    )
+    config = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {filter: {disabled: [{name: NodeResourcesFit}]}}}]\n"
+    )
+    for name, text in (("pod.yaml", pod), ("config.yaml", config)):
+        (tmp_path / name).write_text(text)
+    words = ("explain", "pod", "p", *FLEET, "-f", tmp_path / "pod.yaml")
+    usual = dryrack(*words)
+    other = dryrack(*words, "--scheduler-config", tmp_path / "config.yaml", "-v")
+
+    assert usual.returncode == 1
+    assert "request 32 of cpu instead of 100" in usual.stdout
+    assert other.returncode == 0
+    assert "decided now, it would go to node rack-1" in other.stdout
+    assert "NodeResourcesFit   passed" not in other.stdout
+
+
 def test_explaining_for_one_node_speaks_of_that_node() -> None:
     """Nobody asked about the others."""
     words = ("explain", "claim", "four-gpus", *FLEET, "-f", "greedy.yaml", "--node", "rack-2")

@@ -14,7 +14,10 @@ from dryrack.base.version import __version__
 from dryrack.cli.main import ENGINES, app
 from dryrack.cluster.engines import families
 
-COMMANDS = ["", "allocate", "explain", "lint", "up", "down", "publish", "hardware", "demo"]
+COMMANDS = [
+    *("", "allocate", "explain", "lint", "up", "down", "publish", "hardware", "demo"),
+    *("devices", "claims", "gangs"),
+]
 
 
 def told(*words: str, **environment: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ from dryrack.cluster import SeededChance
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
-from dryrack.placement import PodExplanation, Settings, World, as_now_for, explain_pod, party_of
+from dryrack.placement import (
+    DEFAULT_PROFILE,
+    PodExplanation,
+    Settings,
+    World,
+    as_now_for,
+    explain_pod,
+    party_of,
+    what_if,
+)
 
 Raw = dict[str, Any]
 SETTINGS = Settings(chance=SeededChance())
@@ -157,6 +167,17 @@ def test_nodes_that_refuse_for_the_same_are_told_together() -> None:
     told = explained("p", *(node(f"n{number}") for number in range(5)), *used, pod("p", cpu="9"))
 
     assert [(story.node, len(story.alike)) for story in told.nodes] == [("n0", 4)]
+
+
+def test_a_pod_is_decided_by_the_profile_of_its_scheduler() -> None:
+    """One that does not look at resources has room where kube-scheduler's has none."""
+    blind = replace(DEFAULT_PROFILE, filters=(), scores=())
+    settings = replace(SETTINGS, profiles={"blind": blind})
+    world = World.of([node("a"), pod("p", cpu="9"), pod("q", cpu="9", schedulerName="blind")])
+    told = {name: explain_pod(world, f"team/{name}", settings).chosen for name in ("p", "q")}
+
+    assert told == {"p": "", "q": "a"}
+    assert what_if(world, settings).nodes == {"team/q": "a"}
 
 
 def test_a_pod_that_is_not_there_is_told_with_one_that_was_meant() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import Code, Features, Release, claim_name
@@ -28,11 +28,11 @@ from dryrack.placement import Settings as Reckoning
 from dryrack.placement import World, nodes_of, stories, what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
-    from dryrack.placement import GangOutcome, Given, NodeStory, WhatIf
+    from dryrack.placement import GangOutcome, Given, NodeStory, Profile, WhatIf
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
@@ -49,9 +49,13 @@ class Settings:
     release: Release
     features: Features
     node: str | None
+    # By scheduler name.
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *, release: str, feature_gates: str, node: str | None) -> Settings:
+    def of(
+        cls, *, release: str, feature_gates: str, node: str | None, scheduler_config: str = ""
+    ) -> Settings:
         """From the words of the command line."""
         known = {each.value: each for each in Release}
         if release not in known:
@@ -60,11 +64,16 @@ class Settings:
             features = Features.from_gates(_gates(feature_gates), known[release])
         except DryrackError as error:
             raise UsageError(str(error)) from None
-        return cls(known[release], features, node)
+        profiles = _profiles(scheduler_config) if scheduler_config else {}
+        return cls(known[release], features, node, profiles)
 
     def reckoning(self) -> Reckoning:
         return Reckoning(
-            chance=SeededChance(), release=self.release, features=self.features, node=self.node
+            chance=SeededChance(),
+            release=self.release,
+            features=self.features,
+            node=self.node,
+            profiles=self.profiles,
         )
 
 
@@ -95,13 +104,19 @@ class Loaded:
 
 def load_world(names: Sequence[str], settings: Settings) -> Loaded:
     """The world in the files, which must have something to ask for."""
+    loaded = read_world(names, settings)
+    if not any(party.asks_for_devices for party in loaded.world.in_order()):
+        what = "no pod has a claim" if loaded.world.parties else "no claim and no pod"
+        raise ContentError(f"{', '.join(names)}: {what}; add what asks for devices")
+    return loaded
+
+
+def read_world(names: Sequence[str], settings: Settings) -> Loaded:
+    """The world in the files, whatever it is."""
     with without_pauses():
         found = load(names)
         is_valid = tell_doubts(found, settings)
         world = World.of(each.object for each in found)
-    if not any(party.asks_for_devices for party in world.in_order()):
-        what = "no pod has a claim" if world.parties else "no claim and no pod"
-        raise ContentError(f"{', '.join(names)}: {what}; add what asks for devices")
     known = [node.metadata.name for node in nodes_of(world)[0]]
     if settings.node is not None and settings.node not in known:
         raise UsageError(f"--node {settings.node!r}: not in the files; they have {listed(known)}")
@@ -126,6 +141,12 @@ def tell_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
     if more > 0:
         say(f"and {more} more like these; see: dryrack lint")
     return not refused
+
+
+def _profiles(file: str) -> Mapping[str, Profile]:
+    from dryrack.cli.scheduler_config import read_config, settings_of_plane
+
+    return settings_of_plane(read_config(file)).profiles
 
 
 def _gates(text: str) -> dict[str, bool]:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from dryrack.allocation import claim_name
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
-from dryrack.cli.allocate import CLAIM_RESOURCE, WAITS_FOR_GANG, load_world, place, verdict
+from dryrack.cli.allocate import (
+    CLAIM_RESOURCE,
+    WAITS_FOR_GANG,
+    load_world,
+    place,
+    read_world,
+    verdict,
+)
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import (
     NamedFormat,
@@ -19,15 +26,15 @@ from dryrack.cli.output import (
     say,
     shown,
 )
-from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import to_builtins
-from dryrack.placement import explain_claim, explain_pod, what_if
+from dryrack.placement import explain_claim, explain_pod, party_of, what_if
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dryrack.allocation import Obstacle
     from dryrack.cli.allocate import Settings
+    from dryrack.kinds.core import Pod
     from dryrack.placement import Explanation, GangOutcome, NodeStory, World
 
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
@@ -67,12 +74,17 @@ def run(
     verbose: bool = False,
 ) -> bool:
     """Prints the story; whether the claims are allocated."""
-    loaded = load_world(names, settings)
+    loaded = (read_world if subject.kind == "pod" else load_world)(names, settings)
     world = loaded.world
     if subject.kind == "gang":
         name = (subject.namespace, subject.name)
         return run_gang(world, name, settings, form) and loaded.is_valid
     claims = _claims(world, subject)
+    if not claims:
+        from dryrack.cli.views.explaining import Case
+
+        case = Case(world, subject, settings, form, verbose=verbose, is_of_files=True)
+        return case.run() and loaded.is_valid
     if subject.kind == "claim":
         return run_stories(world, claims, settings, form) and loaded.is_valid
     trace = None
@@ -183,15 +195,8 @@ def _print_members(gang: GangOutcome, lacking: Sequence[Explanation], settings: 
 def _claims(world: World, subject: Subject) -> list[str]:
     if subject.kind == "claim":
         return [subject.full_name]
-    parties = [party for party in world.in_order() if party.asks_for_devices]
-    pods = {_name(party.pod): party for party in parties if party.pod is not None}
-    name = subject.full_name
-    if name in pods:
-        party = pods[name]
-        return [*map(claim_name, party.claims), *(each.claim for each in party.missing)]
-    if any(isinstance(each, Pod) and _name(each) == name for each in world.parties):
-        raise ContentError(f"pod {name!r}: has no claim; there is nothing to explain")
-    raise ContentError(f"pod {name!r}: not there; {hint(name, pods)}")
+    party = party_of(world, subject.full_name)
+    return [*map(claim_name, party.claims), *(each.claim for each in party.missing)]
 
 
 def _name(pod: Pod) -> str:

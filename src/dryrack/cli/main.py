@@ -71,6 +71,10 @@ NamedOutput = Annotated[
 Release = Annotated[
     str, typer.Option("--release", help="Behave as this Kubernetes release: 1.36 or 1.37.")
 ]
+SchedulerConfig = Annotated[
+    str,
+    typer.Option(metavar="FILE", help="Decide as the profiles of a scheduler's configuration."),
+]
 Gates = Annotated[
     str,
     typer.Option(
@@ -89,6 +93,7 @@ def allocate(
     output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
     feature_gates: Gates = "",
+    scheduler_config: SchedulerConfig = "",
 ) -> None:
     """
     What-if: which devices would the claims in FILES get, on which node, or why none.
@@ -99,7 +104,9 @@ def allocate(
     """
     from dryrack.cli import allocate as command
 
-    settings = command.Settings.of(release=release, feature_gates=feature_gates, node=node)
+    settings = command.Settings.of(
+        release=release, feature_gates=feature_gates, node=node, scheduler_config=scheduler_config
+    )
     fits = command.run([*(files or []), *(more or [])], settings, output)
     raise typer.Exit(0 if fits else EXIT_FAILED)
 
@@ -123,6 +130,7 @@ def explain(
     output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
     feature_gates: Gates = "",
+    scheduler_config: SchedulerConfig = "",
 ) -> None:
     """
     Why a claim, pod or gang gets these devices, or none, and the smallest change that would help.
@@ -138,7 +146,9 @@ def explain(
     from dryrack.cli import explain as command
     from dryrack.cli.views.sources import Source
 
-    settings = settings_of.Settings.of(release=release, feature_gates=feature_gates, node=node)
+    settings = settings_of.Settings.of(
+        release=release, feature_gates=feature_gates, node=node, scheduler_config=scheduler_config
+    )
     names = (*(files or ()), *(more or ()))
     source = Source(kubeconfig=kubeconfig, context=context, files=names, all_namespaces=True)
     if names:

@@ -70,7 +70,9 @@ class Case:
     subject: Subject
     settings: Settings
     form: NamedFormat
-    verbose: bool
+    verbose: bool = False
+    # Whether others are served before it, as files have them.
+    is_of_files: bool = False
 
     def run(self) -> bool:
         """Prints the case; whether there is nothing that it waits for."""
@@ -94,12 +96,12 @@ class Case:
                 print_line(shown(f"pod/{pod.metadata.name}"))
         else:
             self._print_pod(explanation, pod)
-        return bool(explanation.node)
+        return bool(explanation.node or (self.is_of_files and explanation.chosen))
 
     def _explained(self, name: str) -> PodExplanation:
         # What speaks for a node of a few is worked out at once.
         traced = self.verbose or len(self.world.nodes) <= _NODES_TRACED_MAX
-        world = as_now_for(self.world, {name})
+        world = self.world if self.is_of_files else as_now_for(self.world, {name})
         return explain_pod(world, name, self.settings.reckoning(), traced=traced)
 
     def _print_pod(self, story: PodExplanation, pod: Pod) -> None:
@@ -198,7 +200,7 @@ class Case:
             (namespace, gang.key.name),
             self.settings,
             self.form,
-            lambda message: _print_said(_said(told), message),
+            lambda message: print_said(_said(told), message),
         )
         if of is not None and is_table and self.verbose:
             name = f"{namespace}/{of.metadata.name}"
@@ -245,17 +247,17 @@ def run(
     from dryrack.cluster import DECISION_KINDS
 
     world = World.of(source.objects(DECISION_KINDS))
-    return Case(world, subject, settings, form, verbose).run()
+    return Case(world, subject, settings, form, verbose=verbose).run()
 
 
 def _print_waiting(story: PodExplanation, pod: Pod, name: str, *, verbose: bool) -> None:
     if story.chosen:
         print_line(f"{paint(name, 'bold')} has no node yet")
-        _print_said(_said(pod), "")
+        print_said(_said(pod), "")
         _print_outlook(story)
         return
     print_line(f"{paint(name, 'bold red')} waits: {shown(story.message)}")
-    _print_said(_said(pod), story.message)
+    print_said(_said(pod), story.message)
     for node in story.nodes if verbose else story.nodes[:_STORIES_MAX]:
         print_node(node)
     more = len(story.nodes) - _STORIES_MAX
@@ -293,14 +295,19 @@ def _why_not(device: DeviceView) -> str:
     return f"{device.device}, {device.state}" + (f" to {users}" if users else "")
 
 
-def _print_said(said: Said | None, message: str) -> None:
+def print_said(said: Said | None, message: str) -> None:
     """Whose words they are; the same are not told twice."""
-    if said is None:
+    if said is None or not said.message:
         return
+    # What is said about preemption comes after the refusal.
+    base = message.rstrip(".")
     if said.message == message:
-        print_line(paint(shown(f"({said.words} the same)"), "dim"))
-    elif said.message:
-        print_line(paint(shown(f"{said.words}: {said.message}"), "dim"))
+        line = f"({said.words} the same)"
+    elif base and said.message.startswith(f"{base}."):
+        line = f"({said.words} the same, and:{said.message.removeprefix(f'{base}.')})"
+    else:
+        line = f"{said.words}: {said.message}"
+    print_line(paint(shown(line), "dim"))
 
 
 def _said(pod: Pod) -> Said | None:

@@ -36,10 +36,7 @@ def why_chosen(story: PodExplanation) -> str:
         return f"decided again now, it would go to node {story.chosen}: things have changed since"
     if story.trace is None:
         return "decided again now, it would go there, too; -v shows what speaks for it"
-    totals = sorted(
-        (each.total for each in story.trace.nodes if not each.refused_by and each.scores),
-        reverse=True,
-    )
+    totals = sorted((each.total for each in story.trace.nodes if not each.refused_by), reverse=True)
     if len(totals) < 2:
         return "it is the only node that takes the pod"
     best = f"it is the best of {len(totals)} nodes that take the pod"

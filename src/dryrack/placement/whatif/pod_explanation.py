@@ -21,22 +21,20 @@ from dryrack.placement.whatif.answer_memo import Memory
 from dryrack.placement.whatif.explain import explain_claim, stories
 from dryrack.placement.whatif.pod_remedies import possible_changes
 from dryrack.placement.whatif.present import as_before
-from dryrack.placement.whatif.what_if import for_lack_of, turn_of
+from dryrack.placement.whatif.what_if import DEFAULT_SCHEDULER, for_lack_of, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult
-    from dryrack.placement.gangs.members import Member
-    from dryrack.placement.place import Cluster, Refusal, Unplaced
+    from dryrack.placement.place import Refusal, Unplaced
     from dryrack.placement.trace import DecisionTrace
     from dryrack.placement.whatif.explain import NodeStory
     from dryrack.placement.whatif.pod_remedies import PodChange
-    from dryrack.placement.whatif.what_if import Settings
+    from dryrack.placement.whatif.what_if import Settings, Turn
     from dryrack.placement.whatif.world import Missing, Party, World
 
-_DEFAULT_SCHEDULER = "default-scheduler"
 _CHANGES_TRIED_MAX = 40
 # Nodes that refuse for different reasons, the nearest first.
 _NODES_HELPED_MAX = 4
@@ -79,7 +77,7 @@ def explain_pod(
     party = party_of(world, name)
     pod = party.pod
     assert pod is not None, "it was found by its pod"
-    about = PodExplanation(pod=name, scheduler=pod.spec.scheduler_name or _DEFAULT_SCHEDULER)
+    about = PodExplanation(pod=name, scheduler=pod.spec.scheduler_name or DEFAULT_SCHEDULER)
     if pod.spec.node_name:
         return _placed(about, world, party, settings, traced=traced)
     if party.missing:
@@ -94,14 +92,14 @@ def _placed(
     """Where it is, and where it would go if it were not there yet."""
     assert party.pod is not None, "a pod is placed"
     turn = turn_of(as_before(world, party), about.pod, settings)
-    outcome = _decided(turn.member, turn.cluster)
+    outcome = _decided(turn)
     given = {claim_name(each): each.status.allocation for each in party.claims}
     return replace(
         about,
         node=party.pod.spec.node_name,
         chosen=outcome.node if isinstance(outcome, Placed) else "",
         devices={name: each for name, each in given.items() if each is not None},
-        trace=_trace(turn.member, turn.cluster) if traced else None,
+        trace=_trace(turn) if traced else None,
     )
 
 
@@ -115,30 +113,40 @@ def _waiting(
     if problem is not None:
         return replace(about, message=problem.message)
     if traced:
-        about = replace(about, trace=_trace(turn.member, turn.cluster))
-    outcome = _decided(turn.member, turn.cluster)
+        about = replace(about, trace=_trace(turn))
+    outcome = _decided(turn)
     if isinstance(outcome, Placed):
         return replace(about, chosen=outcome.node, devices=outcome.given)
     refusals = outcome.refusals
     nodes = stories(refusals)
     to_claims = tuple(_helpful_to_claims(world, party, refusals, settings))
     # Whose devices would have to go is among what helps claims.
-    to_pod = _helpful(turn.member, turn.cluster, nodes, without="leave" if to_claims else "")
+    to_pod = _helpful(turn, nodes, without="leave" if to_claims else "")
     return replace(about, message=outcome.message, nodes=nodes, helps=(*to_pod, *to_claims))
 
 
-def _decided(member: Member, cluster: Cluster, pod: Pod | None = None) -> Placed | Unplaced:
+def _decided(turn: Turn, pod: Pod | None = None) -> Placed | Unplaced:
+    member = turn.member
     return place(
         pod or member.pod,
         member.wanted,
         member.allocated,
-        cluster,
+        turn.cluster,
         extended=member.extended,
+        profile=turn.profile,
     )
 
 
-def _trace(member: Member, cluster: Cluster) -> DecisionTrace:
-    return trace(member.pod, member.wanted, member.allocated, cluster, extended=member.extended)
+def _trace(turn: Turn) -> DecisionTrace:
+    member = turn.member
+    return trace(
+        member.pod,
+        member.wanted,
+        member.allocated,
+        turn.cluster,
+        extended=member.extended,
+        profile=turn.profile,
+    )
 
 
 def _lacks(pod: Pod, missing: Missing) -> str:
@@ -148,38 +156,37 @@ def _lacks(pod: Pod, missing: Missing) -> str:
     return claim_not_found(name) if name in names else f"{missing.fact}; {missing.remedy}"
 
 
-def _helpful(
-    member: Member, cluster: Cluster, nodes: Sequence[NodeStory], *, without: str
-) -> Iterator[str]:
+def _helpful(turn: Turn, nodes: Sequence[NodeStory], *, without: str) -> Iterator[str]:
     """Changes to the pod, or around it, that were tried and helped; one of each kind."""
     names = [story.node for story in nodes[:_NODES_HELPED_MAX]]
-    nearest = [state for name in names if (state := cluster.fleet.get(name)) is not None]
+    nearest = [state for name in names if (state := turn.cluster.fleet.get(name)) is not None]
     told = {without}
     left = _CHANGES_TRIED_MAX
-    for change in possible_changes(member.pod, cluster.fleet, nearest):
+    for change in possible_changes(turn.member.pod, turn.cluster.fleet, nearest):
         if change.kind in told or not left:
             continue
         left -= 1
-        if _helps(change, member, cluster):
+        if _helps(change, turn):
             told.add(change.kind)
             yield change.text
 
 
-def _helps(change: PodChange, member: Member, cluster: Cluster) -> bool:
+def _helps(change: PodChange, turn: Turn) -> bool:
     """Tries it; the cluster is as before afterwards."""
+    cluster = turn.cluster
     if change.node is not None:
         state = cluster.fleet.get(change.node.metadata.name)
         assert state is not None, "a change is to a node that is there"
         before = state.node
         cluster.fleet.put(change.node)
         try:
-            return isinstance(_decided(member, cluster), Placed)
+            return isinstance(_decided(turn), Placed)
         finally:
             cluster.fleet.put(before)
     with Trial(cluster) as trial:
         if change.leaving is not None:
             trial.remove(change.leaving)
-        return isinstance(_decided(member, cluster, change.pod), Placed)
+        return isinstance(_decided(turn, change.pod), Placed)
 
 
 def _helpful_to_claims(

@@ -15,7 +15,7 @@ devices counts there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
@@ -43,6 +43,7 @@ from dryrack.placement.gangs.search import GangRefused, place_gang_now
 from dryrack.placement.index.pod_hints import helped_by
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
+from dryrack.placement.plugins import DEFAULT_PROFILE
 from dryrack.placement.whatif.answer_memo import Memory, RememberingAllocator
 from dryrack.placement.whatif.answers import GangOutcome, Given, Refusals, Refused, WhatIf
 from dryrack.placement.whatif.facts import tell
@@ -53,11 +54,13 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
     from dryrack.placement.demand import Amounts
+    from dryrack.placement.framework import Profile
     from dryrack.placement.gangs.dialects import GangKey
     from dryrack.placement.gangs.members import MemberPlaced
     from dryrack.placement.gangs.search import GangPlaced
     from dryrack.placement.whatif.world import Missing, Party, World
 
+DEFAULT_SCHEDULER = "default-scheduler"
 _ANYTHING = (Toleration(operator="Exists"),)
 # A node of which nothing is known takes as many pods as there are.
 _UNKNOWN_SIZE = {PODS: Quantity.parse("1000000000")}
@@ -80,6 +83,12 @@ class Settings:
     only: str | None = None
     # What nodes refused in other what-ifs under the same release and features.
     memory: Memory | None = None
+    # How schedulers decide, by name, where not as kube-scheduler does.
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+
+    def profile_of(self, pod: Pod) -> Profile:
+        """That of the scheduler which the pod asks for."""
+        return self.profiles.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER, DEFAULT_PROFILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,7 @@ class Turn:
 
     cluster: Cluster
     member: Member
+    profile: Profile
     notes: tuple[str, ...]
 
 
@@ -104,6 +114,7 @@ def turn_of(world: World, pod: str, settings: Settings) -> Turn:
 class _Round:
     def __init__(self, world: World, settings: Settings) -> None:
         self._world = world
+        self._settings = settings
         self._only = settings.only
         nodes, self._notes = _nodes(world, settings.node)
         self._allocator = _allocator(world, settings)
@@ -152,7 +163,8 @@ class _Round:
         for parties in _together(self._world.in_order()):
             for party in parties:
                 if party.pod is not None and _full_name(party.pod) == pod:
-                    return Turn(self._cluster, self._member(party), self._notes)
+                    profile = self._settings.profile_of(party.pod)
+                    return Turn(self._cluster, self._member(party), profile, self._notes)
             self._serve_together(parties)
             self._serve_again()
         raise DryrackError(f"pod {pod!r}: not there")
@@ -209,7 +221,10 @@ class _Round:
     def _placed(self, pod: Pod, party: Party) -> Placed | Unplaced:
         """Where the scheduler's code puts the pod."""
         wanted, allocated = self._split(party)
-        return place(pod, wanted, allocated, self._cluster, extended=party.extended)
+        profile = self._settings.profile_of(pod)
+        return place(
+            pod, wanted, allocated, self._cluster, extended=party.extended, profile=profile
+        )
 
     def _serve_gang(self, key: GangKey, parties: Sequence[Party]) -> None:
         """Those that have no node yet are placed together, but for pods that lack something."""
@@ -225,7 +240,8 @@ class _Round:
         if isinstance(gang, Flaw):
             self._refuse_gang(key, members, waiting, GangRefused(gang.message))
             return
-        outcome = place_gang_now(gang, members, self._cluster)
+        profile = self._settings.profile_of(members[0].pod)
+        outcome = place_gang_now(gang, members, self._cluster, profile=profile)
         if isinstance(outcome, GangRefused):
             self._refuse_gang(key, members, waiting, outcome)
             return
