@@ -197,7 +197,7 @@ class Configurations:
     def _has_room(self, state: NodeState, counts: Counts) -> bool:
         """Whether filters let the members in, one after the other."""
         trial = NodeState(state.node, dict(state.used), dict(state.non_zero), dict(state.occupants))
-        if not self._are_at_peace(state, counts):
+        if not self._are_compatible(state, counts):
             return False
         for kind, number in zip(self.kinds, counts, strict=True):
             for member, wants in zip(kind.members[:number], kind.constraints, strict=False):
@@ -207,13 +207,13 @@ class Configurations:
                 trial.put(("gang member", member.name), occupant)
         return True
 
-    def _are_at_peace(self, state: NodeState, counts: Counts) -> bool:
+    def _are_compatible(self, state: NodeState, counts: Counts) -> bool:
         """Whether no member keeps another off the node."""
         labels = state.node.metadata.labels
         there = [kind for kind, number in zip(self.kinds, counts, strict=True) if number]
         alone = [kind for kind, number in zip(self.kinds, counts, strict=True) if number == 1]
         return not any(
-            one.relations.keeps_off(other.members[0].pod, labels)
+            one.relations.keeps_off(other.members[0].pod, labels, labels)
             for one in there
             for other in there
             if one is not other or one not in alone

@@ -4,10 +4,9 @@ The exact search: as many members as are needed, on any nodes and with any devic
 First come the nodes that may do. Where one kind of members can go to as many nodes as there are
 members, further nodes are no help: whoever goes there could as well go to one of these that nobody
 else uses; where pods look at zones, to one of the same zone, and where nodes see the same devices,
-to one that is alike. Nodes that do not depend on each other
-are packed, which is all there is to do then. For others that is a bound: what cannot be packed does
-not fit. So is the number of devices that there are on all nodes together. Only then are members
-tried on nodes (see `joint`).
+to one that is alike. Nodes that do not depend on each other are packed, which is all there is to do
+then. For others that is a bound: what cannot be packed does not fit. So are the amounts and the
+devices that there are on all nodes together. Only then are members tried on nodes (see `joint`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dryrack.placement.gangs.joint import (
     Choice,
     JointAllocation,
     JointSearch,
-    PodHarmony,
+    RelationCheck,
     placements,
 )
 from dryrack.placement.gangs.packing import pack
@@ -103,10 +102,15 @@ class _ExactSearch:
             return self._placed(_choices(packed, self._kinds))
         if is_refuted or packed.size < self._needed:
             return ()
-        harmony = PodHarmony(self._scope)
+        relation_check = RelationCheck(self._scope)
         likeness = {name: self._likeness(state) for name, state in states.items()}
         joint = JointSearch(
-            self._configurations, candidates, self._allocation, harmony, self.effort, likeness
+            self._configurations,
+            candidates,
+            self._allocation,
+            relation_check,
+            self.effort,
+            likeness,
         )
         return self._placed(joint.run(self._needed))
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dryrack.allocation import Site, claim_name
 from dryrack.placement.gangs.members import MemberPlaced
-from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
+from dryrack.placement.plugins_in_play import call
 from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
@@ -144,21 +144,21 @@ class JointAllocation:
 
 @dataclass(slots=True)
 class JointSearch:
-    """One search; `best` are the most members that were found to fit together."""
+    """One search; `found` are members that fit together."""
 
     configurations: Configurations
     # The nodes that may do for each kind.
     candidates: Sequence[Sequence[NodeState]]
     allocation: JointAllocation
-    harmony: PodHarmony
+    relation_check: RelationCheck
     effort: Effort
     # The same for nodes that can stand in for each other.
     likeness: Mapping[str, Hashable]
-    best: tuple[Choice, ...] = ()
+    found: tuple[Choice, ...] = ()
     _taken: dict[str, Counts] = field(default_factory=dict)
 
     def run(self, needed: int) -> tuple[Choice, ...]:
-        """At least as many as are needed, or else the most that was found."""
+        """At least as many as are needed, or else none."""
         kinds = self.configurations.kinds
         # Those that have the fewest nodes to go to are the hardest to place.
         order = sorted(range(len(kinds)), key=lambda each: len(self.candidates[each]))
@@ -167,15 +167,14 @@ class JointSearch:
             self.effort.is_undecided = True
         else:
             self._place(slots, (), needed, 0)
-        return self.best
+        return self.found
 
     def _place(
         self, slots: Sequence[tuple[int, int]], chosen: tuple[Choice, ...], needed: int, first: int
     ) -> bool:
         """Place the members that are left, the next of them on the first of its nodes or later."""
-        if len(chosen) > len(self.best) and self.harmony.holds(chosen):
-            self.best = chosen
-        if len(self.best) >= needed:
+        if len(chosen) >= needed and self._holds(chosen):
+            self.found = chosen
             return True
         if not slots or len(chosen) + len(slots) < needed:
             return False
@@ -215,12 +214,19 @@ class JointSearch:
         counts = tuple(number + (place == index) for place, number in enumerate(before))
         if not self.configurations.fits(choice.state, counts):
             return False
-        if not self.allocation.suffices_with(choice, chosen):
+        if any(_conflict(choice, other) for other in chosen):
             return False
-        if not self.harmony.may_hold((*chosen, choice)):
+        if not self.allocation.suffices_with(choice, chosen):
             return False
         self._taken[name] = counts
         return True
+
+    def _holds(self, chosen: Sequence[Choice]) -> bool:
+        """Whether those that need others have them."""
+        if not any(choice.kind.relations.needs_others for choice in chosen):
+            return True
+        # To hold a member against the others takes a millisecond.
+        return all(self.effort.spend() for _ in chosen) and self.relation_check.holds(chosen)
 
     def _restore(self, name: str, before: Counts | None) -> None:
         if before is None:
@@ -229,16 +235,15 @@ class JointSearch:
             self._taken[name] = before
 
 
-class PodHarmony:
+class RelationCheck:
     """What pods say about other pods, and members of a gang about each other."""
 
     def __init__(self, scope: Scope) -> None:
         self._cluster, self._profile = scope.cluster, scope.profile
+        self._filters = [plugin for plugin in scope.profile.filters if plugin.sees_cluster]
 
     def holds(self, chosen: Sequence[Choice]) -> bool:
         """Whether every member can be where it is: with all the others there, or when it comes."""
-        if not any(choice.kind.relations.looks_around for choice in chosen):
-            return True
         if self._is_settled(chosen):
             return True
         # One that wants to be near its like may be the first of them, wherever others go then.
@@ -263,21 +268,29 @@ class PodHarmony:
                 left.remove(each)
         return True
 
-    def may_hold(self, chosen: Sequence[Choice]) -> bool:
-        """Whether it is not known already that it cannot hold, whoever comes."""
-        if any(choice.kind.relations.needs_others for choice in chosen):
-            return True
-        return self.holds(chosen)
-
     def _is_welcome(self, choice: Choice, trial: Trial) -> bool:
         mark, constraints = trial.mark(), choice.kind.constraints[choice.number]
         fleet = self._cluster.fleet
         trial.remove(_placed(choice, {}).key)
         try:
-            plugins = PluginsInPlay.of(constraints, fleet, self._profile)
-            return first_refusal(plugins.cluster_checks, choice.state) is None
+            for plugin in self._filters:
+                assert plugin.filter is not None, "it is one of the filters"
+                args = self._profile.args_of(plugin)
+                check = call(plugin, plugin.filter, constraints, fleet, args)
+                if check is not None and call(plugin, check, choice.state) is not None:
+                    return False
         finally:
             trial.rewind(mark)
+        return True
+
+
+def _conflict(one: Choice, other: Choice) -> bool:
+    """Whether one of them keeps the other off."""
+    here, there = (each.state.node.metadata.labels for each in (one, other))
+    pod, other_pod = (each.kind.members[each.number].pod for each in (one, other))
+    return one.kind.relations.keeps_off(other_pod, here, there) or other.kind.relations.keeps_off(
+        pod, there, here
+    )
 
 
 def placements(

@@ -77,10 +77,13 @@ class PodRelations:
         keys |= {each.topology_key for each in self.pod.spec.topology_spread_constraints}
         return frozenset(keys)
 
-    def keeps_off(self, other: Pod, labels: Mapping[str, str]) -> bool:
-        """Whether the two cannot be on one and the same node that has these labels."""
+    def keeps_off(
+        self, other: Pod, labels: Mapping[str, str], labels_of_other: Mapping[str, str]
+    ) -> bool:
+        """Whether the other cannot be where it is, by labels of their nodes, which may be one."""
         return any(
             term.topology_key in labels
+            and labels[term.topology_key] == labels_of_other.get(term.topology_key)
             and term.matches(other.metadata.namespace, other.metadata.labels)
             for term in self.terms.anti_affinity
         )
