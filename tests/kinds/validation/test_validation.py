@@ -201,36 +201,6 @@ def test_what_is_in_use_is_not_dropped() -> None:
     assert drop_disabled(new, old).fields == ()
 
 
-def test_every_gate_drops_its_fields() -> None:
-    """With all gates off, a slice and a claim lose all that came after the first release."""
-    none = frozenset[str]()
-    spec = drop_disabled(decode(documents.CLAIMS[0], ResourceClaim), enabled=none).obj.spec
-    offered = drop_disabled(decode(documents.SLICES[0], ResourceSlice), enabled=none).obj
-
-    assert [bool(request.first_available) for request in spec.devices.requests] == [False] * 3
-    assert spec.devices.constraints[1].distinct_attribute is None
-    exactly = spec.devices.requests[0].exactly
-    assert exactly is not None
-    assert (exactly.tolerations, exactly.capacity) == ((), None)
-    gpu, shared = offered.spec.devices
-    assert (gpu.taints, gpu.consumes_counters) == ((), ())
-    assert (gpu.binding_conditions, gpu.binds_to_node) == ((), None)
-    assert shared.capacity["slots"].request_policy is None
-
-
-def test_a_status_is_dropped_with_its_gate() -> None:
-    """What drivers say of devices goes only in an update of the status."""
-    claim = decode({**documents.CLAIMS[0], "status": documents.STATUS}, ResourceClaim)
-    on = frozenset({"DRAAdminAccess", "DRAConsumableCapacity"})
-    kept = drop_disabled(claim, claim, subresource="status", enabled=on)
-    empty = decode(documents.CLAIMS[0], ResourceClaim)
-    dropped = drop_disabled(claim, empty, subresource="status", enabled=on)
-
-    assert kept.fields == ()
-    assert dropped.obj.status.devices == ()
-    assert dropped.fields[0] == "status.devices"
-
-
 def test_a_static_pod_has_no_claims() -> None:
     """The mirror of a static pod is refused for each claim it names."""
     document = documents.PODS[0]

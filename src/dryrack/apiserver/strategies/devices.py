@@ -78,7 +78,7 @@ class DeviceStrategy(PlainStrategy):
         return document if self._api_version == V1 else from_v1(document, self._api_version)
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        kept = self._enabled(self._without_status(obj), None, write)
+        kept = self._enabled(self._without_status(obj), None)
         return self._generation(kept, 1) if self._counts_generations else kept
 
     def _without_status(self, obj: Raw) -> Raw:
@@ -102,9 +102,9 @@ class DeviceStrategy(PlainStrategy):
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
-            return self._enabled(_without_lost_devices(status_only(obj, old), old), old, write)
+            return self._enabled(_without_lost_devices(status_only(obj, old), old), old)
         kept = keep_status(obj, old) if self.has_status else obj
-        kept = self._enabled(kept, old, write)
+        kept = self._enabled(kept, old)
         if not self._counts_generations:
             return kept
         before = old["metadata"].get("generation", 0)
@@ -122,12 +122,12 @@ class DeviceStrategy(PlainStrategy):
             document=document,
         )
 
-    def _enabled(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+    def _enabled(self, obj: Raw, old: Raw | None) -> Raw:
         """Without the fields that the gates of the reference release leave out."""
         document = to_v1(obj)
         typed = self._typed(document)
         before = self._typed(to_v1(old)) if old is not None else None
-        dropped = drop_disabled(typed, before, subresource=write.subresource)
+        dropped = drop_disabled(typed, before)
         if not dropped.fields:
             return obj
         return self._served(changed(document, typed, dropped.obj))

@@ -81,9 +81,7 @@ def updated(
     meta = completed_for_update(new.metadata, old.metadata, namespaced=namespaced)
     if not namespaced and subresource != "status" and new.spec != old.spec:
         meta = msgspec.structs.replace(meta, generation=old.metadata.generation + 1)
-    new = drop_disabled(
-        msgspec.structs.replace(new, metadata=meta), old, subresource=subresource
-    ).obj
+    new = drop_disabled(msgspec.structs.replace(new, metadata=meta), old).obj
     yield from common_metadata_change(meta, old.metadata, namespaced=namespaced)
     if subresource == "status":
         yield from _status_updated(new, old, given)
