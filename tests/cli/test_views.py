@@ -11,8 +11,10 @@ import yaml
 from tests.cli.command import dryrack
 from tests.cli.live_plane import plane, settle
 
-from dryrack.cli.views.sheets import Row, Sheet
+from dryrack.cli.views.sheets import Look, Row, Sheet, device_sheet
 from dryrack.cli.views.watching import Lines
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import ResourceSlice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,6 +136,36 @@ def test_a_cluster_that_does_not_answer_is_told(kubeconfig: Path, tmp_path: Path
     assert done.returncode == 1
     assert "is the cluster up, and the right one? see --kubeconfig and --context" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_many_free_devices_that_are_alike_are_one_line() -> None:
+    """Partitions of several cards come in turns; wide tables and programs have each of them."""
+    objects = [
+        decode(
+            {
+                "metadata": {"name": "a"},
+                "spec": {
+                    "driver": "gpu.example.com",
+                    "nodeName": "a",
+                    "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+                    "devices": [
+                        {"name": f"gpu-{card}-{part}", "attributes": {"model": {"string": part}}}
+                        for card in range(9)
+                        for part in ("half", "quarter")
+                    ],
+                },
+            },
+            ResourceSlice,
+        )
+    ]
+    table = device_sheet(objects, Look(now=0))
+    wide = device_sheet(objects, Look(now=0, is_wide=True))
+
+    assert [row.cells[1] for row in table.rows] == [
+        "gpu-0-half and 8 like it",
+        "gpu-0-quarter and 8 like it",
+    ]
+    assert len(wide.rows) == len(wide.document()["devices"]) == 18
 
 
 def sheet(*rows: tuple[str, str, str]) -> Sheet:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Raw = dict[str, Any]
+NOBODYS = {"limits": {"example.com/nothing": "1"}, "requests": {"example.com/nothing": "1"}}
 LABELS = "pod-group.scheduling.kubenexus.io"
 
 
@@ -60,8 +61,9 @@ async def world_of(stage: Stage) -> World:
         ([], pod("p", claim="none")),
         ([claim("odd", 1, "no-such-class")], pod("p", claim="odd")),
         ([claim("three", 3)], pod("p", claim="three", nodeSelector={"disk": "fast"})),
+        ([], pod("p", containers=[{"name": "c", "image": "i", "resources": NOBODYS}])),
     ],
-    ids=["devices", "cpu", "selector", "no claim", "no class", "selector and devices"],
+    ids=["devices", "cpu", "selector", "no claim", "no class", "selector and devices", "resource"],
 )
 def test_condition_event_and_explanation_say_the_same(claims: Sequence[Raw], waiting: Raw) -> None:
     """One decider has one voice."""

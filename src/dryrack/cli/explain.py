@@ -86,13 +86,13 @@ def run(
         case = Case(world, subject, settings, form, verbose=verbose, is_of_files=True)
         return case.run() and loaded.is_valid
     if subject.kind == "claim":
-        return run_stories(world, claims, settings, form) and loaded.is_valid
+        return _run_stories(world, claims, settings, form) and loaded.is_valid
     trace = None
     if verbose:
         story = explain_pod(world, subject.full_name, settings.reckoning(), traced=True)
         trace = story.trace
     more = {"trace": trace.document()} if trace is not None else {}
-    fits = run_stories(world, claims, settings, form, pod=more)
+    fits = _run_stories(world, claims, settings, form, pod=more)
     if trace is not None and form is NamedFormat.TABLE:
         from dryrack.cli.views.traces import print_trace
 
@@ -101,7 +101,7 @@ def run(
     return fits and loaded.is_valid
 
 
-def run_stories(
+def _run_stories(
     world: World,
     claims: Sequence[str],
     settings: Settings,
@@ -119,9 +119,9 @@ def run_stories(
     elif form is NamedFormat.TABLE:
         where = "any node" if settings.node is None else f"node {settings.node}"
         for story in stories:
-            _print(story, where)
+            print_story(story, where)
     else:
-        documents = [_document(story) for story in stories]
+        documents = [story_document(story) for story in stories]
         print_data(documents[0] if pod is None else {"claims": documents, **pod}, form)
     return len(fitting) == len(stories)
 
@@ -153,7 +153,10 @@ def run_gang(
             _print_members(gang, _lacking(world, gang, settings), settings)
     else:
         documents = [
-            {**gang.document(), "claims": [_document(s) for s in _lacking(world, gang, settings)]}
+            {
+                **gang.document(),
+                "claims": [story_document(s) for s in _lacking(world, gang, settings)],
+            }
             for gang in found
         ]
         print_data({"gangs": documents}, form)
@@ -189,7 +192,7 @@ def _print_members(gang: GangOutcome, lacking: Sequence[Explanation], settings: 
     where = "any node" if settings.node is None else f"node {settings.node}"
     for story in lacking:
         print_line("")
-        _print(story, where)
+        print_story(story, where)
 
 
 def _claims(world: World, subject: Subject) -> list[str]:
@@ -203,7 +206,8 @@ def _name(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def _document(story: Explanation) -> dict[str, Any]:
+def story_document(story: Explanation) -> dict[str, Any]:
+    """The same as programs read it."""
     given = story.given
     return {
         "claim": story.claim,
@@ -233,7 +237,8 @@ def _reason(obstacle: Obstacle) -> dict[str, Any]:
     return {**data, "reason": code.text, "devices": list(obstacle.devices)}
 
 
-def _print(story: Explanation, where: str) -> None:
+def print_story(story: Explanation, where: str) -> None:
+    """What a claim is given, or why nothing."""
     if story.given is not None:
         _print_given(story)
     elif story.settled:

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.ages import human
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
-from dryrack.cli.explain import print_node, reasons_of, run_gang, run_stories
+from dryrack.cli.explain import print_node, print_story, reasons_of, run_gang, story_document
 from dryrack.cli.output import NamedFormat, many, paint, print_data, print_line, say, shown
 from dryrack.cli.views.traces import print_trace, why_chosen
 from dryrack.client.timekeeping import seconds_of
 from dryrack.kinds.decode import to_builtins
 from dryrack.placement import (
-    DeviceState,
     GangStatus,
     World,
     as_now_for,
     claims_of,
     devices_of,
+    explain_claim,
     explain_pod,
     gangs_of,
     party_of,
@@ -147,9 +147,12 @@ class Case:
         return found
 
     def _passed_over(self, story: PodExplanation) -> dict[str, list[str]]:
-        """By claim: devices that come before those it has, and why they are not given."""
+        """By claim: devices that come before those it has, and who has them."""
         views = devices_of(self.world.slices, self.world.claims, self.world.taint_rules)
-        return {claim: list(map(_why_not, passed_over(views, claim))) for claim in story.devices}
+        return {
+            claim: [_whose(each) for each in passed_over(views, claim) if each.holders]
+            for claim in story.devices
+        }
 
     def _claim(self, name: str) -> bool:
         found = {f"{each.namespace}/{each.name}": each for each in self._claims()}
@@ -164,8 +167,11 @@ class Case:
             say(shown(f"claim {name} waits for its pod:"))
             return self._pod(waiting[0])
         say(shown(f"no pod uses claim {name}; it is given devices when one does. If one did now:"))
-        world = as_now_for(self.world, (), {name})
-        run_stories(world, [name], self.settings, self.form)
+        story = explain_claim(as_now_for(self.world, (), {name}), name, self.settings.reckoning())
+        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
+            print_data(story_document(story), self.form)
+        elif self.form is NamedFormat.TABLE:
+            print_story(story, "any node")
         return False
 
     def _print_allocated(self, view: ClaimView) -> None:
@@ -288,11 +294,8 @@ def _print_devices(
             print_line(shown(f"    passed over: {line}"))
 
 
-def _why_not(device: DeviceView) -> str:
-    if device.state is DeviceState.FREE:
-        return f"{device.device}, free now"
-    users = ", ".join(holder.claim for holder in device.holders)
-    return f"{device.device}, {device.state}" + (f" to {users}" if users else "")
+def _whose(device: DeviceView) -> str:
+    return f"{device.device}, {device.state} to {', '.join(h.claim for h in device.holders)}"
 
 
 def print_said(said: Said | None, message: str) -> None:

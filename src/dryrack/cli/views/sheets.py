@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.ages import human
@@ -122,8 +121,10 @@ def gang_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
 
 def _device_rows(found: Iterable[DeviceView]) -> Iterable[Row]:
     """A line for each, and one for many that are alike and that no claim has."""
-    for _, group in groupby(found, key=_likeness):
-        alike = list(group)
+    groups: dict[object, list[DeviceView]] = {}
+    for each in found:
+        groups.setdefault(_likeness(each), []).append(each)
+    for alike in groups.values():
         shown = alike if len(alike) <= _FREE_SHOWN_MAX else alike[:1]
         for each in shown:
             more = len(alike) - 1 if shown is not alike else 0

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from dryrack.allocation import Code, claim_name
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
+from dryrack.kinds.expansion import extended_resources
 from dryrack.placement.outcomes import claim_not_found
-from dryrack.placement.place import Placed, place
+from dryrack.placement.place import Placed, Unplaced, place
 from dryrack.placement.trace import trace
 from dryrack.placement.trial import Trial
 from dryrack.placement.whatif.answer_memo import Memory
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult
-    from dryrack.placement.place import Refusal, Unplaced
+    from dryrack.placement.place import Refusal
     from dryrack.placement.trace import DecisionTrace
     from dryrack.placement.whatif.explain import NodeStory
     from dryrack.placement.whatif.pod_remedies import PodChange
     from dryrack.placement.whatif.what_if import Settings, Turn
-    from dryrack.placement.whatif.world import Missing, Party, World
+    from dryrack.placement.whatif.world import Party, World
 
 _CHANGES_TRIED_MAX = 40
 # Nodes that refuse for different reasons, the nearest first.
@@ -82,7 +83,7 @@ def explain_pod(
         return _placed(about, world, party, settings, traced=traced)
     if party.missing:
         told = stories(for_lack_of(each) for each in party.missing)
-        return replace(about, message=_lacks(pod, party.missing[0]), nodes=told)
+        return replace(about, message=_lacks(world, party, settings), nodes=told)
     return _waiting(about, world, party, settings, traced=traced)
 
 
@@ -149,10 +150,16 @@ def _trace(turn: Turn) -> DecisionTrace:
     )
 
 
-def _lacks(pod: Pod, missing: Missing) -> str:
-    """As the scheduler says it of a claim; what else is missing, it waits for in silence."""
-    names = [each.resource_claim_name for each in pod.spec.resource_claims]
+def _lacks(world: World, party: Party, settings: Settings) -> str:
+    """As the scheduler says it; of a claim that has yet to be made it says nothing."""
+    pod, missing = party.pod, party.missing[0]
+    assert pod is not None, "a pod lacks something"
     name = missing.claim.rpartition("/")[2]
+    if name == extended_resources.claim_name_of(pod):
+        outcome = _decided(turn_of(world, _name(pod), settings))
+        if isinstance(outcome, Unplaced):
+            return outcome.message
+    names = [each.resource_claim_name for each in pod.spec.resource_claims]
     return claim_not_found(name) if name in names else f"{missing.fact}; {missing.remedy}"
 
 
