@@ -9,7 +9,7 @@ from tests.apiserver.replay import CountingChance
 from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.base.metrics import Registry
-from dryrack.client.endpoints import NODES, PODS
+from dryrack.client.endpoints import NODES, PODS, Endpoint
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.cluster.control_plane import PlaneOptions
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 POD = Name("default", "pod")
+PRIORITIES = Endpoint(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
+)
 NODE = {"metadata": {"name": "node"}, "status": {"allocatable": {"cpu": "2", "pods": "110"}}}
 
 
@@ -153,6 +156,7 @@ def test_gangs_are_counted_as_such() -> None:
     assert found["kubenexus_pod_group_size_sum"] == 2
     assert found["kubenexus_gang_completion_latency_seconds_count"] == 1
     assert found["kubenexus_waiting_gangs"] == 1
+    assert found['scheduler_pending_pods{queue="unschedulable"}'] == 2
 
 
 def member(name: str, gang: str, cpu: str) -> Raw:
@@ -168,3 +172,39 @@ async def _are_decided(client: Client) -> bool:
     return all(each["spec"].get("nodeName") for each in pods) and bool(
         large["status"].get("conditions")
     )
+
+
+def test_victims_are_counted() -> None:
+    """One pod makes way for one of higher priority."""
+
+    async def run() -> dict[str, float]:
+        registry = Registry()
+        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+            client = cluster.client
+            await client.create(NODES, NODE)
+            await client.create(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})
+            await client.create(PODS, {**pod("low", "2"), "spec": bound_spec()})
+            await client.create(PODS, pod("high", "2", priorityClassName="high"))
+            chance = CountingChance()
+            scheduler = Scheduler(client, clock=SystemClock(), chance=chance, metrics=registry)
+            task = asyncio.create_task(scheduler.run(), name="scheduler")
+
+            async def has_to_go() -> bool:
+                low = await client.get(PODS, "low", "default")
+                return "deletionTimestamp" in low["metadata"]
+
+            try:
+                assert await is_so_at_last(cluster, has_to_go)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        return numbers(registry)
+
+    found = asyncio.run(run())
+
+    assert found["scheduler_preemption_attempts_total"] == 1
+    assert found["scheduler_preemption_victims_sum"] == 1
+
+
+def bound_spec() -> Raw:
+    return {**pod("low", "2")["spec"], "nodeName": "node"}

@@ -15,6 +15,7 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Set as AbstractSet
 from typing import Generic, Protocol, TypeVar
 
 from dryrack.client.metering import QueueMeter
@@ -116,10 +117,13 @@ class WorkQueue(Generic[Key]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def delayed(self) -> int:
-        """How many keys come back later."""
-        return len(self._due)
+    def keys(self) -> AbstractSet[Key]:
+        """Those that wait for a worker."""
+        return self._waiting.keys()
+
+    def delayed_keys(self) -> AbstractSet[Key]:
+        """Those that come back later."""
+        return self._due.keys()
 
     @property
     def is_idle(self) -> bool:

@@ -286,7 +286,11 @@ class Scheduler:
     def _pending(self) -> dict[str, int]:
         """How many wait, by queue; a pod with gates is in none."""
         pods = filter(self._reporter.speaks_for, self._view.pods.all())
-        return {**self._queue.counts(), "gated": sum("schedulingGates" in p["spec"] for p in pods)}
+        gated = sum("schedulingGates" in pod["spec"] for pod in pods)
+        return {**self._queue.counts(self._size), "gated": gated}
+
+    def _size(self, unit: Unit) -> int:
+        return len(self._table.pending(unit)) if isinstance(unit, GangKey) else 1
 
     def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ATTEMPT_BOUNDS = tuple(0.001 * 2**power for power in range(15))
 LATENCY_BOUNDS = tuple(0.01 * 2**power for power in range(20))
 ATTEMPTS_BOUNDS = tuple(float(2**power) for power in range(5))
+VICTIM_BOUNDS = tuple(float(2**power) for power in range(7))
 SIZE_BOUNDS = tuple(float(2**power) for power in range(11))
 # As kube-scheduler: pods with more are told together.
 _ATTEMPTS_SHOWN_MAX = 15
@@ -78,6 +79,14 @@ class SchedulingMeter:
             ("attempts",),
             bounds=LATENCY_BOUNDS,
         )
+        self._preemptions = registry.counter(
+            "scheduler_preemption_attempts_total", "Times that pods were sent away for others."
+        ).of()
+        self._victims = registry.histogram(
+            "scheduler_preemption_victims",
+            "Pods that were sent away at once.",
+            bounds=VICTIM_BOUNDS,
+        ).of()
         self._pending = registry.reading(
             "scheduler_pending_pods", "Pods that wait, by what they wait for.", ("queue",)
         )
@@ -85,6 +94,11 @@ class SchedulingMeter:
     def read_queue(self, counts: Callable[[], Mapping[str, int]]) -> None:
         """Who waits is asked for when the numbers are."""
         self._pending.read_from(lambda: {(name,): float(n) for name, n in counts().items()})
+
+    def preempted(self, victims: int) -> None:
+        """So many pods make way."""
+        self._preemptions.add()
+        self._victims.observe(victims)
 
     def queued(self, pod: Name, profile: str) -> None:
         """It is to be scheduled from now on, under the name of this scheduler."""

@@ -85,6 +85,7 @@ class Evictions:
             tuple(claim for each in preemption.victims for claim in each.occupant.claims),
             self._clock.now() + RELEASE_SECONDS_MAX,
         )
+        self._reporter.meter.preempted(len(there))
         for pod in pods:
             await self._nominate(pod, preemption.node)
         for victim in there:

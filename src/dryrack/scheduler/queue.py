@@ -115,13 +115,16 @@ class SchedulingQueue(WorkQueue[Key]):
         # Those whom some pods help that come to a node, and which do.
         self._hopes: dict[Key, Callable[[Occupant], bool]] = {}
 
-    def counts(self) -> dict[str, int]:
-        """How many wait, in the words of kube-scheduler's queues."""
-        return {
-            "active": len(self),
-            "backoff": self.delayed,
-            "unschedulable": len(self._parked) + len(self._wants),
+    def counts(self, size_of: Callable[[Key], int]) -> dict[str, int]:
+        """How many pods wait, in the words of kube-scheduler's queues; a unit may be many."""
+        waiting = {
+            "active": self.keys(),
+            "backoff": self.delayed_keys(),
+            "unschedulable": self._parked.keys() | self._wants.keys(),
         }
+        # One that waits for something may also come back by itself after some time.
+        waiting["backoff"] = waiting["backoff"] - waiting["unschedulable"]
+        return {name: sum(map(size_of, keys)) for name, keys in waiting.items()}
 
     def park(self, key: Key) -> None:
         """Until anything changes."""

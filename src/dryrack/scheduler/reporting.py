@@ -47,7 +47,7 @@ class Reporter:
     ) -> None:
         self._client = client
         self._clock = clock
-        self._meter = meter
+        self.meter = meter
         self._recorders = {name: EventRecorder(client, clock, chance, name) for name in names}
 
     def speaks_for(self, pod: Raw) -> bool:
@@ -55,7 +55,7 @@ class Reporter:
         return scheduler_of(pod) in self._recorders
 
     async def scheduled(self, pod: Raw, node: str) -> None:
-        self._meter.ended(name_of(pod), Result.SCHEDULED)
+        self.meter.ended(name_of(pod), Result.SCHEDULED)
         name = "/".join(name_of(pod))
         _logger.info("pod scheduled", extra={"pod": name, "node": node})
         message = f"Successfully assigned {name} to {node}"
@@ -63,7 +63,7 @@ class Reporter:
 
     async def refused(self, pod: Raw, message: str) -> bool:
         """Says why the pod waits; whether that is news."""
-        self._meter.ended(name_of(pod), Result.UNSCHEDULABLE)
+        self.meter.ended(name_of(pod), Result.UNSCHEDULABLE)
         if _told(pod) == message:
             return False
         condition = {
