@@ -30,10 +30,18 @@ class CounterLedger:
 
     # The names of the devices that any claim has, whole or in part.
     in_use: Callable[[PoolId], AbstractSet[str]]
-    names: list[CounterName] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     _numbers: dict[PoolId, dict[tuple[str, str], int]] = field(default_factory=dict)
     _overdrawn: dict[PoolId, bool] = field(default_factory=dict)
+    _names: list[CounterName] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[CounterName]:
+        """Of all counters, by their numbers."""
+        if len(self._names) < len(self.left):
+            pools = self._numbers.items()
+            self._names = [CounterName(pool, *each) for pool, names in pools for each in names]
+        return self._names
 
     def draw(self, pool: Pool, device: Device) -> tuple[tuple[int, int], ...]:
         """Counter numbers and amounts that the device draws, each counter once."""
@@ -52,14 +60,12 @@ class CounterLedger:
 
     def _open(self, pool: Pool) -> dict[tuple[str, str], int]:
         if pool.id not in self._numbers:
-            numbers = self._numbers[pool.id] = {}
-            for name, counter_set in (pool.counter_sets or {}).items():
-                for counter, value in counter_set.counters.items():
-                    numbers[name, counter] = len(self.left)
-                    self.names.append(CounterName(pool.id, name, counter))
-                    self.left.append(value.value.nanos)
+            first = len(self.left)
+            self.left.extend(pool.counters.values())
+            numbers = dict(zip(pool.counters, range(first, len(self.left)), strict=True))
+            self._numbers[pool.id] = numbers
             self._charge(pool, numbers)
-            self._overdrawn[pool.id] = any(self.left[n] < 0 for n in numbers.values())
+            self._overdrawn[pool.id] = bool(numbers) and min(self.left[first:]) < 0
         return self._numbers[pool.id]
 
     def _charge(self, pool: Pool, numbers: dict[tuple[str, str], int]) -> None:

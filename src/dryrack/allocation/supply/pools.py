@@ -16,7 +16,7 @@ else it matters only that the pool makes no sense, which is worked out once for 
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, count
 from typing import TYPE_CHECKING, TypeVar
@@ -89,6 +89,8 @@ class Pool:
     # Slices of the pool that offer this node nothing, for the counters their devices hold.
     elsewhere: tuple[ResourceSlice, ...] = ()
     counter_sets: Mapping[str, CounterSet] | None = None
+    # The counters of these by set and name, and what there is of each, in billionths.
+    counters: Mapping[tuple[str, str], int] = field(default_factory=dict)
     # How many slices there are and how many there should be, if that differs.
     incomplete: tuple[int, int] | None = None
     invalid: str = ""
@@ -335,7 +337,12 @@ class Inventory:
         problem = problem or _unknown_counter(sets, (*consumers, *elsewhere))
         if problem:
             return Pool(pool.id, invalid=problem)
-        return replace(pool, elsewhere=elsewhere, counter_sets=sets)
+        counters = {
+            (name, counter): value.value.nanos
+            for name, each in sets.items()
+            for counter, value in each.counters.items()
+        }
+        return replace(pool, elsewhere=elsewhere, counter_sets=sets, counters=counters)
 
     def _elsewhere(self, here: Sequence[int], current: Sequence[int]) -> tuple[ResourceSlice, ...]:
         if len(here) == len(current):
