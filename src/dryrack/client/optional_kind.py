@@ -52,8 +52,15 @@ class OptionalKind:
         informers: Informers,
         on_object: Listener,
         on_known: Callable[[], None],
+        is_builtin: bool = False,
     ) -> None:
+        """
+        `is_builtin` is a kind that comes with the server, if it is switched on.
+
+        That is found out once: who does so starts the server anew, and its clients see it.
+        """
         self.endpoint = endpoint
+        self._is_builtin = is_builtin
         self._client = client
         self._clock = clock
         self._informers = informers
@@ -80,12 +87,14 @@ class OptionalKind:
         return self._objects.all() if self._objects is not None else ()
 
     async def run(self) -> None:
-        """Looks for the kind until it is cancelled."""
+        """Looks for the kind until it is cancelled, and keeps its informer going."""
         async with asyncio.TaskGroup() as group:
             while True:
                 self._woken.clear()
                 is_settled = await self._looked(group)
                 self._looks = 0 if is_settled else self._looks + 1
+                if is_settled and self._is_builtin:
+                    return
                 await self._pause(SELDOM_SECONDS if is_settled else self._soon())
 
     def _soon(self) -> float:
@@ -101,7 +110,7 @@ class OptionalKind:
     async def _looked(self, group: asyncio.TaskGroup) -> bool:
         """Whether it could be told what is the case."""
         try:
-            is_defined = await self._is_defined(group)
+            is_defined = not self._is_builtin and await self._is_defined(group)
             is_here = await is_served(self._client, self.endpoint)
         except (ApiError, TransportError) as error:
             _logger.warning("%s: are there any? %s", self.endpoint.resource, error)

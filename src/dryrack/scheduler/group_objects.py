@@ -93,6 +93,7 @@ class GroupObjects:
                 informers=informers,
                 on_object=partial(self._on_object, endpoint),
                 on_known=self._is_news.set,
+                is_builtin=endpoint is not COSCHEDULING_POD_GROUPS,
             )
             for endpoint in _KINDS
         ]

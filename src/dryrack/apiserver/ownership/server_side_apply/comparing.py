@@ -104,7 +104,8 @@ class _Differences:
                 self.removed[f"f:{name}"] = everything(_child(atom, name), value)
         for name, value in yours.items():
             if name not in mine:
-                self.added[f"f:{name}"] = _of_new(_child(atom, name), value)
+                made = _of_spec if name == "spec" else everything
+                self.added[f"f:{name}"] = made(_child(atom, name), value)
             else:
                 self._below(f"f:{name}", _child(atom, name), mine[name], value)
         return False
@@ -146,12 +147,12 @@ class _Differences:
             self.added[element] = found.added
 
 
-def _of_new(atom: Atom, value: Any) -> FieldSet:
-    """As `everything`: many objects are made from one template, and have much in common."""
-    return _of_json(atom, _encode(value)) if isinstance(value, dict) else everything(atom, value)
+def _of_spec(atom: Atom, value: Any) -> FieldSet:
+    """As `everything`: objects that are made from one template have their spec in common."""
+    return _of_json(atom, _encode(value))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def _of_json(atom: Atom, value: bytes) -> FieldSet:
     return everything(atom, msgspec.json.decode(value))
 
