@@ -10,7 +10,7 @@ any other effect; what is an error stops the attempt when, and only when, the se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.demand.constraints import (
@@ -92,11 +92,18 @@ class Site:
     nodes: tuple[Node, ...]
     is_open: bool = False
     pools: frozenset[PoolId] | None = None
+    names: frozenset[str] = field(init=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        names = frozenset(node.metadata.name for node in self.nodes)
+        object.__setattr__(self, "names", names)
 
     def sees(self, pooled: PooledDevice) -> bool:
         """Whether a claim that is used there can have the device."""
         if self.is_open:
-            return any(map(pooled.is_for, self.nodes))
+            # Of many nodes the one that a device is for is found by its name.
+            name = pooled.where.node_name
+            return name in self.names if name else any(map(pooled.is_for, self.nodes))
         return all(map(pooled.is_for, self.nodes)) and (len(self.nodes) == 1 or not pooled.is_tied)
 
 
