@@ -40,8 +40,8 @@ def test_a_pod_that_waits_is_told_why_and_what_would_help(kubeconfig: Path) -> N
 
     assert done.returncode == 1
     assert lines[0].startswith("pod team/waits waits: 0/2 nodes are available: ")
-    assert lines[1].startswith("(default-scheduler said ")
-    assert lines[1].endswith(" ago the same)")
+    assert lines[1].startswith("(default-scheduler said the same ")
+    assert lines[1].endswith(" ago)")
     assert lines[3] == "node rack-2, 1 short"
     assert any(line.startswith("  remove the taint ") for line in lines)
     assert "  ask for 3 instead of 4 in request gpu" in lines
@@ -123,6 +123,7 @@ def test_a_claim_is_told_with_what_it_has_or_with_its_pod(kubeconfig: Path) -> N
         (("pod", "trian"), "pod 'team/trian': not there, or has ended; did you mean 'team/train'?"),
         (("claim", "thre"), "claim 'team/thre': not there; did you mean 'team/three'?"),
         (("gang", "pairs"), "gang 'team/pairs': not there; did you mean 'team/pair'?"),
+        (("gang", "other/pair"), "gang 'other/pair': not there; did you mean 'team/pair'?"),
     ],
 )
 def test_names_that_nobody_has_are_told_with_what_was_meant(

@@ -57,9 +57,9 @@ class Said:
     since: str
 
     @property
-    def words(self) -> str:
-        age = f" {human(time.time() - seconds_of(self.since))} ago" if self.since else ""
-        return f"{self.scheduler} said{age}"
+    def ago(self) -> str:
+        """When, as words that follow others."""
+        return f" {human(time.time() - seconds_of(self.since))} ago" if self.since else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,8 @@ class Case:
     def _pod(self, name: str) -> bool:
         pod = party_of(self.world, name).pod
         assert pod is not None, "it was found by its pod"
-        gang = next((g for g in self._gangs() if pod.metadata.name in g.waiting), None)
+        own = (g for g in self._gangs() if g.key.namespace == pod.metadata.namespace)
+        gang = next((each for each in own if pod.metadata.name in each.waiting), None)
         if gang is not None and gang.status is not GangStatus.PLACED:
             return self._gang(gang, of=pod)
         explanation = self._explained(name)
@@ -200,7 +201,7 @@ class Case:
         is_table = self.form is NamedFormat.TABLE
         if of is not None and is_table:
             print_line(shown(f"pod {namespace}/{of.metadata.name} waits with its gang:"))
-        told = of or next(e for e in self.world.pods if e.metadata.name == gang.waiting[0])
+        told = of or self._pods_of(namespace)[gang.waiting[0]]
         fits = run_gang(
             world,
             (namespace, gang.key.name),
@@ -224,9 +225,9 @@ class Case:
                 print_line(shown(f"pod/{name}"))
         else:
             print_line(f"{paint(shown(str(gang.key)), 'bold green')}: {gang.status}")
-            nodes = {each.metadata.name: each.spec.node_name for each in self.world.pods}
+            pods = self._pods_of(gang.key.namespace)
             for name in gang.placed:
-                print_line(shown(f"  pod {name}: node {nodes.get(name, '')}"))
+                print_line(shown(f"  pod {name}: node {pods[name].spec.node_name}"))
             if gang.why:
                 print_line(shown(gang.why))
 
@@ -238,9 +239,11 @@ class Case:
         return views[name]
 
     def _gangs(self) -> tuple[GangView, ...]:
-        namespace = self.subject.namespace
-        found = gangs_of(self.world.pods, self.world.groups)
-        return tuple(each for each in found if each.key.namespace == namespace)
+        return gangs_of(self.world.pods, self.world.groups)
+
+    def _pods_of(self, namespace: str) -> dict[str, Pod]:
+        pods = self.world.pods
+        return {pod.metadata.name: pod for pod in pods if pod.metadata.namespace == namespace}
 
     def _claims(self) -> tuple[ClaimView, ...]:
         return claims_of(self.world.claims, self.world.pods)
@@ -259,8 +262,11 @@ def run(
 def _print_waiting(story: PodExplanation, pod: Pod, name: str, *, verbose: bool) -> None:
     if story.chosen:
         print_line(f"{paint(name, 'bold')} has no node yet")
-        print_said(_said(pod), "")
+        said = _said(pod)
+        print_said(said, "")
         _print_outlook(story)
+        if said is not None:
+            print_line("what a scheduler keeps for others, only the scheduler knows")
         return
     print_line(f"{paint(name, 'bold red')} waits: {shown(story.message)}")
     print_said(_said(pod), story.message)
@@ -305,11 +311,12 @@ def print_said(said: Said | None, message: str) -> None:
     # What is said about preemption comes after the refusal.
     base = message.rstrip(".")
     if said.message == message:
-        line = f"({said.words} the same)"
+        line = f"({said.scheduler} said the same{said.ago})"
     elif base and said.message.startswith(f"{base}."):
-        line = f"({said.words} the same, and:{said.message.removeprefix(f'{base}.')})"
+        more = said.message.removeprefix(f"{base}.")
+        line = f"({said.scheduler} said the same{said.ago}, and:{more})"
     else:
-        line = f"{said.words}: {said.message}"
+        line = f"{said.scheduler} said{said.ago}: {said.message}"
     print_line(paint(shown(line), "dim"))
 
 

@@ -92,7 +92,7 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
         return Explanation(full, given, settled, (), (), outcome.notes)
     refusals = next((each.nodes for each in outcome.refused if each.claim == full), ())
     nodes = stories(refusals)
-    helps = _verified(world, claim, refusals, settings) if nodes else ()
+    helps = verified(world, claim, refusals, settings) if nodes else ()
     return Explanation(full, None, False, nodes, helps, outcome.notes)
 
 
@@ -138,10 +138,11 @@ def _fact(obstacle: Obstacle, node: str) -> str:
     return "" if obstacle.code in _OF_EACH_NODE else obstacle.fact.replace(node, "")
 
 
-def _verified(
+def verified(
     world: World, claim: ResourceClaim, refusals: Sequence[Refusal], settings: Settings
 ) -> tuple[str, ...]:
     """Changes that were tried and helped; two at once only if none does alone."""
+    settings = replace(settings, only=claim_name(claim), memory=settings.memory or Memory())
     if len(world.nodes) > _NODES_TRIED_MAX and not _looks_around(world, claim):
         # What fits on these fits if there are more.
         refusals = sorted(refusals, key=_distance)[:_NODES_TRIED_MAX]

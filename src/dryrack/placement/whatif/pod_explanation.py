@@ -19,7 +19,8 @@ from dryrack.placement.place import Placed, Unplaced, place
 from dryrack.placement.trace import trace
 from dryrack.placement.trial import Trial
 from dryrack.placement.whatif.answer_memo import Memory
-from dryrack.placement.whatif.explain import explain_claim, stories
+from dryrack.placement.whatif.answers import Refusals
+from dryrack.placement.whatif.explain import stories, verified
 from dryrack.placement.whatif.pod_remedies import possible_changes
 from dryrack.placement.whatif.present import as_before
 from dryrack.placement.whatif.what_if import DEFAULT_SCHEDULER, for_lack_of, turn_of
@@ -203,12 +204,13 @@ def _helpful_to_claims(
     codes = {reason.code for refusal in refusals for reason in refusal.reasons}
     if codes <= {Code.NODE}:
         return
-    for claim in party.claims:
-        if claim.status.allocation is None:
-            helps = explain_claim(world, claim_name(claim), settings).helps
-            if helps:
-                yield from helps
-                return
+    wanted = [claim for claim in party.claims if claim.status.allocation is None]
+    for claim in wanted:
+        own = Refusals(refusals, claim_name(claim), alone=len(wanted) == 1)
+        helps = verified(world, claim, own, settings)
+        if helps:
+            yield from helps
+            return
 
 
 def _name(pod: Pod) -> str:
