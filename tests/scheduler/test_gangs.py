@@ -277,3 +277,21 @@ def test_a_gang_that_is_made_again_at_once_is_a_gang_again() -> None:
         assert (await scene.told("a")).startswith("pod group default/gang has 2 pods")
 
     play(story)
+
+
+def test_of_two_gangs_the_one_with_the_higher_priority_runs() -> None:
+    """Though it is the younger one; the other is told what it lacks."""
+
+    async def story(scene: Scene) -> None:
+        await scene.create(*(member(f"a{n}", "a", 3) for n in range(3)))
+        await scene.rest(5)
+        important = {"priorityClassName": "system-cluster-critical"}
+        await scene.create(*(member(f"b{n}", "b", 3, **important) for n in range(3)))
+        # All claims are made before anybody decides.
+        await scene.rest(1)
+        scene.start()
+        await scene.rest()
+        assert await scene.bound() == ["b0", "b1", "b2"]
+        await scene.check({"a": 3, "b": 3})
+
+    play(story)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from tests.client.planes import refusal
 from tests.scheduler.gang_scenes import NAMESPACE, lone, play
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
@@ -13,6 +15,8 @@ from dryrack.cluster.rights import MANIFESTS
 
 if TYPE_CHECKING:
     from tests.scheduler.gang_scenes import Scene
+
+    from dryrack.client.transport import Request, Response, Transport
 
 Raw = dict[str, Any]
 
@@ -77,6 +81,37 @@ def test_a_native_group_that_does_not_fit_is_told_the_proof() -> None:
         status, reason, message = await condition(scene, "group")
         assert (status, reason) == ("False", "Unschedulable")
         assert message.startswith("PodGroup default/group: 4 of 5 pods fit")
+        assert await scene.held() == []
+
+    play(story, serving=NATIVE)
+
+
+@dataclass(slots=True)
+class Forbidding:
+    """Lets nobody bind, as a server does whose roles do not have it."""
+
+    inner: Transport
+
+    async def send(self, request: Request) -> Response:
+        if request.path.endswith("/binding"):
+            return refusal(403, "Forbidden")
+        return await self.inner.send(request)
+
+
+def test_what_the_server_refuses_is_told_to_the_group_and_its_pods() -> None:
+    """As an error of the scheduler; nothing stays reserved, and it is tried again ever later."""
+
+    async def story(scene: Scene) -> None:
+        scene.start(Forbidding(scene.cluster.transport))
+        await scene.client.create(POD_GROUPS, native_group("group", 2))
+        await scene.create(native_member("a", "group"), native_member("b", "group"), lone("c"))
+        await scene.rest(200)
+        status, reason, message = await condition(scene, "group")
+        assert (status, reason) == ("False", "SchedulerError")
+        assert message in await scene.told("a")
+        assert (await scene.told("c")).startswith("pod default/c could not be bound: ")
+        conditions = (await scene.pods())["a"]["status"]["conditions"]
+        assert [each["reason"] for each in conditions] == ["SchedulerError"]
         assert await scene.held() == []
 
     play(story, serving=NATIVE)

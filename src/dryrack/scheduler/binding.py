@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CLAIMS, PODS
-from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
+from dryrack.client.errors import (
+    ApiError,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    TransportError,
+)
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
@@ -46,6 +54,8 @@ _TRIES_MAX = 5
 # Writes of one plan in flight: a large gang need not wait for each of its members in turn.
 _AT_ONCE_MAX = 16
 _SERVER_ERROR = 500
+# What a server says to what it will not take, however often it is tried.
+REFUSALS = (BadRequestError, ForbiddenError, InvalidError)
 
 
 class OvertakenError(DryrackError):

@@ -31,10 +31,7 @@ from dryrack.placement import (
     Unplaced,
     decide,
 )
-from dryrack.scheduler.binding import (
-    Binder,
-    OvertakenError,
-)
+from dryrack.scheduler.binding import REFUSALS, Binder, OvertakenError
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.binding_conditions import BindingConditions
 from dryrack.scheduler.claims.stale_claims import free, in_the_way
@@ -54,6 +51,8 @@ from dryrack.scheduler.searches import LongSearches
 from dryrack.scheduler.settings import SchedulerSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
@@ -197,6 +196,8 @@ class Scheduler:
                 self._meter.ended(pod, Result.ERROR)
             if isinstance(unit, GangKey):
                 self._gang_meter.ended(unit, Result.ERROR)
+            if isinstance(error, REFUSALS):
+                await self._failed(pods, f"{_shown(unit)} could not be bound: {error}")
             self._queue.retry(unit)
         else:
             self._queue.forget(unit)
@@ -205,6 +206,15 @@ class Scheduler:
                 self._meter.left(pod)
             self._queue.done(unit)
             self._slots.release()
+
+    async def _failed(self, pods: Sequence[Name], message: str) -> None:
+        """Tells pods what the server has against them, if it takes that."""
+        try:
+            for raw in (self._view.pods.get(*name) for name in pods):
+                if raw is not None and self._is_ours(raw):
+                    await self._reporter.failed(raw, message)
+        except (ApiError, TransportError) as error:
+            _logger.info("%s; and that could not be told: %s", message, error)
 
     async def _schedule(self, name: Name) -> None:
         async with self._deciding:

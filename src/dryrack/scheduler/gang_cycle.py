@@ -28,7 +28,7 @@ from dryrack.placement import (
     Unfinished,
     place_gang,
 )
-from dryrack.scheduler.binding import OvertakenError
+from dryrack.scheduler.binding import REFUSALS, OvertakenError
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.stale_claims import free, in_the_way, let_go
 from dryrack.scheduler.commits import Decided
@@ -139,7 +139,7 @@ class GangCycle:
         """One attempt; raises what another attempt may put right."""
         try:
             await self._attempt(key)
-        except (OvertakenError, UnusableClaimError) as error:
+        except (OvertakenError, UnusableClaimError, *REFUSALS) as error:
             await self._groups.failed(key, str(error))
             raise
 

@@ -64,12 +64,19 @@ class Reporter:
     async def refused(self, pod: Raw, message: str) -> bool:
         """Says why the pod waits; whether that is news."""
         self.meter.ended(name_of(pod), Result.UNSCHEDULABLE)
+        return await self._tell(pod, "Unschedulable", message)
+
+    async def failed(self, pod: Raw, message: str) -> None:
+        """Says that the server refuses what was decided about the pod."""
+        await self._tell(pod, "SchedulerError", message)
+
+    async def _tell(self, pod: Raw, reason: str, message: str) -> bool:
         if _told(pod) == message:
             return False
         condition = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": "Unschedulable",
+            "reason": reason,
             "message": message,
             "lastTransitionTime": timestamp(self._clock.now()),
         }
