@@ -17,7 +17,7 @@ import typer.main
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.version import __version__
-from dryrack.cli import hardware, schedule
+from dryrack.cli import hardware, plugin, schedule
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown
 from dryrack.cli.views import commands as views
@@ -597,6 +597,7 @@ def publish(
 
 
 app.command(rich_help_panel=_ON_CLUSTERS)(schedule.schedule)
+app.command(rich_help_panel=_ON_CLUSTERS)(plugin.plugin)
 for _view in (views.devices, views.claims, views.gangs):
     app.command(rich_help_panel=_ON_CLUSTERS)(_view)
 

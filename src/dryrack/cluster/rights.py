@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MANIFESTS = Path(__file__).parent / "manifests"
 PUBLISHER = MANIFESTS / "publisher.yaml"
 SCHEDULER = MANIFESTS / "scheduler.yaml"
+PLUGIN = MANIFESTS / "plugin.yaml"
 # Those that every cluster has.
 _OLD_NAMESPACES = ("default", "kube-system")
 _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"
@@ -57,6 +58,11 @@ def scheduler(account: str, lease: Name) -> str:
         "name: dryrack-scheduler\n": f"name: {account}\n",
     }
     return _namespaces({lease.namespace}) + _filled_in(SCHEDULER, lines)
+
+
+def plugin() -> str:
+    """The manifests for the kubelet plugin, in YAML."""
+    return PLUGIN.read_text()
 
 
 def _filled_in(manifest: Path, lines: Mapping[str, str]) -> str:

@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     from dryrack.hardware.inventory import (
         Assignment,
         Inventory,
+        Origin,
         Overlay,
         Pool,
+        Section,
         Source,
         SourceKind,
         ThisNode,
@@ -29,7 +31,9 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "inventory": "Assignment Inventory Overlay Pool Source SourceKind ThisNode",
+            "inventory": (
+                "Assignment Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
+            ),
             "matching": "Matched Matcher pools_of",
             "node_terms": "INSTANCE_TYPE",
             "promises": "broken_promises",
@@ -46,8 +50,10 @@ __all__ = [
     "Inventory",
     "Matched",
     "Matcher",
+    "Origin",
     "Overlay",
     "Pool",
+    "Section",
     "Source",
     "SourceKind",
     "ThisNode",

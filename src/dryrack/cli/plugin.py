@@ -1,0 +1,173 @@
+"""
+`dryrack plugin`: devices that do not exist, on a node that does.
+
+It serves the kubelet of this machine until it is told to stop.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dryrack.cli.files import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.client.kubeconfig import Connection
+    from dryrack.cluster.process.node_plugins import NodeSite
+    from dryrack.kubeletplugin import DeviceKind
+
+AGENT = "dryrack-plugin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The options of the command, as they were given."""
+
+    devices: tuple[str, ...] = ()
+    node: str = ""
+    kubelet_dir: str = "/var/lib/kubelet"
+    cdi_dir: str = "/var/run/cdi"
+    kubeconfig: str = ""
+    context: str = ""
+    removes_slices: bool = False
+    log_format: str = "text"
+    prints_rights: bool = False
+
+
+def run(wish: Wish) -> bool:
+    """Whether all went well."""
+    from dryrack.cli.service import log_format_of, serve
+
+    if wish.prints_rights:
+        from dryrack.cluster.rights import plugin
+
+        sys.stdout.write(plugin())
+        return True
+    if not wish.devices:
+        raise UsageError("--devices: which devices this node has, for example fake:8")
+    from dryrack.cluster import connection_of
+    from dryrack.kubeletplugin import read_devices
+
+    form = log_format_of(wish.log_format)
+    kinds, site = read_devices(wish.devices), site_of(wish)
+    connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
+    return serve(form, lambda: _served(connection, kinds, site, removes_slices=wish.removes_slices))
+
+
+def site_of(wish: Wish) -> NodeSite:
+    """The node is as said, else as a DaemonSet says it, else as a kubelet finds it."""
+    from pathlib import Path
+
+    from dryrack.cluster.process.node_plugins import NodeSite
+    from dryrack.kinds.validation.names import subdomain
+
+    node = wish.node or os.environ.get("NODE_NAME", "") or socket.gethostname().lower()
+    for complaint in subdomain(node):
+        raise UsageError(f"--node {node!r}: {complaint}")
+    return NodeSite(node, Path(wish.kubelet_dir).resolve(), Path(wish.cdi_dir).resolve())
+
+
+async def _served(
+    connection: Connection, kinds: Sequence[DeviceKind], site: NodeSite, *, removes_slices: bool
+) -> None:
+    from dryrack.client.client import Client
+    from dryrack.client.https import connected
+    from dryrack.cluster import SystemChance, SystemClock, check_needs, stopping_by_signal
+    from dryrack.cluster.process.node_plugins import COMMAND, NEEDS, NodePlugins
+
+    async with connected(connection) as transport:
+        client = Client(transport, agent=AGENT)
+        await check_needs(client, NEEDS, COMMAND)
+        plugins = NodePlugins(client, kinds, site, clock=SystemClock(), chance=SystemChance())
+        await plugins.run(stopping_by_signal(), removes_slices=removes_slices)
+
+
+_NODE = "Which node, with which devices"
+_CLUSTER = "Which cluster"
+_RUN = "How it runs"
+_INSTEAD = "Instead of running"
+Devices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--devices",
+        metavar="KIND[:COUNT][,option=value...]",
+        help="What the node has: fake:8, file; repeatable.",
+        rich_help_panel=_NODE,
+    ),
+]
+Node = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Else $NODE_NAME, else this host's name.", rich_help_panel=_NODE
+    ),
+]
+KubeletDirectory = Annotated[
+    str, typer.Option("--kubelet-dir", help="The kubelet's --root-dir.", rich_help_panel=_NODE)
+]
+CdiDirectory = Annotated[
+    str,
+    typer.Option("--cdi-dir", help="Where the runtime reads CDI specs.", rich_help_panel=_NODE),
+]
+Kubeconfig = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Which cluster; else as kubectl, else this pod's.",
+        rich_help_panel=_CLUSTER,
+    ),
+]
+Context = Annotated[
+    str, typer.Option(help="Which context of the kubeconfig.", rich_help_panel=_CLUSTER)
+]
+RemoveSlices = Annotated[
+    bool,
+    typer.Option(
+        "--remove-slices/--keep-slices",
+        help="At the end, take the devices off the cluster.",
+        rich_help_panel=_RUN,
+    ),
+]
+LogFormat = Annotated[
+    str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=_RUN)
+]
+PrintRights = Annotated[
+    bool,
+    typer.Option(
+        "--print-rbac",
+        help="Print the rights that an account needs; end.",
+        rich_help_panel=_INSTEAD,
+    ),
+]
+
+
+def plugin(
+    devices: Devices = None,
+    node: Node = "",
+    kubelet_dir: KubeletDirectory = "/var/lib/kubelet",
+    cdi_dir: CdiDirectory = "/var/run/cdi",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    remove_slices: RemoveSlices = False,
+    log_format: LogFormat = "text",
+    print_rbac: PrintRights = False,
+) -> None:
+    """Give this node devices: publish them, and prepare them for the pods of its kubelet."""
+    wish = Wish(
+        devices=tuple(devices or ()),
+        node=node,
+        kubelet_dir=kubelet_dir,
+        cdi_dir=cdi_dir,
+        kubeconfig=kubeconfig,
+        context=context,
+        removes_slices=remove_slices,
+        log_format=log_format,
+        prints_rights=print_rbac,
+    )
+    raise typer.Exit(0 if run(wish) else 1)

@@ -1,0 +1,57 @@
+"""The kubelet's side of DRA: devices of a node published, prepared and given back."""
+
+from typing import TYPE_CHECKING
+
+from dryrack.base.lazy import exports
+
+if TYPE_CHECKING:
+    from dryrack.kubeletplugin.device_kind import (
+        AllocatedDevice,
+        ContainerEdits,
+        DeviceKind,
+        DevicesError,
+        HostLine,
+        KindOptions,
+        Mount,
+        PrepareError,
+        PreparingClaim,
+    )
+    from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
+    from dryrack.kubeletplugin.registry import KIND_GROUP, read_devices
+    from dryrack.kubeletplugin.serving import Sockets, serving_kubelet
+    from dryrack.kubeletplugin.slices import SlicePublisher, node_slices
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "device_kind": (
+                "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
+                "Mount PrepareError PreparingClaim"
+            ),
+            "plugin": "ClaimReference Directories NodePlugin",
+            "registry": "KIND_GROUP read_devices",
+            "serving": "Sockets serving_kubelet",
+            "slices": "SlicePublisher node_slices",
+        },
+    )
+
+__all__ = [
+    "KIND_GROUP",
+    "AllocatedDevice",
+    "ClaimReference",
+    "ContainerEdits",
+    "DeviceKind",
+    "DevicesError",
+    "Directories",
+    "HostLine",
+    "KindOptions",
+    "Mount",
+    "NodePlugin",
+    "PrepareError",
+    "PreparingClaim",
+    "SlicePublisher",
+    "Sockets",
+    "node_slices",
+    "read_devices",
+    "serving_kubelet",
+]

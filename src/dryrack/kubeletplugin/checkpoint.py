@@ -1,0 +1,96 @@
+"""
+The plugin's checkpoint: one small file for each claim.
+
+One file for all claims would be written whole for each of them, and the thousandth claim would
+wait for the other 999. A file has a version and a checksum; one that is not what was written is
+set aside under another name and told, and the plugin goes on without it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dryrack.kubeletplugin.cdi import checked_uid
+from dryrack.kubeletplugin.files import is_temporary, remove_file, replace_file
+from dryrack.kubeletplugin.record import ClaimRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dryrack.kubeletplugin.files import FileSystem
+
+VERSION = 1
+_SUFFIX = ".json"
+_SET_ASIDE = ".corrupt"
+
+
+class _File(msgspec.Struct, frozen=True):
+    version: int
+    checksum: int
+    record: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A checkpoint that could not be read."""
+
+    uid: str
+    why: str
+    set_aside: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The claims of one driver, on disk."""
+
+    directory: Path
+    files: FileSystem
+
+    def load(self) -> tuple[tuple[ClaimRecord, ...], tuple[Damage, ...]]:
+        """All that is there; what cannot be read is set aside."""
+        self.files.make_directory(self.directory, 0o700)
+        records: list[ClaimRecord] = []
+        damages: list[Damage] = []
+        for name in self.files.names(self.directory):
+            path = self.directory / name
+            if is_temporary(name):
+                self.files.remove(path)
+            elif name.endswith(_SUFFIX):
+                uid = name.removesuffix(_SUFFIX)
+                try:
+                    records.append(_decode(self.files.read(path) or b"", uid))
+                except (msgspec.DecodeError, ValueError) as error:
+                    aside = path.with_name(name + _SET_ASIDE)
+                    self.files.rename(path, aside)
+                    damages.append(Damage(uid, str(error), aside))
+        return tuple(records), tuple(damages)
+
+    def save(self, record: ClaimRecord) -> None:
+        replace_file(self.files, self._path(record.uid), _encode(record))
+
+    def remove(self, uid: str) -> None:
+        remove_file(self.files, self._path(uid))
+
+    def _path(self, uid: str) -> Path:
+        return self.directory / f"{checked_uid(uid)}{_SUFFIX}"
+
+
+def _encode(record: ClaimRecord) -> bytes:
+    text = msgspec.json.encode(record)
+    return msgspec.json.encode(_File(VERSION, zlib.crc32(text), msgspec.Raw(text)))
+
+
+def _decode(data: bytes, uid: str) -> ClaimRecord:
+    file = msgspec.json.decode(data, type=_File)
+    if file.version != VERSION:
+        raise ValueError(f"version {file.version}; this dryrack reads {VERSION}")
+    if file.checksum != zlib.crc32(file.record):
+        raise ValueError("the checksum is wrong")
+    record = msgspec.json.decode(file.record, type=ClaimRecord)
+    if record.uid != uid:
+        raise ValueError(f"it is about claim {record.uid}")
+    return record

@@ -1,0 +1,104 @@
+"""
+The file system as a port, and atomic replacement on top of it.
+
+Everything that the plugin keeps on disk goes through these few operations, so that a test can end
+the process at any of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PRIVATE = 0o600
+_TEMPORARY = ".tmp"
+
+
+class FileSystem(Protocol):
+    """What the plugin asks of a file system; each call may be the last."""
+
+    def make_directory(self, path: Path, mode: int) -> None: ...
+
+    def names(self, directory: Path) -> tuple[str, ...]:
+        """The files in a directory, in order; none if it is not there."""
+        ...
+
+    def read(self, path: Path) -> bytes | None:
+        """None if it is not there."""
+        ...
+
+    def write(self, path: Path, data: bytes, mode: int) -> None:
+        """Creates a file or overwrites it in place, and waits until it is on disk."""
+        ...
+
+    def rename(self, old: Path, new: Path) -> None: ...
+
+    def remove(self, path: Path) -> None:
+        """One that is not there is no error."""
+        ...
+
+    def sync(self, directory: Path) -> None:
+        """Waits until names that were added or removed are on disk."""
+        ...
+
+
+class HostFileSystem:
+    """The file system of this machine."""
+
+    def make_directory(self, path: Path, mode: int) -> None:
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+
+    def names(self, directory: Path) -> tuple[str, ...]:
+        try:
+            return tuple(sorted(os.listdir(directory)))
+        except FileNotFoundError:
+            return ()
+
+    def read(self, path: Path) -> bytes | None:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: Path, data: bytes, mode: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path, flags, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+
+    def rename(self, old: Path, new: Path) -> None:
+        old.replace(new)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def sync(self, directory: Path) -> None:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def replace_file(files: FileSystem, path: Path, data: bytes, mode: int = _PRIVATE) -> None:
+    """Afterwards the file has the new content; whoever dies on the way leaves the old one."""
+    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
+    files.write(temporary, data, mode)
+    files.rename(temporary, path)
+    files.sync(path.parent)
+
+
+def remove_file(files: FileSystem, path: Path) -> None:
+    """Afterwards the file is gone, also after a power failure."""
+    files.remove(path)
+    files.sync(path.parent)
+
+
+def is_temporary(name: str, prefix: str = "") -> bool:
+    """Whether a file is what somebody left who died in `replace_file`."""
+    return name.startswith(f".{prefix}") and name.endswith(_TEMPORARY)

@@ -1,0 +1,1 @@
+"""Device kinds that come with dryrack."""

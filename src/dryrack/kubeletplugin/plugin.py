@@ -1,0 +1,322 @@
+"""
+The node side of a DRA driver: prepare and unprepare, idempotent and safe against kill -9.
+
+A claim is first written to the checkpoint as being prepared; then lines in files of the host and
+the CDI spec are written; then the checkpoint says that it is prepared. To unprepare, the spec and
+the lines go first and the checkpoint last. Whoever dies in between leaves a checkpoint from which
+`recover` brings everything to one state: all of a claim, or nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dryrack.base.errors import DryrackError
+from dryrack.client.endpoints import CLAIMS
+from dryrack.client.errors import NotFoundError
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import ResourceClaim
+from dryrack.kubeletplugin import cdi
+from dryrack.kubeletplugin.checkpoint import Checkpoint
+from dryrack.kubeletplugin.device_kind import PrepareError
+from dryrack.kubeletplugin.files import (
+    HostFileSystem,
+    is_temporary,
+    remove_file,
+    replace_file,
+)
+from dryrack.kubeletplugin.prepare import plan
+from dryrack.kubeletplugin.record import State
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from dryrack.client.client import Client
+    from dryrack.kubeletplugin.checkpoint import Damage
+    from dryrack.kubeletplugin.device_kind import DeviceKind
+    from dryrack.kubeletplugin.files import FileSystem
+    from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
+
+_logger = logging.getLogger(__name__)
+
+# Container runtimes read specs, and containers read mounted files, whoever they run as.
+_READABLE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReference:
+    """A claim as the kubelet names it."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Directories:
+    """Where a plugin may write."""
+
+    plugin: Path
+    """Its own: `<kubelet>/plugins/<driver>`."""
+    cdi: Path
+
+
+class NodePlugin:
+    """The devices of one driver on one node; `recover` comes before everything else."""
+
+    def __init__(
+        self,
+        kind: DeviceKind,
+        client: Client,
+        node: str,
+        directories: Directories,
+        *,
+        files: FileSystem | None = None,
+    ) -> None:
+        self.kind = kind
+        self.node = node
+        self._client = client
+        self._directories = directories
+        self._files: FileSystem = files or HostFileSystem()
+        self._checkpoint = Checkpoint(directories.plugin / "checkpoints", self._files)
+        self._records: dict[str, ClaimRecord] = {}
+        self._damages: tuple[Damage, ...] = ()
+        self._locks: dict[str, _CountedLock] = {}
+        # Several claims may have lines in one file.
+        self._host_files = threading.Lock()
+
+    @property
+    def records(self) -> tuple[ClaimRecord, ...]:
+        """The claims that are prepared, or on their way, in the order in which they came."""
+        # `sorted` copies first: threads that write files look at it while others come and go.
+        return tuple(sorted(self._records.values(), key=lambda each: each.sequence))
+
+    async def prepare(
+        self, claims: Sequence[ClaimReference]
+    ) -> Mapping[str, tuple[PreparedDevice, ...] | DryrackError]:
+        """By UID, the devices of a claim or why it cannot be prepared."""
+        answers: dict[str, tuple[PreparedDevice, ...] | DryrackError] = {}
+        # One after the other, so that the devices of a pod are numbered in the order of its claims.
+        for claim in claims:
+            try:
+                answers[claim.uid] = await self._prepare(claim)
+            except (DryrackError, OSError) as error:
+                answers[claim.uid] = _told(error)
+                _logger.warning("claim not prepared: %s", error, extra=_fields(claim))
+        return answers
+
+    async def unprepare(
+        self, claims: Sequence[ClaimReference]
+    ) -> Mapping[str, DryrackError | None]:
+        """By UID, None or why it cannot be; a claim that is not known is unprepared already."""
+        answers: dict[str, DryrackError | None] = {}
+        for claim in claims:
+            try:
+                await self._unprepare(claim.uid)
+                answers[claim.uid] = None
+            except (DryrackError, OSError) as error:
+                answers[claim.uid] = _told(error)
+                _logger.warning("claim not unprepared: %s", error, extra=_fields(claim))
+        return answers
+
+    def recover(self) -> tuple[Damage, ...]:
+        """
+        Brings disk and checkpoint together, after whatever end the plugin had before.
+
+        What was begun is finished; a spec that a reboot took is written again; one that no claim
+        has is removed. Checkpoints that cannot be read are returned, and set aside.
+        """
+        self._files.make_directory(self._directories.cdi, 0o755)
+        loaded, self._damages = self._checkpoint.load()
+        self._records = {record.uid: record for record in loaded}
+        for damage in self._damages:
+            _logger.error(
+                "checkpoint set aside",
+                extra={"uid": damage.uid, "reason": damage.why, "file": str(damage.set_aside)},
+            )
+        self._remove_unknown_specs()
+        for path in self.kind.host_files():
+            self._write_host_file(path)
+        for record in self.records:
+            self._write_spec(record)
+            if record.state is State.PREPARING:
+                self._checkpoint.save(self._set(record, State.PREPARED))
+        return self._damages
+
+    async def reconcile(self) -> None:
+        """
+        Goes by the API: unprepares claims that no longer have devices here.
+
+        Claims whose checkpoint was set aside are prepared again, if they still have some.
+        """
+        if self._damages:
+            await self._rebuild()
+        for record in self.records:
+            async with self._locked(record.uid):
+                if record.uid in self._records and not await self._is_in_use(record):
+                    _logger.info("claim has no devices here any more", extra=_fields(record))
+                    await self._take_back(record)
+
+    async def _rebuild(self) -> None:
+        lost = {damage.uid for damage in self._damages} - set(self._records)
+        for raw in (await self._client.list(CLAIMS)).items:
+            claim = decode(raw, ResourceClaim)
+            if claim.metadata.uid in lost and self._has_devices_here(claim):
+                meta = claim.metadata
+                reference = ClaimReference(meta.namespace, meta.name, meta.uid)
+                await self.prepare([reference])
+        self._damages = ()
+
+    async def _is_in_use(self, record: ClaimRecord) -> bool:
+        try:
+            raw = await self._client.get(CLAIMS, record.name, record.namespace)
+        except NotFoundError:
+            return False
+        claim = decode(raw, ResourceClaim)
+        return claim.metadata.uid == record.uid and self._has_devices_here(claim)
+
+    def _has_devices_here(self, claim: ResourceClaim) -> bool:
+        allocation = claim.status.allocation
+        return allocation is not None and any(
+            result.driver == self.kind.driver and result.pool == self.node
+            for result in allocation.devices.results
+        )
+
+    async def _prepare(self, claim: ClaimReference) -> tuple[PreparedDevice, ...]:
+        cdi.checked_uid(claim.uid)
+        async with self._locked(claim.uid):
+            record = self._records.get(claim.uid)
+            if record is None:
+                fetched = await self._fetch(claim)
+                # From here to the next await nobody else gets a device or a number.
+                record = plan(fetched, self.kind, self.node, self._records.values())
+                self._records[claim.uid] = record
+            if record.state is not State.PREPARED:
+                record = self._set(record, State.PREPARING)
+                await asyncio.to_thread(self._carry_out, record)
+                record = self._set(record, State.PREPARED)
+                _logger.info("claim prepared", extra=_fields(claim))
+            else:
+                await asyncio.to_thread(self._write_spec, record)
+            return record.devices
+
+    async def _unprepare(self, uid: str) -> None:
+        cdi.checked_uid(uid)
+        async with self._locked(uid):
+            record = self._records.get(uid)
+            if record is not None:
+                await self._take_back(record)
+
+    async def _fetch(self, claim: ClaimReference) -> ResourceClaim:
+        raw = await self._client.get(CLAIMS, claim.name, claim.namespace)
+        fetched = decode(raw, ResourceClaim)
+        if fetched.metadata.uid != claim.uid:
+            raise PrepareError(
+                f"claim {_name(claim)}: got replaced; its UID is {fetched.metadata.uid} and not "
+                f"{claim.uid}"
+            )
+        return fetched
+
+    def _set(self, record: ClaimRecord, state: State) -> ClaimRecord:
+        self._records[record.uid] = changed = msgspec.structs.replace(record, state=state)
+        return changed
+
+    def _carry_out(self, record: ClaimRecord) -> None:
+        self._checkpoint.save(record)
+        for path in _host_files(record):
+            self._write_host_file(path)
+        self._write_spec(record)
+        self._checkpoint.save(msgspec.structs.replace(record, state=State.PREPARED))
+
+    async def _take_back(self, record: ClaimRecord) -> None:
+        # Should this fail half-way, prepare does all of it again.
+        self._set(record, State.UNPREPARING)
+        await asyncio.to_thread(self._remove, record)
+        del self._records[record.uid]
+        _logger.info("claim unprepared", extra=_fields(record))
+
+    def _remove(self, record: ClaimRecord) -> None:
+        remove_file(self._files, self._spec_path(record.uid))
+        for path in _host_files(record):
+            self._write_host_file(path)
+        self._checkpoint.remove(record.uid)
+
+    def _write_spec(self, record: ClaimRecord) -> None:
+        spec = cdi.spec_of(record)
+        if spec is None:
+            return
+        path, text = self._spec_path(record.uid), cdi.text_of(spec)
+        if self._files.read(path) != text:
+            replace_file(self._files, path, text, _READABLE)
+
+    def _write_host_file(self, path: str) -> None:
+        with self._host_files:
+            lines = [
+                line.text
+                for record in self.records
+                for device in record.devices
+                for line in device.edits.lines
+                if line.path == path and record.state is not State.UNPREPARING
+            ]
+            text = "".join(f"{line}\n" for line in lines).encode()
+            target = Path(path)
+            if self._files.read(target) != text:
+                self._files.make_directory(target.parent, 0o755)
+                self._files.write(target, text, _READABLE)
+
+    def _spec_path(self, uid: str) -> Path:
+        return self._directories.cdi / cdi.file_name(self.kind.driver, uid)
+
+    def _remove_unknown_specs(self) -> None:
+        driver = self.kind.driver
+        for name in self._files.names(self._directories.cdi):
+            uid = cdi.uid_of(driver, name)
+            is_unknown = uid is not None and uid not in self._records
+            if is_unknown or is_temporary(name, f"{driver}-"):
+                self._files.remove(self._directories.cdi / name)
+
+    @asynccontextmanager
+    async def _locked(self, uid: str) -> AsyncIterator[None]:
+        lock = self._locks.setdefault(uid, _CountedLock())
+        lock.users += 1
+        try:
+            async with lock.lock:
+                yield
+        finally:
+            lock.users -= 1
+            if lock.users == 0:
+                del self._locks[uid]
+
+
+class _CountedLock:
+    """A lock that knows when nobody wants it any more."""
+
+    __slots__ = ("lock", "users")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+
+
+def _host_files(record: ClaimRecord) -> Iterable[str]:
+    return sorted({line.path for device in record.devices for line in device.edits.lines})
+
+
+def _name(claim: ClaimReference | ClaimRecord) -> str:
+    return f"{claim.namespace}/{claim.name}"
+
+
+def _fields(claim: ClaimReference | ClaimRecord) -> dict[str, str]:
+    return {"claim": _name(claim), "uid": claim.uid}
+
+
+def _told(error: DryrackError | OSError) -> DryrackError:
+    return error if isinstance(error, DryrackError) else PrepareError(str(error))

@@ -1,0 +1,163 @@
+"""
+NodePrepareResources, planned: a claim and a kind in, a record out.
+
+Nothing is written here. Numbers are given so that no two devices of one container share one: see
+`first_number`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dryrack.kubeletplugin import cdi
+from dryrack.kubeletplugin.device_kind import AllocatedDevice, PrepareError, PreparingClaim
+from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dryrack.kinds.resource import (
+        AllocationResult,
+        DeviceRequestAllocationResult,
+        ResourceClaim,
+    )
+    from dryrack.kubeletplugin.device_kind import DeviceKind
+
+
+def plan(
+    claim: ResourceClaim, kind: DeviceKind, node: str, others: Iterable[ClaimRecord] = ()
+) -> ClaimRecord:
+    """
+    What preparing the claim comes to, beside the other claims that are prepared.
+
+    Raises `PrepareError` if it is not allocated, or to devices that are not here or not free.
+    """
+    others = tuple(each for each in others if each.uid != claim.metadata.uid)
+    consumers = claim.status.reserved_for
+    preparing = PreparingClaim(
+        namespace=claim.metadata.namespace,
+        name=claim.metadata.name,
+        uid=claim.metadata.uid,
+        node=node,
+        pods=tuple(each.name for each in consumers if each.resource == "pods"),
+    )
+    record = ClaimRecord(
+        uid=claim.metadata.uid,
+        namespace=claim.metadata.namespace,
+        name=claim.metadata.name,
+        state=State.PREPARING,
+        devices=(),
+        consumers=tuple(each.uid for each in consumers),
+        is_of_one_pod=any(
+            owner.kind == "Pod" and owner.controller for owner in claim.metadata.owner_references
+        ),
+        sequence=max((each.sequence for each in others), default=0) + 1,
+    )
+    first = first_number(record, others)
+    devices: list[PreparedDevice] = []
+    number = first
+    for allocated in _allocated(claim, kind, node):
+        device = _prepared(allocated, preparing, kind, number)
+        _check_free(device, preparing, others)
+        number += device.edits.numbers
+        devices.append(device)
+    return msgspec.structs.replace(record, devices=tuple(devices), first_number=first)
+
+
+def first_number(claim: ClaimRecord, others: Iterable[ClaimRecord]) -> int:
+    """
+    The first number for a claim that no claim has which a container may have beside it.
+
+    Those are claims of the same pod, and claims of the same namespace that any pod may use: later
+    pods may use two of them together, and by then both have their numbers.
+    """
+    return max(
+        (
+            other.end_number
+            for other in others
+            if other.namespace == claim.namespace
+            and (not other.is_of_one_pod or not set(claim.consumers).isdisjoint(other.consumers))
+        ),
+        default=0,
+    )
+
+
+def _allocated(claim: ResourceClaim, kind: DeviceKind, node: str) -> Iterable[AllocatedDevice]:
+    what = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+    allocation = claim.status.allocation
+    if allocation is None:
+        raise PrepareError(f"{what}: not allocated; the scheduler does that before a pod is bound")
+    results = [each for each in allocation.devices.results if each.driver == kind.driver]
+    if not results:
+        raise PrepareError(f"{what}: has no devices of driver {kind.driver}")
+    known = {device.name for device in kind.devices(node)}
+    counts = Counter(result.request for result in results)
+    for result in results:
+        if result.pool != node or result.device not in known:
+            raise PrepareError(
+                f"{what}, request {result.request}: device {result.pool}/{result.device} is not "
+                f"on node {node}; it has {len(known)} devices of {kind.driver} in pool {node}"
+            )
+        yield AllocatedDevice(
+            request=result.request,
+            pool=result.pool,
+            device=result.device,
+            share_id=result.share_id,
+            has_admin_access=bool(result.admin_access),
+            consumed_capacity={k: str(v) for k, v in result.consumed_capacity.items()},
+            parameters=_parameters(allocation, result),
+            devices_of_request=counts[result.request],
+        )
+
+
+def _parameters(
+    allocation: AllocationResult, result: DeviceRequestAllocationResult
+) -> tuple[object, ...]:
+    """Those for the driver and the request, in the order of their weight; the last wins."""
+    main = result.request.partition("/")[0]
+    return tuple(
+        config.opaque.parameters
+        for config in allocation.devices.config
+        if config.opaque is not None
+        and config.opaque.driver == result.driver
+        and (not config.requests or {result.request, main} & set(config.requests))
+    )
+
+
+def _prepared(
+    device: AllocatedDevice, claim: PreparingClaim, kind: DeviceKind, number: int
+) -> PreparedDevice:
+    try:
+        edits = kind.edits(device, claim, number)
+    except PrepareError as error:
+        raise PrepareError(f"claim {claim.namespace}/{claim.name}: {error}") from None
+    name = cdi.device_name(claim.uid, device)
+    return PreparedDevice(
+        # The kubelet knows requests by name, and not their alternatives.
+        requests=(device.request.partition("/")[0],),
+        pool=device.pool,
+        device=device.device,
+        cdi_ids=(f"{kind.cdi_kind}={name}",) if cdi.has_content(edits) else (),
+        share_id=device.share_id,
+        has_admin_access=device.has_admin_access,
+        edits=edits,
+    )
+
+
+def _check_free(
+    device: PreparedDevice, claim: PreparingClaim, others: Iterable[ClaimRecord]
+) -> None:
+    """Two claims that may not have a device together never get it together."""
+    if not device.is_exclusive:
+        return
+    for other in others:
+        for held in other.devices:
+            if held.is_exclusive and (held.pool, held.device) == (device.pool, device.device):
+                raise PrepareError(
+                    f"claim {claim.namespace}/{claim.name}: device {device.pool}/{device.device} "
+                    f"is prepared for claim {other.namespace}/{other.name} ({other.uid}); it is "
+                    "free when the pods of that claim have ended"
+                )

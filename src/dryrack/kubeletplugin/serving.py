@@ -1,0 +1,190 @@
+"""
+The plugin on its sockets: registration with the kubelet, and the DRA service in two versions.
+
+The DRA socket is there before the registration socket, because the kubelet calls as soon as it
+sees the latter; and it goes last. Both belong to the user of the process alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from dryrack.base.errors import DryrackError
+from dryrack.kubeletplugin.plugin import ClaimReference
+from dryrack.kubeletplugin.protocol import (
+    DRA_V1,
+    DRA_V1BETA1,
+    REGISTRATION,
+    SUPPORTED_VERSIONS,
+    message,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from dryrack.kubeletplugin.plugin import NodePlugin
+
+_logger = logging.getLogger(__name__)
+
+# Paths of sockets longer than this are refused by the kernel.
+SOCKET_PATH_BYTES_MAX = 107
+# A call that is under way when the plugin is told to stop; the kubelet waits 45 s.
+_GRACE_SECONDS = 10.0
+
+
+class SocketError(DryrackError):
+    """A socket cannot be served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sockets:
+    """Where the kubelet finds a plugin."""
+
+    dra: Path
+    registration: Path
+
+    @staticmethod
+    def of(kubelet: Path, driver: str) -> Sockets:
+        """Where they usually are, below the kubelet's directory."""
+        return Sockets(
+            kubelet / "plugins" / driver / "dra.sock",
+            kubelet / "plugins_registry" / f"{driver}-reg.sock",
+        )
+
+
+@asynccontextmanager
+async def serving_kubelet(plugin: NodePlugin, sockets: Sockets) -> AsyncIterator[None]:
+    """Serves for the time of a block; the kubelet forgets the plugin when it ends."""
+    dra, registration = grpc.aio.server(), grpc.aio.server()
+    dra.add_generic_rpc_handlers(
+        tuple(_dra_service(plugin, package) for package in (DRA_V1, DRA_V1BETA1))
+    )
+    registration.add_generic_rpc_handlers((_registration_service(plugin, sockets),))
+    try:
+        for server, path in ((dra, sockets.dra), (registration, sockets.registration)):
+            _bind(server, path)
+            await server.start()
+        yield
+    finally:
+        sockets.registration.unlink(missing_ok=True)
+        await registration.stop(None)
+        await dra.stop(_GRACE_SECONDS)
+        sockets.dra.unlink(missing_ok=True)
+
+
+def _bind(server: grpc.aio.Server, path: Path) -> None:
+    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+        raise SocketError(
+            f"socket {path}: longer than {SOCKET_PATH_BYTES_MAX} bytes; "
+            "name a shorter --kubelet-dir"
+        )
+    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    # The socket is made with these rights: there is no moment in which others could connect.
+    before = os.umask(0o177)
+    try:
+        server.add_insecure_port(f"unix:{path}")
+    except RuntimeError:
+        raise SocketError(f"socket {path}: cannot be made; is the directory writable?") from None
+    finally:
+        os.umask(before)
+
+
+def _registration_service(plugin: NodePlugin, sockets: Sockets) -> grpc.GenericRpcHandler:
+    info = message(REGISTRATION, "PluginInfo")(
+        type="DRAPlugin",
+        name=plugin.kind.driver,
+        endpoint=str(sockets.dra),
+        supported_versions=SUPPORTED_VERSIONS,
+    )
+
+    async def get_info(_: Any) -> Any:
+        return info
+
+    async def notified(status: Any) -> Any:
+        extra = {"driver": plugin.kind.driver, "reason": status.error}
+        if status.plugin_registered:
+            _logger.info("registered with the kubelet", extra=extra)
+        else:
+            _logger.error("the kubelet refused the plugin", extra=extra)
+        return message(REGISTRATION, "RegistrationStatusResponse")()
+
+    return grpc.method_handlers_generic_handler(
+        f"{REGISTRATION}.Registration",
+        {
+            "GetInfo": _unary(message(REGISTRATION, "InfoRequest"), get_info),
+            "NotifyRegistrationStatus": _unary(
+                message(REGISTRATION, "RegistrationStatus"), notified
+            ),
+        },
+    )
+
+
+def _dra_service(plugin: NodePlugin, package: str) -> grpc.GenericRpcHandler:
+    service = _DraService(plugin, package)
+    return grpc.method_handlers_generic_handler(
+        f"{package}.DRAPlugin",
+        {
+            "NodePrepareResources": _unary(
+                message(package, "NodePrepareResourcesRequest"), service.prepare
+            ),
+            "NodeUnprepareResources": _unary(
+                message(package, "NodeUnprepareResourcesRequest"), service.unprepare
+            ),
+        },
+    )
+
+
+class _DraService:
+    """Messages of one version in and out."""
+
+    def __init__(self, plugin: NodePlugin, package: str) -> None:
+        self._plugin = plugin
+        self._package = package
+
+    async def prepare(self, request: Any) -> Any:
+        response = message(self._package, "NodePrepareResourcesResponse")()
+        answers = await self._plugin.prepare(_references(request))
+        for uid, answer in answers.items():
+            entry = response.claims[uid]
+            if isinstance(answer, DryrackError):
+                entry.error = str(answer)
+                continue
+            for device in answer:
+                made = entry.devices.add(
+                    request_names=device.requests,
+                    pool_name=device.pool,
+                    device_name=device.device,
+                    cdi_device_ids=device.cdi_ids,
+                )
+                if device.share_id is not None and self._package == DRA_V1:
+                    made.share_id = device.share_id
+        return response
+
+    async def unprepare(self, request: Any) -> Any:
+        response = message(self._package, "NodeUnprepareResourcesResponse")()
+        answers = await self._plugin.unprepare(_references(request))
+        for uid, error in answers.items():
+            response.claims[uid].error = "" if error is None else str(error)
+        return response
+
+
+def _references(request: Any) -> list[ClaimReference]:
+    return [ClaimReference(each.namespace, each.name, each.uid) for each in request.claims]
+
+
+def _unary(request: Any, answer: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def answered(message: Any, _: Any) -> Any:
+        return await answer(message)
+
+    return grpc.unary_unary_rpc_method_handler(
+        answered,
+        request_deserializer=request.FromString,
+        response_serializer=lambda message: message.SerializeToString(),
+    )

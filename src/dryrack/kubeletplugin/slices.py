@@ -1,0 +1,167 @@
+"""
+ResourceSlices of this node, for one driver.
+
+They are compared with what the API has whenever that changes: a kubelet deletes the slices of its
+node when it starts, and whoever else does, they are there again at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import NODES, SLICES
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.informer import Informer
+from dryrack.client.timekeeping import sleep
+from dryrack.hardware import Origin, Pool, Section, SourceKind, ThisNode, node_owner, slices_of
+from dryrack.kinds.decode import DecodeError, decode, to_builtins
+from dryrack.kinds.resource import ResourceSlice, ResourceSliceSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.meta import OwnerReference
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin.device_kind import DeviceKind
+
+_logger = logging.getLogger(__name__)
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "dryrack-plugin"
+# A server that refuses a write now will mostly do so for a moment.
+_RETRY_SECONDS = 2.0
+
+
+def node_slices(
+    kind: DeviceKind, node: str, *, owner: OwnerReference | None = None
+) -> tuple[ResourceSlice, ...]:
+    """The slices that publish the devices of a kind on a node, in one pool with the node's name."""
+    section = Section(Origin(SourceKind.CONFIG, MANAGER, kind.driver), kind.devices(node))
+    pool = Pool(kind.driver, node, node, ThisNode(), (section,))
+    # These are not for the publisher to look after: its labels stay away from them.
+    return tuple(
+        replace(each, metadata=replace(each.metadata, labels={MANAGED_BY: MANAGER}))
+        for each in slices_of(pool, owner=owner)
+    )
+
+
+def plan(wanted: Sequence[ResourceSlice], observed: Sequence[Raw]) -> tuple[list[Raw], list[Raw]]:
+    """What to write, and then what to delete; nothing where the API says what is wanted."""
+    there = {each["metadata"]["name"]: each for each in observed}
+    newest = max((_generation(each) for each in observed), default=0)
+    documents = [_at(to_builtins(each), newest) for each in wanted]
+    names = {each["metadata"]["name"] for each in documents}
+    obsolete = [each for name, each in there.items() if name not in names]
+    if not obsolete and all(_is_same(each, there.get(_name(each))) for each in documents):
+        return [], []
+    return [_over(_at(each, newest + 1), there.get(_name(each))) for each in documents], obsolete
+
+
+class SlicePublisher:
+    """Keeps the slices of a driver on this node as they should be."""
+
+    def __init__(
+        self, client: Client, kind: DeviceKind, node: str, *, clock: Timekeeper, chance: Chance
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._node = node
+        self._clock = clock
+        self._informer = Informer(
+            client,
+            SLICES,
+            clock=clock,
+            chance=chance,
+            selection=self._selection(),
+        )
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        self._informer.listen(lambda _old, _new: self._changed.set())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informer.run(), name="slices of this node")
+            await self._informer.synced.wait()
+            while True:
+                self._changed.clear()
+                try:
+                    await self._write()
+                except (ApiError, TransportError) as error:
+                    _logger.warning("slices not written: %s", error)
+                    await sleep(self._clock, _RETRY_SECONDS)
+                    continue
+                await self._changed.wait()
+
+    async def remove(self) -> None:
+        """Takes the node's devices off the cluster, for a plugin that will not come back."""
+        for each in (await self._client.list(SLICES, self._selection())).items:
+            await self._delete(each)
+
+    def _selection(self) -> Selection:
+        return Selection(fields=f"spec.driver={self._kind.driver},spec.nodeName={self._node}")
+
+    async def _write(self) -> None:
+        node = await self._client.get(NODES, self._node)
+        owner = node_owner(self._node, node["metadata"]["uid"])
+        wanted = node_slices(self._kind, self._node, owner=owner)
+        writes, obsolete = plan(wanted, self._informer.all())
+        for each in writes:
+            if each["metadata"].get("resourceVersion"):
+                await self._client.update(SLICES, each)
+            else:
+                await self._client.create(SLICES, each)
+        for each in obsolete:
+            await self._delete(each)
+        if writes or obsolete:
+            devices = sum(len(each.spec.devices) for each in wanted)
+            extra: dict[str, Any] = {"driver": self._kind.driver, "devices": devices}
+            _logger.info("slices written", extra=extra)
+
+    async def _delete(self, each: Raw) -> None:
+        try:
+            await self._client.delete(SLICES, _name(each))
+        except NotFoundError:
+            _logger.debug("a slice is gone already")
+
+
+def _name(slice_: Raw) -> str:
+    return str(slice_["metadata"]["name"])
+
+
+def _generation(slice_: Raw) -> int:
+    return int(slice_["spec"]["pool"]["generation"])
+
+
+def _at(slice_: Raw, generation: int) -> Raw:
+    spec = slice_["spec"]
+    return {**slice_, "spec": {**spec, "pool": {**spec["pool"], "generation": generation}}}
+
+
+def _is_same(new: Raw, old: Raw | None) -> bool:
+    if old is None:
+        return False
+    try:
+        spec = to_builtins(decode(old["spec"], ResourceSliceSpec))
+    except DecodeError:
+        return False
+    uids = [[owner["uid"] for owner in _owners(each)] for each in (new, old)]
+    return bool(new["spec"] == spec and uids[0] == uids[1])
+
+
+def _owners(slice_: Raw) -> list[Raw]:
+    return slice_["metadata"].get("ownerReferences") or []
+
+
+def _over(new: Raw, old: Raw | None) -> Raw:
+    if old is None:
+        return new
+    revision = old["metadata"]["resourceVersion"]
+    return {**new, "metadata": {**new["metadata"], "resourceVersion": revision}}

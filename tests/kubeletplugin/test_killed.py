@@ -1,0 +1,206 @@
+"""
+kill -9 at every file operation of prepare, unprepare and recovery, and a restart after it.
+
+All fault points are gone through: the scenario is repeated with one more operation allowed, until
+it gets to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.kubeletplugin.faults import NEVER, Killed, MortalFileSystem
+from tests.kubeletplugin.nodes import bench
+
+from dryrack.kubeletplugin import PrepareError
+from dryrack.kubeletplugin.kinds.fake import FakeKind
+from dryrack.kubeletplugin.kinds.file import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.kubeletplugin.nodes import Bench
+
+    from dryrack.kubeletplugin import ClaimReference, DeviceKind, NodePlugin
+
+SHARE = "11111111-1111-1111-1111-111111111111"
+OTHER_SHARE = "22222222-2222-2222-2222-222222222222"
+# Directories made, and the claim written to the checkpoint; the effects are to come.
+HALF_PREPARED = 6
+
+
+def kinds(tmp_path: Path) -> dict[str, DeviceKind]:
+    return {"fake": FakeKind(), "file": FileKind(1, str(tmp_path / "etc"), is_shared=True)}
+
+
+async def claims(world: Bench) -> tuple[ClaimReference, ClaimReference]:
+    """One that is there all the time, and one that is prepared and given back."""
+    if isinstance(world.kind, FakeKind):
+        return (
+            await world.claim("stays", ["fake-0"], pods=["pod-of-stays"]),
+            await world.claim("comes", ["fake-1"], pods=["pod-of-comes"]),
+        )
+    return (
+        await world.claim("stays", ["file1"], pods=["pod-of-stays"], share_id=SHARE),
+        await world.claim("comes", ["file1"], pods=["pod-of-comes"], share_id=OTHER_SHARE),
+    )
+
+
+def checkpoints(world: Bench) -> Path:
+    return world.plugin_directory / "checkpoints"
+
+
+def check_whole(world: Bench, plugin: NodePlugin, expected: set[str]) -> None:
+    """Memory, checkpoint, CDI specs and host files say the same, and nothing is left over."""
+    driver, uids = world.kind.driver, {record.uid for record in plugin.records}
+    specs = {path.name for path in world.cdi.iterdir()}
+    files = list(checkpoints(world).iterdir())
+    written = {path.name for path in files}
+    states = [json.loads(path.read_text())["record"]["state"] for path in files]
+
+    assert uids == expected
+    assert specs == {f"{driver}-{uid}.json" for uid in uids}
+    assert written == {f"{uid}.json" for uid in uids}
+    assert set(states) <= {"prepared"}
+    for path in world.kind.host_files():
+        names = [f"pod-of-{record.name}\n" for record in plugin.records]
+
+        assert Path(path).read_text() == "".join(names)
+
+
+async def die_everywhere(
+    directory: Path,
+    kind: DeviceKind,
+    act: Callable[[Bench, NodePlugin, ClaimReference], Awaitable[None]],
+    *,
+    is_half_done: bool,
+) -> int:
+    """Acts with a process that dies at its n-th operation, for every n; how many there were."""
+    world = bench(directory, kind)
+    stays, comes = await claims(world)
+    for last in itertools.count(1):
+        world.directory = directory / str(last)
+        first = world.plugin(MortalFileSystem())
+        first.recover()
+        await first.prepare([stays])
+        try:
+            await act(world, world.plugin(MortalFileSystem(last, is_half_done)), comes)
+        except Killed:
+            pass
+        else:
+            return last - 1
+        again = world.plugin(MortalFileSystem())
+        assert again.recover() == ()
+        known = {record.uid for record in again.records}
+        assert stays.uid in known
+        check_whole(world, again, known)
+        # The kubelet asks again for what it had no answer to; then all pods end.
+        answers = await again.prepare([stays, comes])
+        assert all(isinstance(answer, tuple) for answer in answers.values())
+        check_whole(world, again, {stays.uid, comes.uid})
+        assert set((await again.unprepare([comes, stays])).values()) == {None}
+        check_whole(world, again, set())
+    raise AssertionError("itertools.count has no end")
+
+
+@pytest.mark.parametrize("is_half_done", [False, True], ids=["before", "halfway"])
+@pytest.mark.parametrize("name", ["fake", "file"])
+def test_a_kill_while_preparing_loses_and_leaks_nothing(
+    tmp_path: Path, name: str, is_half_done: bool
+) -> None:
+    """After a restart a claim is there whole or not at all, and prepare gets to its end."""
+
+    async def act(_: Bench, plugin: NodePlugin, comes: ClaimReference) -> None:
+        plugin.recover()
+        await plugin.prepare([comes])
+
+    points = asyncio.run(
+        die_everywhere(tmp_path, kinds(tmp_path)[name], act, is_half_done=is_half_done)
+    )
+
+    assert points >= 11
+
+
+@pytest.mark.parametrize("is_half_done", [False, True], ids=["before", "halfway"])
+@pytest.mark.parametrize("name", ["fake", "file"])
+def test_a_kill_while_unpreparing_loses_and_leaks_nothing(
+    tmp_path: Path, name: str, is_half_done: bool
+) -> None:
+    """After a restart unprepare can be asked again, and leaves nothing behind."""
+
+    async def act(_: Bench, plugin: NodePlugin, comes: ClaimReference) -> None:
+        plugin.recover()
+        await plugin.prepare([comes])
+        await plugin.unprepare([comes])
+
+    points = asyncio.run(
+        die_everywhere(tmp_path, kinds(tmp_path)[name], act, is_half_done=is_half_done)
+    )
+
+    assert points >= 15
+
+
+@pytest.mark.parametrize("name", ["fake", "file"])
+def test_a_kill_in_the_recovery_from_a_kill_is_recovered_from(tmp_path: Path, name: str) -> None:
+    """Also the process that puts things in order may die, at any point of that."""
+    kind = kinds(tmp_path)[name]
+
+    async def act(world: Bench, plugin: NodePlugin, comes: ClaimReference) -> None:
+        # A process died with a claim half prepared, and the machine was started again.
+        before = world.plugin(MortalFileSystem(HALF_PREPARED))
+        with contextlib.suppress(Killed):
+            before.recover()
+            await before.prepare([comes])
+        assert '"preparing"' in (checkpoints(world) / f"{comes.uid}.json").read_text()
+        for path in world.cdi.iterdir():
+            path.unlink()
+        plugin.recover()
+
+    points = asyncio.run(die_everywhere(tmp_path, kind, act, is_half_done=True))
+
+    assert points >= 10
+
+
+@pytest.mark.parametrize("name", ["fake", "file"])
+def test_a_disk_that_fails_once_is_told_and_the_next_attempt_succeeds(
+    tmp_path: Path, name: str
+) -> None:
+    """An error of the disk is the claim's answer, and nothing is lost or leaked by it."""
+
+    async def fail_at(world: Bench, number: int) -> bool:
+        stays, comes = ready[0], ready[1]
+        files = MortalFileSystem()
+        plugin = world.plugin(files)
+        plugin.recover()
+        await plugin.prepare([stays])
+        files.last, files.error = files.done + number, OSError("no space left on device")
+        first: object = (await plugin.prepare([comes]))[comes.uid]
+        if isinstance(first, tuple):
+            first = (await plugin.unprepare([comes]))[comes.uid]
+        has_failed = files.last <= files.done
+        assert isinstance(first, PrepareError) == has_failed
+        files.last = NEVER
+        await plugin.prepare([comes])
+        check_whole(world, plugin, {stays.uid, comes.uid})
+        await plugin.unprepare([comes])
+        check_whole(world, plugin, {stays.uid})
+        return has_failed
+
+    async def scenario() -> int:
+        world = bench(tmp_path, kinds(tmp_path)[name])
+        ready.extend(await claims(world))
+        for number in itertools.count(1):
+            world.directory = tmp_path / str(number)
+            if not await fail_at(world, number):
+                return number - 1
+        raise AssertionError("itertools.count has no end")
+
+    ready: list[ClaimReference] = []
+
+    assert asyncio.run(scenario()) >= 13
