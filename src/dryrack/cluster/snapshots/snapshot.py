@@ -131,7 +131,7 @@ async def read_snapshot(
     client: Client, kinds: Sequence[Endpoint], selection: Selection = EVERYTHING
 ) -> Snapshot:
     """All objects of these kinds; raises with a remedy if one cannot be listed."""
-    notes: list[str] = []
+    hidden: list[str] = []
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_listed(client, each, selection, kinds), name=f"list {each.plural}")
@@ -143,10 +143,11 @@ async def read_snapshot(
         if isinstance(listing, AttachError):
             raise listing
         if isinstance(listing, str):
-            notes.append(listing)
+            hidden.append(listing)
         else:
             objects += typed(kind, listing)
-    return Snapshot(tuple(objects), tuple(notes))
+    note = f"this account may not list {', '.join(hidden)}: reckoned without them"
+    return Snapshot(tuple(objects), (note,) if hidden else ())
 
 
 async def follow_snapshots(
@@ -195,7 +196,7 @@ def _owner(kind: Endpoint, raw: Raw) -> Raw:
 async def _listed(
     client: Client, kind: Endpoint, selection: Selection, kinds: Sequence[Endpoint]
 ) -> Sequence[Raw] | str | AttachError:
-    """The objects, or what is to be said of a kind that may be left out, or why nothing can."""
+    """The objects, or the name of a kind that is forbidden and may be left out, or the error."""
     if not kind.is_namespaced:
         selection = EVERYTHING
     try:
@@ -204,15 +205,15 @@ async def _listed(
         if kind in OPTIONAL and isinstance(error, NotFoundError):
             return ()
         if kind in OPTIONAL and isinstance(error, ForbiddenError):
-            return f"{kind.resource} may not be listed, and is not reckoned with: {error}"
+            return kind.resource
         if isinstance(error, ForbiddenError):
             return AttachError(f"{error}; {_rights(kinds)}")
         return AttachError(f"{error}; {remedy(error, kind)}")
 
 
 def _rights(kinds: Sequence[Endpoint]) -> str:
-    """How somebody who may give rights gives those that are needed."""
-    resources = ",".join(each.resource for each in dict.fromkeys(kinds))
+    """How somebody who may give rights gives those that it cannot do without."""
+    resources = ",".join(each.resource for each in kinds if each not in OPTIONAL)
     return (
         "the account needs to get, list and watch what this looks at: "
         f"kubectl create clusterrole dryrack-viewer --verb=get,list,watch --resource={resources}"
