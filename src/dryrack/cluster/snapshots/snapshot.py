@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dryrack.client.endpoints import Endpoint
+    from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
 
@@ -155,12 +156,14 @@ async def follow_snapshots(
     kinds: Sequence[Endpoint],
     selection: Selection,
     told: Callable[[Sequence[KubernetesObject]], None],
+    *,
+    clock: Timekeeper | None = None,
 ) -> None:
     """Tells the objects of these kinds, again whenever one of them changes; until cancelled."""
     # Whatever cannot be listed is told once, and not tried again and again.
     await read_snapshot(client, kinds, selection)
     served = [each for each in kinds if each not in OPTIONAL or await is_served(client, each)]
-    clock = SystemClock()
+    clock = clock or SystemClock()
     informers = Informers(client, clock=clock, chance=SystemChance())
     changed = asyncio.Event()
     reads = [informers.of(each, selection if each.is_namespaced else EVERYTHING) for each in served]
