@@ -34,6 +34,13 @@ def claim(name: str, count: int, device_class: str = "gpu") -> Raw:
     return {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
 
 
+def leaving(name: str) -> Raw:
+    """One that is deleted, and that somebody holds on to."""
+    made = claim(name, 1)
+    made["metadata"]["finalizers"] = ["example.com/holds"]
+    return made
+
+
 async def furnish(stage: Stage) -> None:
     """Two nodes with two devices each; one of them is taken."""
     await stage.client.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
@@ -61,9 +68,19 @@ async def world_of(stage: Stage) -> World:
         ([], pod("p", claim="none")),
         ([claim("odd", 1, "no-such-class")], pod("p", claim="odd")),
         ([claim("three", 3)], pod("p", claim="three", nodeSelector={"disk": "fast"})),
+        ([leaving("gone")], pod("p", claim="gone")),
         ([], pod("p", containers=[{"name": "c", "image": "i", "resources": NOBODYS}])),
     ],
-    ids=["devices", "cpu", "selector", "no claim", "no class", "selector and devices", "resource"],
+    ids=[
+        "devices",
+        "cpu",
+        "selector",
+        "no claim",
+        "no class",
+        "selector and devices",
+        "claim leaves",
+        "resource",
+    ],
 )
 def test_condition_event_and_explanation_say_the_same(claims: Sequence[Raw], waiting: Raw) -> None:
     """One decider has one voice."""
@@ -72,6 +89,8 @@ def test_condition_event_and_explanation_say_the_same(claims: Sequence[Raw], wai
         await furnish(stage)
         for each in claims:
             await stage.client.create(CLAIMS, each)
+            if "finalizers" in each["metadata"]:
+                await stage.client.delete(CLAIMS, each["metadata"]["name"], namespace="default")
         async with stage.scheduler():
             await stage.client.create(PODS, waiting)
             await stage.after(5)

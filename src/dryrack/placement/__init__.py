@@ -1,5 +1,10 @@
 """Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
 
+from dryrack.placement.claim_problems import (
+    RESERVATIONS_MAX,
+    claim_not_found,
+    claim_problem,
+)
 from dryrack.placement.configuration.model import LeaderElectionSettings
 from dryrack.placement.configuration.profiles import profile_of
 from dryrack.placement.configuration.reading import (
@@ -39,7 +44,6 @@ from dryrack.placement.index.pod_hints import helped_by
 from dryrack.placement.index.volumes import VolumeProblem
 from dryrack.placement.node_state import NodeRefusal, NodeState
 from dryrack.placement.occupant import Occupant
-from dryrack.placement.outcomes import claim_not_found
 from dryrack.placement.place import (
     SEARCHES_MAX,
     Cluster,
@@ -85,6 +89,7 @@ from dryrack.placement.whatif.world import World, with_namespace
 __all__ = [
     "DEFAULT_PROFILE",
     "IN_TREE",
+    "RESERVATIONS_MAX",
     "SEARCHES_MAX",
     "Args",
     "Check",
@@ -150,6 +155,7 @@ __all__ = [
     "World",
     "as_now_for",
     "claim_not_found",
+    "claim_problem",
     "claims_of",
     "decide",
     "definitions",

@@ -24,11 +24,6 @@ NOT_DECIDED = "timed out trying to allocate devices"
 ELSEWHERE = "resourceclaim not available on the node"
 
 
-def claim_not_found(name: str) -> str:
-    """What is said of a pod that names a claim which is not there."""
-    return f'resourceclaim "{name}" not found; create it'
-
-
 def _none() -> Iterator[Refusal]:
     return iter(())
 

@@ -34,9 +34,9 @@ from dryrack.client.errors import (
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
+from dryrack.placement import RESERVATIONS_MAX
 from dryrack.scheduler.claims.binding_conditions import BindingConditionsError
 from dryrack.scheduler.claims.extended_resources import ExtendedResourceClaims
-from dryrack.scheduler.demands import RESERVATIONS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

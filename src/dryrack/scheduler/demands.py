@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dryrack.kinds.expansion.extended_resources import asked_for
-from dryrack.kinds.expansion.pod_claims import GROUPS, named_claim
-from dryrack.placement import ExtendedResources, claim_not_found
+from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.placement import ExtendedResources, claim_not_found, claim_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import DeviceClass, ResourceClaim
     from dryrack.placement import VolumeProblem
-
-# As many as the API lets reserve a claim.
-RESERVATIONS_MAX = 256
 
 
 class Finds(Protocol):
@@ -98,11 +95,9 @@ def _usable(pod: Pod, name: str, cluster: Finds) -> ResourceClaim | Waiting:
     full = f"{pod.metadata.namespace}/{name}"
     if claim is None:
         return Waiting(full, claim_not_found(name))
-    if claim.metadata.deletion_timestamp is not None:
-        return Waiting(full, f'resourceclaim "{name}" is being deleted')
-    if _is_fully_reserved(claim, pod):
-        message = f'resourceclaim in use: {RESERVATIONS_MAX} pods share "{name}", the most'
-        return Waiting(full, f"{message} that can; one of them has to leave")
+    problem = claim_problem(claim, pod)
+    if problem:
+        return Waiting(full, problem)
     if cluster.is_promised(full):
         # Another pod is about to have it allocated, which is known in a moment.
         return Waiting(full)
@@ -121,14 +116,3 @@ def _extended(pod: Pod, cluster: Finds, made: ResourceClaim | None) -> ExtendedR
         # Somebody has called a claim so; none can have a name that ends in a hyphen.
         name = f"{name}-"
     return ExtendedResources.of(pod, cluster.extended_resources(), name=name, made=made)
-
-
-def _is_fully_reserved(claim: ResourceClaim, pod: Pod) -> bool:
-    users = claim.status.reserved_for
-    if len(users) < RESERVATIONS_MAX:
-        return False
-    group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
-    is_theirs = any(
-        (each.api_group, each.resource, each.name) == (*GROUPS, group) for each in users
-    )
-    return not is_theirs and all(each.uid != pod.metadata.uid for each in users)

@@ -14,7 +14,7 @@ from dryrack.allocation import Code, claim_name
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
 from dryrack.kinds.expansion import extended_resources
-from dryrack.placement.outcomes import claim_not_found
+from dryrack.placement.claim_problems import claim_not_found, claim_problem
 from dryrack.placement.place import Placed, Unplaced, place
 from dryrack.placement.trace import trace
 from dryrack.placement.trial import Trial
@@ -111,9 +111,9 @@ def _waiting(
     """Where it would go, or why nowhere."""
     turn = turn_of(world, about.pod, settings)
     about = replace(about, notes=turn.notes)
-    problem = turn.cluster.fleet.volumes.problem(turn.member.pod)
-    if problem is not None:
-        return replace(about, message=problem.message)
+    problem = _problem(turn, party)
+    if problem:
+        return replace(about, message=problem)
     if traced:
         about = replace(about, trace=_trace(turn))
     outcome = _decided(turn)
@@ -125,6 +125,15 @@ def _waiting(
     # Whose devices would have to go is among what helps claims.
     to_pod = _helpful(turn, nodes, without="leave" if to_claims else "")
     return replace(about, message=outcome.message, nodes=nodes, helps=(*to_pod, *to_claims))
+
+
+def _problem(turn: Turn, party: Party) -> str:
+    """What keeps the pod from every node, in the order in which the scheduler finds it."""
+    pod = turn.member.pod
+    volume = turn.cluster.fleet.volumes.problem(pod)
+    if volume is not None:
+        return volume.message
+    return next(filter(None, (claim_problem(claim, pod) for claim in party.claims)), "")
 
 
 def _decided(turn: Turn, pod: Pod | None = None) -> Placed | Unplaced:
