@@ -223,6 +223,14 @@ def up(
             rich_help_panel=_INHABITANTS,
         ),
     ] = None,
+    devices: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND[:COUNT][,option=value...]",
+            help="What every virtual node has: fake:8, file; repeatable.",
+            rich_help_panel=_INHABITANTS,
+        ),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option(
@@ -342,6 +350,7 @@ def up(
             instance_type=instance_type,
             catalogue=catalogue,
             catalogue_files=tuple(catalogue_file or ()),
+            devices=tuple(devices or ()),
             release=release,
             feature_gates=feature_gates,
             runtime_config=runtime_config,

@@ -39,6 +39,7 @@ class Wish:
     removes_slices: bool = False
     log_format: str = "text"
     prints_rights: bool = False
+    prints_classes: bool = False
 
 
 def run(wish: Wish) -> bool:
@@ -55,10 +56,23 @@ def run(wish: Wish) -> bool:
     from dryrack.cluster import connection_of
     from dryrack.kubeletplugin import read_devices
 
-    form = log_format_of(wish.log_format)
-    kinds, site = read_devices(wish.devices), site_of(wish)
+    kinds = read_devices(wish.devices)
+    if wish.prints_classes:
+        print_classes(kinds)
+        return True
+    form, site = log_format_of(wish.log_format), site_of(wish)
     connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
     return serve(form, lambda: _served(connection, kinds, site, removes_slices=wish.removes_slices))
+
+
+def print_classes(kinds: Sequence[DeviceKind]) -> None:
+    """What claims ask for, for `kubectl apply -f -`."""
+    from dryrack.cli.output import Format, print_data
+    from dryrack.kinds.decode import to_builtins
+    from dryrack.kubeletplugin import device_class
+
+    items = [to_builtins(device_class(each)) for each in kinds]
+    print_data({"apiVersion": "v1", "kind": "List", "items": items}, Format.YAML)
 
 
 def site_of(wish: Wish) -> NodeSite:
@@ -145,6 +159,14 @@ PrintRights = Annotated[
         rich_help_panel=_INSTEAD,
     ),
 ]
+PrintClasses = Annotated[
+    bool,
+    typer.Option(
+        "--print-classes",
+        help="Print the DeviceClasses of the devices; end.",
+        rich_help_panel=_INSTEAD,
+    ),
+]
 
 
 def plugin(
@@ -157,6 +179,7 @@ def plugin(
     remove_slices: RemoveSlices = False,
     log_format: LogFormat = "text",
     print_rbac: PrintRights = False,
+    print_classes: PrintClasses = False,
 ) -> None:
     """Give this node devices: publish them, and prepare them for the pods of its kubelet."""
     wish = Wish(
@@ -169,5 +192,6 @@ def plugin(
         removes_slices=remove_slices,
         log_format=log_format,
         prints_rights=print_rbac,
+        prints_classes=print_classes,
     )
     raise typer.Exit(0 if run(wish) else 1)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dryrack.cluster import MakeAllocator
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
+    from dryrack.kubeletplugin import DeviceKind
     from dryrack.scheduler import SchedulerSettings
 
 # The release that everything behaves as unless told otherwise.
@@ -55,6 +56,7 @@ class Wish:
     instance_type: str
     catalogue: bool
     catalogue_files: tuple[str, ...]
+    devices: tuple[str, ...]
     release: str
     feature_gates: str
     runtime_config: str
@@ -114,6 +116,7 @@ def _launch(wish: Wish) -> Launch:
         without=without,
         catalogue=catalogue,
         machine=catalogue.instance_types.get(wish.instance_type) if catalogue else None,
+        devices=_devices(wish),
         allocator=_allocator(wish),
         scheduling=_scheduling(wish.scheduler_config),
         runtime_config=_runtime_config(wish.runtime_config),
@@ -152,6 +155,14 @@ def _catalogue(wish: Wish) -> Catalogue | None:
     if wish.instance_type and not wish.nodes:
         raise UsageError(f"--instance-type {wish.instance_type}: of how many? add --nodes 1")
     return found
+
+
+def _devices(wish: Wish) -> tuple[DeviceKind, ...]:
+    if not wish.devices:
+        return ()
+    from dryrack.kubeletplugin import read_devices
+
+    return read_devices(wish.devices)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.journal import SqliteJournal
+    from dryrack.controllers import Drivers
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
@@ -98,6 +99,8 @@ class PlaneOptions:
     """How many writes of each resource a watch can go back."""
     authority: str = ""
     """The certificates by which clients know the server, in PEM: for pods, in every namespace."""
+    drivers: Drivers | None = None
+    """What containers on virtual nodes get with devices; None: their names alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,7 @@ def build(options: PlaneOptions) -> Plane:
     handlers = {
         **token_review_handlers(tokens),
         **access_review_handlers(authorization),
-        **pod_handlers(_logs(store)),
+        **pod_handlers(_logs(store, options.drivers)),
         **workload_handlers(),
     }
     registry = _registry(options.runtime_config, _Behaviours(handlers))
@@ -360,7 +363,7 @@ class _OpenApi:
         return await self._pages(request) if request.path.startswith("/openapi") else None
 
 
-def _logs(store: Store) -> Logs:
+def _logs(store: Store, drivers: Drivers | None) -> Logs:
     claims = _Objects(store)
 
     def log(pod: Raw, container: str) -> str:
@@ -370,6 +373,7 @@ def _logs(store: Store) -> Logs:
             pod,
             container,
             lambda namespace, name: claims.get("resourceclaims.resource.k8s.io", namespace, name),
+            drivers=drivers,
         )
 
     return log

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dryrack.controllers import Engine
     from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
+    from dryrack.kubeletplugin import DeviceKind
     from dryrack.scheduler import SchedulerSettings
 
 
@@ -145,6 +146,32 @@ def families(
         Family("controllers", controllers, _Controllers(publishing).run),
         Family("scheduler", ("scheduler",), _Scheduling(allocator, scheduling).run),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plugins:
+    """What publishes the devices of virtual nodes that have a driver of their own."""
+
+    kinds: Sequence[DeviceKind]
+
+    async def run(self, _: Collection[str], around: Wiring) -> None:
+        from dryrack.controllers import is_virtual
+        from dryrack.kubeletplugin import VirtualNodeSlices
+
+        assert around.informers is not None, "engines of one cluster share them"
+        slices = VirtualNodeSlices(
+            around.client,
+            around.informers,
+            self.kinds,
+            clock=around.clock,
+            is_virtual=is_virtual,
+        )
+        await slices.run()
+
+
+def plugin_families(kinds: Sequence[DeviceKind]) -> tuple[Family, ...]:
+    """What gives virtual nodes devices of these kinds; nothing without any."""
+    return (Family("plugin", ("plugin",), _Plugins(kinds).run),) if kinds else ()
 
 
 def wanted_engines(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:

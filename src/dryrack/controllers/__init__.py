@@ -11,14 +11,16 @@ from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
     from dryrack.controllers.engines import ENGINES, Engine, publisher, run
-    from dryrack.controllers.pods.logs import log_of
+    from dryrack.controllers.pods.logs import Drivers, log_of
+    from dryrack.controllers.pods.virtual import is_virtual
     from dryrack.controllers.writes import Create, Delete, EngineContext, Write
 else:
     __getattr__ = exports(
         __name__,
         {
             "engines": "ENGINES Engine publisher run",
-            "pods.logs": "log_of",
+            "pods.logs": "Drivers log_of",
+            "pods.virtual": "is_virtual",
             "writes": "Create Delete EngineContext Write",
         },
     )
@@ -27,9 +29,11 @@ __all__ = [
     "ENGINES",
     "Create",
     "Delete",
+    "Drivers",
     "Engine",
     "EngineContext",
     "Write",
+    "is_virtual",
     "log_of",
     "publisher",
     "run",

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
     from dryrack.kubeletplugin.registry import KIND_GROUP, read_devices
     from dryrack.kubeletplugin.serving import Sockets, serving_kubelet
-    from dryrack.kubeletplugin.slices import SlicePublisher, node_slices
+    from dryrack.kubeletplugin.slices import SlicePublisher, device_class, node_slices
+    from dryrack.kubeletplugin.virtual import VirtualDrivers, VirtualNodeSlices
 else:
     __getattr__ = exports(
         __name__,
@@ -31,7 +32,8 @@ else:
             "plugin": "ClaimReference Directories NodePlugin",
             "registry": "KIND_GROUP read_devices",
             "serving": "Sockets serving_kubelet",
-            "slices": "SlicePublisher node_slices",
+            "slices": "SlicePublisher device_class node_slices",
+            "virtual": "VirtualDrivers VirtualNodeSlices",
         },
     )
 
@@ -51,6 +53,9 @@ __all__ = [
     "PreparingClaim",
     "SlicePublisher",
     "Sockets",
+    "VirtualDrivers",
+    "VirtualNodeSlices",
+    "device_class",
     "node_slices",
     "read_devices",
     "serving_kubelet",

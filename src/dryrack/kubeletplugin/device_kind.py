@@ -87,6 +87,11 @@ class DeviceKind(Protocol):
     def driver(self) -> str: ...
 
     @property
+    def device_class(self) -> str:
+        """The DeviceClass by which claims usually ask for its devices."""
+        ...
+
+    @property
     def cdi_kind(self) -> str:
         """Vendor and class of its CDI devices, with a slash between them."""
         ...

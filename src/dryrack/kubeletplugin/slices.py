@@ -20,7 +20,15 @@ from dryrack.client.informer import Informer
 from dryrack.client.timekeeping import sleep
 from dryrack.hardware import Origin, Pool, Section, SourceKind, ThisNode, node_owner, slices_of
 from dryrack.kinds.decode import DecodeError, decode, to_builtins
-from dryrack.kinds.resource import ResourceSlice, ResourceSliceSpec
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.resource import (
+    CELDeviceSelector,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceSelector,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +58,15 @@ def node_slices(
     return tuple(
         replace(each, metadata=replace(each.metadata, labels={MANAGED_BY: MANAGER}))
         for each in slices_of(pool, owner=owner)
+    )
+
+
+def device_class(kind: DeviceKind) -> DeviceClass:
+    """The class of all devices of a kind."""
+    selector = CELDeviceSelector(expression=f"device.driver == '{kind.driver}'")
+    return DeviceClass(
+        metadata=ObjectMeta(name=kind.device_class),
+        spec=DeviceClassSpec(selectors=(DeviceSelector(cel=selector),)),
     )
 
 
@@ -103,37 +120,44 @@ class SlicePublisher:
     async def remove(self) -> None:
         """Takes the node's devices off the cluster, for a plugin that will not come back."""
         for each in (await self._client.list(SLICES, self._selection())).items:
-            await self._delete(each)
+            await _delete(self._client, each)
 
     def _selection(self) -> Selection:
         return Selection(fields=f"spec.driver={self._kind.driver},spec.nodeName={self._node}")
 
     async def _write(self) -> None:
         node = await self._client.get(NODES, self._node)
-        owner = node_owner(self._node, node["metadata"]["uid"])
-        wanted = node_slices(self._kind, self._node, owner=owner)
-        writes, obsolete = plan(wanted, self._informer.all())
-        for each in writes:
-            if each["metadata"].get("resourceVersion"):
-                await self._client.update(SLICES, each)
-            else:
-                await self._client.create(SLICES, each)
-        for each in obsolete:
-            await self._delete(each)
-        if writes or obsolete:
-            devices = sum(len(each.spec.devices) for each in wanted)
-            extra: dict[str, Any] = {"driver": self._kind.driver, "devices": devices}
-            _logger.info("slices written", extra=extra)
-
-    async def _delete(self, each: Raw) -> None:
-        try:
-            await self._client.delete(SLICES, _name(each))
-        except NotFoundError:
-            _logger.debug("a slice is gone already")
+        await publish(self._client, self._kind, node, self._informer.all())
 
 
-def _name(slice_: Raw) -> str:
-    return str(slice_["metadata"]["name"])
+async def publish(client: Client, kind: DeviceKind, node: Raw, observed: Sequence[Raw]) -> None:
+    """Writes the slices of a kind on a node, where what is observed is not that."""
+    name = _name(node)
+    owner = node_owner(name, node["metadata"]["uid"])
+    wanted = node_slices(kind, name, owner=owner)
+    writes, obsolete = plan(wanted, observed)
+    for each in writes:
+        if each["metadata"].get("resourceVersion"):
+            await client.update(SLICES, each)
+        else:
+            await client.create(SLICES, each)
+    for each in obsolete:
+        await _delete(client, each)
+    if writes or obsolete:
+        devices = sum(len(each.spec.devices) for each in wanted)
+        extra: dict[str, Any] = {"driver": kind.driver, "node": name, "devices": devices}
+        _logger.info("slices written", extra=extra)
+
+
+async def _delete(client: Client, each: Raw) -> None:
+    try:
+        await client.delete(SLICES, _name(each))
+    except NotFoundError:
+        _logger.debug("a slice is gone already")
+
+
+def _name(obj: Raw) -> str:
+    return str(obj["metadata"]["name"])
 
 
 def _generation(slice_: Raw) -> int:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.process.state import ClusterState
     from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.documents import Document
+    from dryrack.kubeletplugin import DeviceKind
     from dryrack.scheduler import SchedulerSettings
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,8 @@ class Launch:
     """By which nodes have the devices of their instance types; None: they have none."""
     machine: InstanceType | None = None
     """What the nodes are that it starts with."""
+    devices: Sequence[DeviceKind] = ()
+    """What every virtual node has beside that."""
     allocator: MakeAllocator | None = None
     """How the scheduler hands devices out; None: as the reference release."""
     scheduling: SchedulerSettings | None = None

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING
 from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
 from dryrack.cluster.control_plane import PlaneOptions, build
-from dryrack.cluster.engines import families, running_engines, wanted_engines, with_catalogue
+from dryrack.cluster.engines import (
+    families,
+    plugin_families,
+    running_engines,
+    wanted_engines,
+    with_catalogue,
+)
 from dryrack.cluster.initial_objects import (
     add_device_classes,
     add_nodes,
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.control_plane import Plane
     from dryrack.cluster.journal import SqliteJournal
     from dryrack.cluster.process.launching import Launch
+    from dryrack.controllers import Drivers
     from dryrack.controllers.slices import PublishOptions
 
 # Objects of a large cluster are many and stay: looking through all of them for garbage after
@@ -83,7 +90,10 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             tell("")
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
-        engines = families(_publishing(launch), launch.allocator, launch.scheduling)
+        engines = (
+            *families(_publishing(launch), launch.allocator, launch.scheduling),
+            *plugin_families(launch.devices),
+        )
         chosen = wanted_engines(launch.without, engines)
         await stack.enter_async_context(running_engines(chosen, plane.around))
         if launch.nodes:
@@ -102,6 +112,7 @@ async def _nodes_are_up(launch: Launch, plane: Plane, stopping: asyncio.Event) -
     slices = 0
     if launch.machine is not None and "slices" not in launch.without:
         slices = launch.nodes * len(launch.machine.drivers)
+    slices += launch.nodes * len(launch.devices)
     while not stopping.is_set() and loop.time() < latest:
         while waiting and is_ready(plane.store.get(Key("nodes", "", waiting[-1]))):
             waiting.pop()
@@ -175,7 +186,16 @@ def _plane_options(
         signing_key=signing,
         journal=journal,
         authority=keys.authority.certificate.read_text(),
+        drivers=_drivers(launch),
     )
+
+
+def _drivers(launch: Launch) -> Drivers | None:
+    if not launch.devices:
+        return None
+    from dryrack.kubeletplugin import VirtualDrivers
+
+    return VirtualDrivers(tuple(launch.devices))
 
 
 async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) -> None:
@@ -183,6 +203,11 @@ async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) ->
         classes = launch.catalogue.device_classes.values()
         await add_device_classes(plane.client(), classes)
         tell(f"{len(classes)} device classes of the catalogue's drivers")
+    if launch.devices:
+        from dryrack.kubeletplugin import device_class
+
+        await add_device_classes(plane.client(), [device_class(each) for each in launch.devices])
+        tell(f"device classes: {', '.join(each.device_class for each in launch.devices)}")
     if launch.nodes:
         await add_nodes(plane.client(), launch.nodes, launch.machine)
         which = f" of the type {launch.machine.name}" if launch.machine else ""

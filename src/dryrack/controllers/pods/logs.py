@@ -6,7 +6,7 @@ which environment and which devices. The environment that a driver would add com
 `Devices` seam, because only the driver knows it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from dryrack.controllers.claims.references import claims_of_pod
@@ -26,40 +26,79 @@ class Devices(Protocol):
     def __call__(self, devices: Sequence[str]) -> Mapping[str, str]: ...
 
 
+class Drivers(Protocol):
+    """Drivers that know what containers get with their devices."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def lines(
+        self, node: str, claims: Sequence[Raw], uses: Sequence[tuple[Raw, str]]
+    ) -> Iterable[str]:
+        """
+        What a container gets: `uses` are its claims, each with a request or with "" for all.
+
+        `claims` are all claims of its pod, in their order.
+        """
+        ...
+
+
 def numbered_devices(devices: Sequence[str]) -> Mapping[str, str]:
     """What a container gets where no driver says better: its devices, counted."""
     return {f"DRYRACK_DEVICE_{number}": device for number, device in enumerate(devices)}
 
 
 def log_of(
-    pod: Raw, container: str, claims: Claims, *, environment: Devices = numbered_devices
+    pod: Raw,
+    container: str,
+    claims: Claims,
+    *,
+    environment: Devices = numbered_devices,
+    drivers: Drivers | None = None,
 ) -> str:
     """The log of a container, whose name is known to be right; "" if it never started."""
     spec = next(each for each in _containers(pod) if each["name"] == container)
     if not _has_started(pod, container):
         return ""
-    devices = list(devices_of(pod, spec, claims))
+    uses = list(_uses(pod, spec, claims))
+    devices = [device for claim, request in uses for device in _allocated(claim, request)]
+    known = () if drivers is None else drivers.names
+    others = [device for device in devices if device.partition("/")[0] not in known]
+    node = spec_of(pod).get("nodeName", "")
     lines = [
         f"command: {' '.join(map(str, (*_list(spec, 'command'), *_list(spec, 'args'))))}".rstrip(),
         *(f"env: {key}={value}" for key, value in _environment(pod, spec)),
-        *(f"env: {key}={value}" for key, value in environment(devices).items()),
+        *(f"env: {key}={value}" for key, value in environment(others).items()),
+        *(drivers.lines(node, list(_claims(pod, claims)), uses) if drivers else ()),
         *(f"device: {device}" for device in devices),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def devices_of(pod: Raw, container: Raw, claims: Claims) -> Iterator[str]:
-    """The devices of a container, as driver/pool/device; those of extended resources come last."""
+def _claims(pod: Raw, claims: Claims) -> Iterator[Raw]:
+    """All claims of a pod that are there; that of its extended resources comes last."""
+    extended = status_of(pod).get("extendedResourceClaimStatus") or {}
+    names = [*(each.claim for each in claims_of_pod(pod)), extended.get("resourceClaimName")]
+    for name in dict.fromkeys(names):
+        claim = claims(pod["metadata"].get("namespace", ""), name) if name else None
+        if claim is not None:
+            yield claim
+
+
+def _uses(pod: Raw, container: Raw, claims: Claims) -> Iterator[tuple[Raw, str]]:
+    """The claims of a container, and which request of each; "" is all of them."""
     names = {each.name: each.claim for each in claims_of_pod(pod)}
     namespace = pod["metadata"].get("namespace", "")
     for wanted in _list(container.get("resources") or {}, "claims"):
         claim = claims(namespace, names.get(wanted["name"]) or "")
-        yield from _allocated(claim, wanted.get("request", "")) if claim else ()
+        if claim is not None:
+            yield claim, wanted.get("request", "")
     extended = status_of(pod).get("extendedResourceClaimStatus") or {}
     for mapping in _list(extended, "requestMappings"):
         if mapping["containerName"] == container["name"]:
             claim = claims(namespace, extended["resourceClaimName"])
-            yield from _allocated(claim, mapping["requestName"]) if claim else ()
+            if claim is not None:
+                yield claim, mapping["requestName"]
 
 
 def _allocated(claim: Raw, request: str) -> Iterator[str]:

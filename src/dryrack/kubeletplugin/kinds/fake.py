@@ -45,6 +45,7 @@ class FakeKind:
     count: int = COUNT
     model: str = "LATEST-FAKE-MODEL"
     driver: str = DRIVER
+    device_class: str = "fake.3-shake.com"
     cdi_kind: str = f"k8s.{DRIVER}/fake"
 
     def devices(self, node: str) -> tuple[Device, ...]:

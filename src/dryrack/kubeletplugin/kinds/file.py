@@ -29,6 +29,7 @@ class FileKind:
     directory: str = DIRECTORY
     is_shared: bool = False
     driver: str = DRIVER
+    device_class: str = "file-resource"
     cdi_kind: str = f"{DRIVER}/file"
 
     def devices(self, node: str) -> tuple[Device, ...]:

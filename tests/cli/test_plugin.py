@@ -1,0 +1,42 @@
+"""`dryrack plugin`, as far as it goes without a kubelet."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from tests.cli.command import dryrack
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "--devices: which devices this node has, for example fake:8"),
+        (("--devices", "gpu:8"), "--devices gpu: no such kind; there are: fake, file"),
+        (("--devices", "fake:8", "--node", "Node_1"), "--node 'Node_1': "),
+        (("--devices", "fake:8", "--kubeconfig", "/nowhere"), "kubeconfig /nowhere: not there"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_done(
+    arguments: tuple[str, ...], complaint: str
+) -> None:
+    """The mistake and its remedy, and exit code 2 or 1; no traceback."""
+    done = dryrack("plugin", *arguments)
+
+    assert complaint in done.stderr
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+
+
+def test_classes_and_rights_can_be_applied_as_they_are_printed() -> None:
+    """Both are manifests; the classes select the driver's devices."""
+    classes = yaml.safe_load(dryrack("plugin", "--devices", "fake", "--print-classes").stdout)
+    rights = list(yaml.safe_load_all(dryrack("plugin", "--print-rbac").stdout))
+    selectors = [each["spec"]["selectors"][0]["cel"]["expression"] for each in classes["items"]]
+
+    assert [each["metadata"]["name"] for each in classes["items"]] == ["fake.3-shake.com"]
+    assert selectors == ["device.driver == 'fake.resource.3-shake.com'"]
+    assert [each["kind"] for each in rights] == [
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+    ]

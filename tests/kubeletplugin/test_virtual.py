@@ -1,0 +1,156 @@
+"""Virtual nodes with devices: slices, pods, and logs that show what containers would have got."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tests.client.planes import CountedChance
+
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import CLASSES, NAMESPACES, NODES, PODS, SLICES, TEMPLATES
+from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.client.transport import ADMIN, Request
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import embedded
+from dryrack.cluster.engines import families, plugin_families
+from dryrack.cluster.initial_objects import virtual_node
+from dryrack.kinds.decode import to_builtins
+from dryrack.kubeletplugin import VirtualDrivers, device_class
+from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
+from dryrack.kubeletplugin.kinds.file import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from dryrack.client.client import Client
+    from dryrack.client.transport import Transport
+    from dryrack.cluster.embedded import EmbeddedCluster
+
+Raw = dict[str, Any]
+KINDS = (FakeKind(), FileKind())
+
+
+def play(scene: Callable[[EmbeddedCluster, VirtualClock], Awaitable[None]]) -> None:
+    """A cluster with one virtual node that has these kinds."""
+    clock = VirtualClock()
+    options = PlaneOptions(clock=clock, chance=CountedChance(), drivers=VirtualDrivers(KINDS))
+
+    async def run() -> None:
+        engines = (*families(), *plugin_families(KINDS))
+        async with embedded(options, engines=engines) as cluster:
+            for kind in KINDS:
+                await cluster.client.create(CLASSES, to_builtins(device_class(kind)))
+            await cluster.client.create(NODES, virtual_node("node-1"))
+            await clock.advance(2)
+            await scene(cluster, clock)
+
+    run_virtual(run())
+
+
+async def make(client: Client, namespace: str, claims: Raw, containers: list[Raw]) -> None:
+    """A pod with claims, each by what it asks for."""
+    await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+    for name, devices in claims.items():
+        metadata = {"name": name, "namespace": namespace}
+        await client.create(
+            TEMPLATES, {"metadata": metadata, "spec": {"spec": {"devices": devices}}}
+        )
+    named = [{"name": name, "resourceClaimTemplateName": name} for name in claims]
+    pod = {
+        "metadata": {"name": "pod0", "namespace": namespace},
+        "spec": {"resourceClaims": named, "containers": containers},
+    }
+    await client.create(PODS, pod)
+
+
+def request(name: str, device_class: str, count: int = 1) -> Raw:
+    return {"name": name, "exactly": {"deviceClassName": device_class, "count": count}}
+
+
+def container(name: str, *claims: Raw) -> Raw:
+    return {"name": name, "image": "busybox", "resources": {"claims": list(claims)}}
+
+
+async def log(transport: Transport, namespace: str, container: str) -> list[str]:
+    path = f"/api/v1/namespaces/{namespace}/pods/pod0/log"
+    request = Request("GET", path, f"container={container}", {}, b"", ADMIN)
+    response = await transport.send(request)
+    assert isinstance(response.body, bytes)
+    return response.body.decode().splitlines()
+
+
+def test_a_virtual_node_has_its_devices_as_long_as_it_is_there() -> None:
+    """Slices come with the node, come back when somebody deletes them, and go with it."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        client = cluster.client
+        selection = Selection(fields=f"spec.driver={DRIVER}")
+        [first] = (await client.list(SLICES, selection)).items
+        await client.delete(SLICES, first["metadata"]["name"])
+        await clock.advance(2)
+        [second] = (await client.list(SLICES, selection)).items
+        await client.delete(NODES, "node-1")
+        await clock.advance(60)
+
+        assert len(first["spec"]["devices"]) == 8
+        assert second["spec"] == first["spec"]
+        assert (await client.list(SLICES)).items == ()
+
+    play(scene)
+
+
+def test_the_log_shows_what_the_containers_would_have_got() -> None:
+    """Devices of all claims of a container, each with a number of its own, and the file."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        client = cluster.client
+        claims = {
+            "one": {"requests": [request("r", "fake.3-shake.com", 2)]},
+            "two": {
+                "requests": [request("a", "fake.3-shake.com"), request("b", "fake.3-shake.com")]
+            },
+            "file": {"requests": [request("r", "file-resource")]},
+        }
+        containers = [
+            container("ctr0", {"name": "one"}, {"name": "two"}, {"name": "file"}),
+            container("ctr1", {"name": "two", "request": "b"}),
+        ]
+        await make(client, "test", claims, containers)
+        await clock.advance(30)
+        first, second = [await log(cluster.transport, "test", each) for each in ("ctr0", "ctr1")]
+        own = [uuid_of("node-1", f"fake-{n}") for n in range(4)]
+
+        assert [line for line in first if re.match(r"env: FAKE_DEVICE_\d", line)] == [
+            f"env: FAKE_DEVICE_{n}={uuid}" for n, uuid in enumerate(own)
+        ]
+        assert first.count("env: FAKE_NODE_NAME=node-1") == 1
+        assert "file /etc/dra/file1: pod0" in first
+        assert "env: DRYRACK_DEVICE_0" not in "\n".join(first)
+        assert [line for line in second if re.match(r"env: FAKE_DEVICE_\d", line)] == [
+            f"env: FAKE_DEVICE_3={own[3]}"
+        ]
+
+    play(scene)
+
+
+def test_split_devices_and_parameters_that_make_no_sense_are_in_the_log() -> None:
+    """The planning is that of a real node, its refusals too."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        client = cluster.client
+        for split in (2, 0):
+            parameters = {"apiVersion": f"{DRIVER}/v1alpha1", "kind": "FakeClaimParameters"}
+            opaque = {"driver": DRIVER, "parameters": parameters | {"split": split}}
+            asked = {"requests": [request("r", "fake.3-shake.com")], "config": [{"opaque": opaque}]}
+            await make(client, f"split-{split}", {"one": asked}, [container("c", {"name": "one"})])
+            await clock.advance(30)
+        good, bad = [await log(cluster.transport, f"split-{split}", "c") for split in (2, 0)]
+        children = uuids_of("node-1", "fake-0", 2)
+
+        assert [f"env: FAKE_DEVICE_{n}={uuid}" for n, uuid in enumerate(children)] == [
+            line for line in good if re.match(r"env: FAKE_DEVICE_\d", line)
+        ]
+        assert [line for line in bad if line.startswith("not prepared: claim split-0/")] != []
+
+    play(scene)
