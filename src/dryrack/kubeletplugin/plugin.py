@@ -33,7 +33,7 @@ from dryrack.kubeletplugin.files import (
     remove_file,
     replace_file,
 )
-from dryrack.kubeletplugin.prepare import plan
+from dryrack.kubeletplugin.prepare import NodeDevices, plan
 from dryrack.kubeletplugin.record import State
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class NodePlugin:
     ) -> None:
         self.kind = kind
         self.node = node
+        self._devices = NodeDevices.of(kind, node)
         self._client = client
         self._directories = directories
         self._files: FileSystem = files or HostFileSystem()
@@ -197,7 +198,7 @@ class NodePlugin:
             if record is None:
                 fetched = await self._fetch(claim)
                 # From here to the next await nobody else gets a device or a number.
-                record = plan(fetched, self.kind, self.node, self._records.values())
+                record = plan(fetched, self._devices, self._records.values())
                 self._records[claim.uid] = record
             if record.state is not State.PREPARED:
                 record = self._set(record, State.PREPARING)

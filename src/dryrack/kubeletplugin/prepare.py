@@ -8,6 +8,7 @@ Nothing is written here. Numbers are given so that no two devices of one contain
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,8 +28,21 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.device_kind import DeviceKind
 
 
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """A kind on a node, with the names of all devices that there are."""
+
+    kind: DeviceKind
+    node: str
+    names: frozenset[str]
+
+    @staticmethod
+    def of(kind: DeviceKind, node: str) -> NodeDevices:
+        return NodeDevices(kind, node, frozenset(each.name for each in kind.devices(node)))
+
+
 def plan(
-    claim: ResourceClaim, kind: DeviceKind, node: str, others: Iterable[ClaimRecord] = ()
+    claim: ResourceClaim, devices: NodeDevices, others: Iterable[ClaimRecord] = ()
 ) -> ClaimRecord:
     """
     What preparing the claim comes to, beside the other claims that are prepared.
@@ -41,7 +55,7 @@ def plan(
         namespace=claim.metadata.namespace,
         name=claim.metadata.name,
         uid=claim.metadata.uid,
-        node=node,
+        node=devices.node,
         pods=tuple(each.name for each in consumers if each.resource == "pods"),
     )
     record = ClaimRecord(
@@ -57,14 +71,14 @@ def plan(
         sequence=max((each.sequence for each in others), default=0) + 1,
     )
     first = first_number(record, others)
-    devices: list[PreparedDevice] = []
+    prepared: list[PreparedDevice] = []
     number = first
-    for allocated in _allocated(claim, kind, node):
-        device = _prepared(allocated, preparing, kind, number)
+    for allocated in _allocated(claim, devices):
+        device = _prepared(allocated, preparing, devices.kind, number)
         _check_free(device, preparing, others)
         number += device.edits.numbers
-        devices.append(device)
-    return msgspec.structs.replace(record, devices=tuple(devices), first_number=first)
+        prepared.append(device)
+    return msgspec.structs.replace(record, devices=tuple(prepared), first_number=first)
 
 
 def first_number(claim: ClaimRecord, others: Iterable[ClaimRecord]) -> int:
@@ -85,7 +99,8 @@ def first_number(claim: ClaimRecord, others: Iterable[ClaimRecord]) -> int:
     )
 
 
-def _allocated(claim: ResourceClaim, kind: DeviceKind, node: str) -> Iterable[AllocatedDevice]:
+def _allocated(claim: ResourceClaim, devices: NodeDevices) -> Iterable[AllocatedDevice]:
+    kind, node, known = devices.kind, devices.node, devices.names
     what = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
     allocation = claim.status.allocation
     if allocation is None:
@@ -93,7 +108,6 @@ def _allocated(claim: ResourceClaim, kind: DeviceKind, node: str) -> Iterable[Al
     results = [each for each in allocation.devices.results if each.driver == kind.driver]
     if not results:
         raise PrepareError(f"{what}: has no devices of driver {kind.driver}")
-    known = {device.name for device in kind.devices(node)}
     counts = Counter(result.request for result in results)
     for result in results:
         if result.pool != node or result.device not in known:

@@ -18,7 +18,7 @@ from dryrack.client.timekeeping import sleep
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
-from dryrack.kubeletplugin.prepare import plan
+from dryrack.kubeletplugin.prepare import NodeDevices, plan
 from dryrack.kubeletplugin.slices import MANAGED_BY, MANAGER, publish
 
 if TYPE_CHECKING:
@@ -72,10 +72,11 @@ class VirtualDrivers:
 
 def _records(claims: Iterable[ResourceClaim], kind: DeviceKind, node: str) -> list[ClaimRecord]:
     records: list[ClaimRecord] = []
+    devices = NodeDevices.of(kind, node)
     for claim in claims:
         allocation = claim.status.allocation
         if allocation and any(each.driver == kind.driver for each in allocation.devices.results):
-            records.append(plan(claim, kind, node, records))
+            records.append(plan(claim, devices, records))
     return records
 
 
