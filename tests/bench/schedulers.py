@@ -65,7 +65,10 @@ class Load:
     gang: int = 0
 
     def scaled(self, by: float) -> Load:
-        return replace(self, nodes=round(self.nodes * by), pods=round(self.pods * by))
+        """A part of it, with whole gangs."""
+        size = self.gang or 1
+        pods = round(self.pods * by / size) * size
+        return replace(self, nodes=round(self.nodes * by), pods=pods)
 
 
 def _exactly(selector: str = "", *, class_name: str = "gpu", **more: Any) -> Raw:

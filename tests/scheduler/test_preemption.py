@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, Scene, lone, member, play
+from tests.scheduler.test_pod_groups import NATIVE, native_group, native_member
 
-from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS
+from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS, POD_GROUPS
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request
@@ -214,3 +215,24 @@ def test_backfill_uses_what_is_kept_and_goes_when_the_gang_can_come() -> None:
         await scene.check({"gang": 3})
 
     play(story)
+
+
+def test_a_group_that_goes_as_one_goes_whole() -> None:
+    """One of its two devices is wanted, and its PodGroup says that half of it is of no use."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        group = native_group("group", 2)
+        group["spec"]["disruptionMode"] = "PodGroup"
+        await scene.client.create(POD_GROUPS, group)
+        scene.start()
+        await scene.create(native_member("a", "group"), native_member("b", "group"))
+        await scene.rest()
+        assert await scene.bound() == ["a", "b"]
+        await scene.create(lone("vip", priorityClassName="high"))
+        await scene.rest(60)
+        assert await scene.bound() == ["vip"]
+        assert len(await scene.events("Preempted")) == 2
+        await scene.check({})
+
+    play(story, nodes=2, devices=1, serving=NATIVE)
