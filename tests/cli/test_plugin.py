@@ -11,7 +11,7 @@ from tests.cli.command import dryrack
     ("arguments", "complaint"),
     [
         ((), "--devices: which devices this node has, for example fake:8"),
-        (("--devices", "gpu:8"), "--devices gpu: no such kind; there are: fake, file"),
+        (("--devices", "tpu:8"), "--devices tpu: no such kind; there are: fake, file, gpu"),
         (("--devices", "fake:8", "--node", "Node_1"), "--node 'Node_1': "),
         (("--devices", "fake:8", "--kubeconfig", "/nowhere"), "kubeconfig /nowhere: not there"),
     ],

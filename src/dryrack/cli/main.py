@@ -227,7 +227,7 @@ def up(
         list[str] | None,
         typer.Option(
             metavar="KIND[:COUNT][,option=value...]",
-            help="What every virtual node has: fake:8, file; repeatable.",
+            help="What every virtual node has: fake:8, gpu:8, file; repeatable.",
             rich_help_panel=_INHABITANTS,
         ),
     ] = None,

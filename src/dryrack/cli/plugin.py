@@ -112,7 +112,7 @@ Devices = Annotated[
     typer.Option(
         "--devices",
         metavar="KIND[:COUNT][,option=value...]",
-        help="What the node has: fake:8, file; repeatable.",
+        help="What the node has: fake:8, gpu:8, file; repeatable.",
         rich_help_panel=_NODE,
     ),
 ]

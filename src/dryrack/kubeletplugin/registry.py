@@ -13,13 +13,18 @@ from dryrack.base.errors import DryrackError
 from dryrack.kubeletplugin.device_kind import DeviceKind, DevicesError, KindOptions
 from dryrack.kubeletplugin.kinds.fake import fake_kind
 from dryrack.kubeletplugin.kinds.file import file_kind
+from dryrack.kubeletplugin.kinds.gpu import gpu_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from importlib.metadata import EntryPoint
 
 KIND_GROUP = "dryrack.device_kinds"
-_IN_TREE: dict[str, Callable[[KindOptions], DeviceKind]] = {"fake": fake_kind, "file": file_kind}
+_IN_TREE: dict[str, Callable[[KindOptions], DeviceKind]] = {
+    "fake": fake_kind,
+    "file": file_kind,
+    "gpu": gpu_kind,
+}
 
 
 def read_devices(

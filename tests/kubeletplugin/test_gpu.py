@@ -1,0 +1,111 @@
+"""GPUs as those of Kubernetes' example driver."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.kubeletplugin.nodes import NODE, bench, environment
+
+from dryrack.kinds.validation import validate
+from dryrack.kubeletplugin import AllocatedDevice, PreparingClaim, node_slices, read_devices
+from dryrack.kubeletplugin.kinds.gpu import GpuKind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = {"apiVersion": "gpu.resource.example.com/v1alpha1", "kind": "GpuConfig"}
+CLAIM = PreparingClaim("default", "mine", "uid-1", NODE, ("pod0",))
+
+
+def variables(device: AllocatedDevice) -> dict[str, str]:
+    return dict(GpuKind().edits(device, CLAIM, 0).env)
+
+
+def test_a_container_learns_its_gpu_node_and_driver(tmp_path: Path) -> None:
+    """The variables of a plain claim, from the CDI spec of its claim."""
+
+    async def scenario() -> tuple[dict[str, str], str]:
+        world = bench(tmp_path, GpuKind())
+        claim = await world.claim("mine", ["gpu-3"])
+        plugin = world.plugin()
+        plugin.recover()
+        await plugin.prepare([claim])
+        return environment(world, claim.uid), claim.uid
+
+    found, uid = asyncio.run(scenario())
+
+    assert found == {
+        "KUBERNETES_NODE_NAME": NODE,
+        "DRA_RESOURCE_DRIVER_NAME": "gpu.example.com",
+        "GPU_DEVICE_3": "gpu-3",
+        "GPU_DEVICE_3_SHARING_STRATEGY": "TimeSlicing",
+        "GPU_DEVICE_3_TIMESLICE_INTERVAL": "Default",
+        "GPU_DEVICE_GPU_3_RESOURCE_CLAIM": uid,
+    }
+
+
+def test_parameters_say_how_a_gpu_is_shared_and_the_claims_come_last() -> None:
+    """Parameters of the claim count more than those of the class."""
+    slicing = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}
+    cutting = {"strategy": "SpacePartitioning", "spacePartitioningConfig": {"partitionCount": 10}}
+    of_class, of_claim = [CONFIG | {"sharing": each} for each in (slicing, cutting)]
+    by_class = variables(AllocatedDevice("r", NODE, "gpu-0", parameters=(of_class,)))
+    by_claim = variables(AllocatedDevice("r", NODE, "gpu-0", parameters=(of_class, of_claim)))
+
+    assert by_class["GPU_DEVICE_0_TIMESLICE_INTERVAL"] == "Long"
+    assert by_claim["GPU_DEVICE_0_SHARING_STRATEGY"] == "SpacePartitioning"
+    assert by_claim["GPU_DEVICE_0_PARTITION_COUNT"] == "10"
+    assert "GPU_DEVICE_0_TIMESLICE_INTERVAL" not in by_claim
+
+
+def test_a_part_of_a_gpu_and_admin_access_are_told() -> None:
+    """What was consumed of a shared one, and that somebody looks over others' shoulders."""
+    part = {"gpu.example.com/memory": "16Gi", "compute": "20"}
+    found = variables(
+        AllocatedDevice("r", NODE, "gpu-1", share_id="s", consumed_capacity=part)
+    ) | variables(AllocatedDevice("r", NODE, "gpu-2", has_admin_access=True))
+
+    assert found["GPU_DEVICE_1_MEMORY"] == "16Gi"
+    assert found["GPU_DEVICE_1_COMPUTE"] == "20"
+    assert found["DRA_ADMIN_ACCESS"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "complaint"),
+    [
+        ({"kind": "NetConfig"}, "it is GpuConfig of gpu.resource.example.com/v1alpha1"),
+        (CONFIG | {"sharing": {"strategy": "Luck"}}, r"Invalid enum value 'Luck'"),
+        (
+            CONFIG | {"sharing": {"spacePartitioningConfig": {"partitionCount": -1}}},
+            "partitionCount is negative",
+        ),
+    ],
+)
+def test_parameters_that_make_no_sense_are_told(
+    tmp_path: Path, parameters: dict[str, Any], complaint: str
+) -> None:
+    """The kubelet's event names the claim and what is wrong."""
+
+    async def scenario() -> str:
+        world = bench(tmp_path, GpuKind())
+        claim = await world.claim("odd", ["gpu-0"], parameters=parameters)
+        plugin = world.plugin()
+        plugin.recover()
+        return str((await plugin.prepare([claim]))[claim.uid])
+
+    told = asyncio.run(scenario())
+
+    assert told.startswith("claim default/odd: ")
+    assert complaint in told
+
+
+@pytest.mark.parametrize(
+    "text", ["gpu:300", "gpu:300,shared=true", "fake:300", "file:2,shared=true"]
+)
+def test_the_slices_of_every_kind_are_ones_that_an_api_server_takes(text: str) -> None:
+    """Nothing is published that would be refused."""
+    [kind] = read_devices([text], [])
+
+    assert [p for each in node_slices(kind, NODE) for p in validate(each)] == []
