@@ -9,7 +9,13 @@ import pytest
 from tests.kubeletplugin.nodes import NODE, bench, environment
 
 from dryrack.kinds.validation import validate
-from dryrack.kubeletplugin import AllocatedDevice, PreparingClaim, node_slices, read_devices
+from dryrack.kubeletplugin import (
+    AllocatedDevice,
+    DevicesError,
+    PreparingClaim,
+    node_slices,
+    read_devices,
+)
 from dryrack.kubeletplugin.kinds.gpu import GpuKind
 
 if TYPE_CHECKING:
@@ -43,6 +49,7 @@ def test_a_container_learns_its_gpu_node_and_driver(tmp_path: Path) -> None:
         "GPU_DEVICE_3_SHARING_STRATEGY": "TimeSlicing",
         "GPU_DEVICE_3_TIMESLICE_INTERVAL": "Default",
         "GPU_DEVICE_GPU_3_RESOURCE_CLAIM": uid,
+        "DRA_ADMIN_ACCESS": "false",
     }
 
 
@@ -81,6 +88,10 @@ def test_a_part_of_a_gpu_and_admin_access_are_told() -> None:
             CONFIG | {"sharing": {"spacePartitioningConfig": {"partitionCount": -1}}},
             "partitionCount is negative",
         ),
+        (
+            CONFIG | {"sharing": {"strategy": "TimeSlicing", "spacePartitioningConfig": {}}},
+            "spacePartitioningConfig with strategy TimeSlicing; take one away",
+        ),
     ],
 )
 def test_parameters_that_make_no_sense_are_told(
@@ -102,10 +113,81 @@ def test_parameters_that_make_no_sense_are_told(
 
 
 @pytest.mark.parametrize(
-    "text", ["gpu:300", "gpu:300,shared=true", "fake:300", "file:2,shared=true"]
+    "text",
+    [
+        "gpu:300",
+        "gpu:300,shared=true",
+        "gpu:9,partitions=7",
+        "gpu,partitions=40,shared=true",
+        "fake:300",
+        "file:2,shared=true",
+    ],
 )
 def test_the_slices_of_every_kind_are_ones_that_an_api_server_takes(text: str) -> None:
     """Nothing is published that would be refused."""
     [kind] = read_devices([text], [])
 
     assert [p for each in node_slices(kind, NODE) for p in validate(each)] == []
+
+
+def test_a_partition_is_in_the_names_of_its_variables() -> None:
+    """Variables have no hyphens."""
+    found = variables(AllocatedDevice("r", NODE, "gpu-1-partition-3"))
+
+    assert found["GPU_DEVICE_1_PARTITION_3"] == "gpu-1-partition-3"
+    assert found["GPU_DEVICE_GPU_1_PARTITION_3_RESOURCE_CLAIM"] == "uid-1"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        GpuKind(9, partitions=7),
+        GpuKind(1, partitions=100),
+        GpuKind(is_shared=True),
+        GpuKind(1, is_shared=True, partitions=7),
+        GpuKind(2, is_shared=True, partitions=40),
+    ],
+)
+def test_partitions_take_what_is_there_to_be_taken(kind: GpuKind) -> None:
+    """Each GPU has counters, and all its partitions together fit into them."""
+    slices = node_slices(kind, NODE)
+    totals = {each.name: each.counters for slice_ in slices for each in slice_.spec.shared_counters}
+    partitions = [d for d in kind.devices(NODE) if "-partition-" in d.name]
+
+    assert len(totals) == (kind.count if kind.partitions else 0)
+    assert len(partitions) == kind.count * kind.partitions
+    for device in partitions:
+        [taken] = device.consumes_counters
+        for name, counter in taken.counters.items():
+            part, total = counter.value, totals[taken.counter_set][name].value
+            assert 0 < part.value() * kind.partitions <= total.value()
+
+
+def test_no_two_gpus_have_one_uuid() -> None:
+    """Nor do those of two nodes; after every start they are the same."""
+    uuids = [
+        device.attributes["uuid"].string_value
+        for node in (NODE, "node-2")
+        for device in GpuKind().devices(node)
+    ]
+
+    assert len(set(uuids)) == 16
+    assert GpuKind().devices(NODE) == GpuKind().devices(NODE)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("gpu:10001", "gpu:10001: a node has 10000 of these at most"),
+        ("gpu:5000,partitions=4", "a node has 2000 of these at most"),
+        ("gpu,partitions=x", "partitions='x'; 0 to 100"),
+        ("gpu,partitions=101", "partitions='101'; 0 to 100"),
+        ("gpu,partitions=41,shared=true", "partitions='41'; 0 to 40"),
+        ("gpu,shared=yes", "shared='yes'; true or false"),
+        ("gpu,model=x", "no option 'model'; it has: partitions, shared"),
+    ],
+)
+def test_options_that_make_no_sense_are_told(text: str, complaint: str) -> None:
+    """What is wrong with a value of --devices is said with what would be right."""
+    with pytest.raises(DevicesError, match=complaint):
+        read_devices([text], [])

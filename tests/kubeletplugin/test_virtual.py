@@ -19,6 +19,7 @@ from dryrack.kinds.decode import to_builtins
 from dryrack.kubeletplugin import VirtualDrivers, device_class
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
 from dryrack.kubeletplugin.kinds.file import FileKind
+from dryrack.kubeletplugin.kinds.gpu import GpuKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,20 +27,24 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.transport import Transport
     from dryrack.cluster.embedded import EmbeddedCluster
+    from dryrack.kubeletplugin import DeviceKind
 
 Raw = dict[str, Any]
 KINDS = (FakeKind(), FileKind())
 
 
-def play(scene: Callable[[EmbeddedCluster, VirtualClock], Awaitable[None]]) -> None:
+def play(
+    scene: Callable[[EmbeddedCluster, VirtualClock], Awaitable[None]],
+    kinds: tuple[DeviceKind, ...] = KINDS,
+) -> None:
     """A cluster with one virtual node that has these kinds."""
     clock = VirtualClock()
-    options = PlaneOptions(clock=clock, chance=CountedChance(), drivers=VirtualDrivers(KINDS))
+    options = PlaneOptions(clock=clock, chance=CountedChance(), drivers=VirtualDrivers(kinds))
 
     async def run() -> None:
-        engines = (*families(), *plugin_families(KINDS))
+        engines = (*families(), *plugin_families(kinds))
         async with embedded(options, engines=engines) as cluster:
-            for kind in KINDS:
+            for kind in kinds:
                 await cluster.client.create(CLASSES, to_builtins(device_class(kind)))
             await cluster.client.create(NODES, virtual_node("node-1"))
             await clock.advance(2)
@@ -154,3 +159,31 @@ def test_split_devices_and_parameters_that_make_no_sense_are_in_the_log() -> Non
         assert [line for line in bad if line.startswith("not prepared: claim split-0/")] != []
 
     play(scene)
+
+
+def test_partitions_of_a_gpu_exclude_the_whole_and_shares_show_what_they_are() -> None:
+    """The scheduler counts what partitions take, and the log has the amounts of a share."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        client = cluster.client
+        part = {"cel": {"expression": "'partition' in device.attributes['gpu.example.com']"}}
+        whole = {"cel": {"expression": "'full' in device.attributes['gpu.example.com']"}}
+        asked = request("r", "gpu.example.com", 2)
+        asked["exactly"]["selectors"] = [part]
+        asked["exactly"]["capacity"] = {"requests": {"memory": "8Gi", "compute": "10"}}
+        other = request("r", "gpu.example.com")
+        other["exactly"]["selectors"] = [whole]
+        for name, requests in (("parts", [asked]), ("whole", [other])):
+            claims = {"one": {"requests": requests}}
+            await make(client, name, claims, [container("c", {"name": "one"})])
+            await clock.advance(30)
+        lines = await log(cluster.transport, "parts", "c")
+        waiting = await client.get(PODS, "pod0", "whole")
+
+        for variable in ("GPU_DEVICE_0_PARTITION_0", "GPU_DEVICE_0_PARTITION_1"):
+            assert f"env: {variable}_MEMORY=8Gi" in lines
+            assert f"env: {variable}_COMPUTE=10" in lines
+        assert "env: DRA_RESOURCE_DRIVER_NAME=gpu.example.com" in lines
+        assert "nodeName" not in waiting["spec"]
+
+    play(scene, (GpuKind(1, is_shared=True, partitions=4),))

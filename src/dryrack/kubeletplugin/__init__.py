@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         HostLine,
         KindOptions,
         Mount,
+        PartitionableKind,
         PrepareError,
         PreparingClaim,
     )
@@ -27,7 +28,7 @@ else:
         {
             "device_kind": (
                 "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
-                "Mount PrepareError PreparingClaim"
+                "Mount PartitionableKind PrepareError PreparingClaim"
             ),
             "plugin": "ClaimReference Directories NodePlugin",
             "registry": "KIND_GROUP read_devices",
@@ -49,6 +50,7 @@ __all__ = [
     "KindOptions",
     "Mount",
     "NodePlugin",
+    "PartitionableKind",
     "PrepareError",
     "PreparingClaim",
     "SlicePublisher",

@@ -19,7 +19,7 @@ from dryrack.base.errors import DryrackError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.kinds.resource import Device
+    from dryrack.kinds.resource import CounterSet, Device
 
 
 class PrepareError(DryrackError):
@@ -110,6 +110,15 @@ class DeviceKind(Protocol):
 
         No other device that the container may have was given `number` or one that follows.
         """
+        ...
+
+
+@runtime_checkable
+class PartitionableKind(DeviceKind, Protocol):
+    """Devices of one driver, some of which draw on counters that they share."""
+
+    def counter_sets(self) -> tuple[CounterSet, ...]:
+        """What its devices draw on; the same on every node."""
         ...
 
 

@@ -29,6 +29,7 @@ from dryrack.kinds.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from dryrack.kubeletplugin.device_kind import PartitionableKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,8 @@ def node_slices(
     kind: DeviceKind, node: str, *, owner: OwnerReference | None = None
 ) -> tuple[ResourceSlice, ...]:
     """The slices that publish the devices of a kind on a node, in one pool with the node's name."""
-    section = Section(Origin(SourceKind.CONFIG, MANAGER, kind.driver), kind.devices(node))
+    counters = kind.counter_sets() if isinstance(kind, PartitionableKind) else ()
+    section = Section(Origin(SourceKind.CONFIG, MANAGER, kind.driver), kind.devices(node), counters)
     pool = Pool(kind.driver, node, node, ThisNode(), (section,))
     # These are not for the publisher to look after: its labels stay away from them.
     return tuple(

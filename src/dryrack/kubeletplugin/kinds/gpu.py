@@ -1,15 +1,15 @@
 """
-GPUs that do not exist, as those of Kubernetes' own example driver: names, variables, parameters.
+GPUs with the names, variables and parameters of Kubernetes' example driver.
 
-Opaque parameters of kind GpuConfig say how a GPU is shared by the containers of a claim. With
-`shared=true` a GPU is handed out to many claims, each with a part of its memory and compute.
+With `partitions=4` each is on offer as four partitions and as a whole, which share counters; with
+`shared=true` several claims may have parts of one, by consumable capacity.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,28 +17,49 @@ from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
+    Counter,
+    CounterSet,
     Device,
     DeviceAttribute,
     DeviceCapacity,
+    DeviceCounterConsumption,
 )
-from dryrack.kubeletplugin.device_kind import ContainerEdits, DevicesError, PrepareError
+from dryrack.kubeletplugin.device_kind import ContainerEdits, PrepareError
+from dryrack.kubeletplugin.kinds import example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dryrack.kubeletplugin.device_kind import AllocatedDevice, KindOptions, PreparingClaim
 
-DRIVER = "gpu.example.com"
+PROFILE = "gpu"
+DRIVER = example.driver_of(PROFILE)
 PARAMETERS_KIND = "GpuConfig"
 PARAMETERS_VERSION = "gpu.resource.example.com/v1alpha1"
-COUNT = 8
-COUNT_MAX = 10_000
-# What there is of each, and the smallest part that can be asked for.
-CAPACITY = {"memory": ("80Gi", "1Gi"), "compute": ("100", "1")}
+MEMORY_MIB = 80 * 1024
+COMPUTE = 100
+# The least that can be asked for, and the step from there.
+_UNITS = {"memory": "1Gi", "compute": "1"}
 
 
-class _TimeSlicing(msgspec.Struct, frozen=True, rename="camel"):
-    interval: Literal["Default", "Short", "Medium", "Long"] = "Default"
+class Strategy(StrEnum):
+    """How several containers share a GPU."""
+
+    TIME_SLICING = "TimeSlicing"
+    SPACE_PARTITIONING = "SpacePartitioning"
+
+
+class Interval(StrEnum):
+    """How long each has it, when they take turns."""
+
+    DEFAULT = "Default"
+    SHORT = "Short"
+    MEDIUM = "Medium"
+    LONG = "Long"
+
+
+class _TimeSlicing(msgspec.Struct, frozen=True):
+    interval: Interval = Interval.DEFAULT
 
 
 class _SpacePartitioning(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,110 +67,141 @@ class _SpacePartitioning(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Sharing(msgspec.Struct, frozen=True, rename="camel"):
-    strategy: Literal["TimeSlicing", "SpacePartitioning"] = "TimeSlicing"
-    time_slicing_config: _TimeSlicing = _TimeSlicing()
-    space_partitioning_config: _SpacePartitioning = _SpacePartitioning()
+    strategy: Strategy = Strategy.TIME_SLICING
+    time_slicing_config: _TimeSlicing | None = None
+    space_partitioning_config: _SpacePartitioning | None = None
 
 
 class _Parameters(msgspec.Struct, frozen=True):
-    sharing: _Sharing = _Sharing()
+    sharing: _Sharing | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GpuKind:
-    """`gpu-0`, `gpu-1` and so on, all of one model."""
+    """`gpu-0` and so on, or their partitions."""
 
-    count: int = COUNT
+    count: int = example.COUNT
     is_shared: bool = False
+    partitions: int = 0
     driver: str = DRIVER
     device_class: str = DRIVER
-    cdi_kind: str = f"k8s.{DRIVER}/gpu"
+    cdi_kind: str = f"k8s.{DRIVER}/{PROFILE}"
 
     def devices(self, node: str) -> tuple[Device, ...]:
-        capacity = {name: self._capacity(*amounts) for name, amounts in CAPACITY.items()}
+        return tuple(each for index in range(self.count) for each in self._offered(node, index))
+
+    def counter_sets(self) -> tuple[CounterSet, ...]:
+        if not self.partitions:
+            return ()
+        counters = _counters(_amounts(1))
         return tuple(
-            Device(
-                name=f"gpu-{index}",
-                attributes={
-                    "driverVersion": DeviceAttribute(version_value="1.0.0"),
-                    "index": DeviceAttribute(int_value=index),
-                    "model": DeviceAttribute(string_value="LATEST-GPU-MODEL"),
-                    "uuid": DeviceAttribute(string_value=_uuid(node, index)),
-                },
-                capacity=capacity,
-                allow_multiple_allocations=True if self.is_shared else None,
-            )
-            for index in range(self.count)
+            CounterSet(name=_counter_set(index), counters=counters) for index in range(self.count)
         )
 
     def host_files(self) -> tuple[str, ...]:
         return ()
 
     def edits(self, device: AllocatedDevice, claim: PreparingClaim, number: int) -> ContainerEdits:
+        variable = example.variable_of(PROFILE, device.device.removeprefix("gpu-"))
+        consumed = sorted(device.consumed_capacity.items())
         env = (
-            ("KUBERNETES_NODE_NAME", claim.node),
-            ("DRA_RESOURCE_DRIVER_NAME", self.driver),
-            *_variables(device, claim),
+            (variable, device.device),
+            *_sharing_env(device, variable),
+            *(
+                (f"{variable}_{name.rpartition('/')[2].upper()}", amount)
+                for name, amount in consumed
+            ),
+            *example.common_env(PROFILE, device, claim),
         )
         return ContainerEdits(env=env)
 
-    def _capacity(self, whole: str, step: str) -> DeviceCapacity:
-        value, least = Quantity.parse(whole), Quantity.parse(step)
+    def _offered(self, node: str, index: int) -> Iterator[Device]:
+        name = f"gpu-{index}"
+        attributes = {
+            "driverVersion": DeviceAttribute(version_value="1.0.0"),
+            "index": DeviceAttribute(int_value=index),
+            "model": DeviceAttribute(string_value="LATEST-GPU-MODEL"),
+            "uuid": DeviceAttribute(string_value=example.uuid_of(PROFILE, node, index)),
+        }
+        if not self.partitions:
+            yield self._device(name, attributes, _amounts(1))
+            return
+        attributes["partitionable"] = DeviceAttribute(bool_value=True)
+        for place in range(self.partitions):
+            own = attributes | {"partition": DeviceAttribute(int_value=place)}
+            amounts = _amounts(self.partitions, in_steps=self.is_shared)
+            yield self._device(f"{name}-partition-{place}", own, amounts, _counter_set(index))
+        own = attributes | {"full": DeviceAttribute(bool_value=True)}
+        yield self._device(f"{name}-full", own, _amounts(1), _counter_set(index))
+
+    def _device(
+        self,
+        name: str,
+        attributes: Mapping[str, DeviceAttribute],
+        amounts: Mapping[str, Quantity],
+        counter_set: str = "",
+    ) -> Device:
+        taken = DeviceCounterConsumption(counter_set=counter_set, counters=_counters(amounts))
+        return Device(
+            name=name,
+            attributes=attributes,
+            capacity={each: self._capacity(each, amounts[each]) for each in amounts},
+            consumes_counters=(taken,) if counter_set else (),
+            allow_multiple_allocations=True if self.is_shared else None,
+        )
+
+    def _capacity(self, name: str, amount: Quantity) -> DeviceCapacity:
         if not self.is_shared:
-            return DeviceCapacity(value=value)
-        valid = CapacityRequestPolicyRange(min=least, max=value, step=least)
-        policy = CapacityRequestPolicy(default=value, valid_range=valid)
-        return DeviceCapacity(value=value, request_policy=policy)
+            return DeviceCapacity(value=amount)
+        unit = Quantity.parse(_UNITS[name])
+        within = CapacityRequestPolicyRange(min=unit, max=amount, step=unit)
+        policy = CapacityRequestPolicy(default=amount, valid_range=within)
+        return DeviceCapacity(value=amount, request_policy=policy)
 
 
 def gpu_kind(options: KindOptions) -> GpuKind:
-    """`gpu:8`, `gpu:8,shared=true`."""
-    taken = options.take({"shared": "false"})
-    count = COUNT if options.count is None else options.count
-    if count > COUNT_MAX:
-        raise DevicesError(f"--devices gpu:{count}: a node has {COUNT_MAX} at most")
-    if taken["shared"] not in ("true", "false"):
-        raise DevicesError(f"--devices gpu: shared={taken['shared']!r}; true or false")
-    return GpuKind(count, taken["shared"] == "true")
+    """`gpu:8`, `gpu:2,partitions=4`, `gpu,shared=true`."""
+    taken = options.take({"partitions": "0", "shared": "false"})
+    is_shared = example.truth_of(options, "shared", taken["shared"])
+    # The API wants room for one step above the least that can be asked for.
+    most = MEMORY_MIB // 1024 // 2 if is_shared else COMPUTE
+    partitions = example.number_of(options, "partitions", taken["partitions"], 0, most)
+    count = example.count_of(options, partitions + 1 if partitions else 1)
+    return GpuKind(count, is_shared, partitions)
 
 
-def _variables(device: AllocatedDevice, claim: PreparingClaim) -> Iterator[tuple[str, str]]:
-    index = device.device.removeprefix("gpu-")
-    prefix = f"GPU_DEVICE_{index}"
-    sharing = _sharing(device)
-    yield prefix, device.device
-    yield f"{prefix}_SHARING_STRATEGY", sharing.strategy
-    if sharing.strategy == "TimeSlicing":
-        yield f"{prefix}_TIMESLICE_INTERVAL", sharing.time_slicing_config.interval
-    else:
-        count = sharing.space_partitioning_config.partition_count
-        yield f"{prefix}_PARTITION_COUNT", str(count)
-    yield f"GPU_DEVICE_GPU_{index}_RESOURCE_CLAIM", claim.uid
-    for name, amount in sorted(device.consumed_capacity.items()):
-        yield f"{prefix}_{name.rpartition('/')[2].upper()}", amount
-    if device.has_admin_access:
-        yield "DRA_ADMIN_ACCESS", "true"
+def _counter_set(index: int) -> str:
+    return f"gpu-{index}-counters"
 
 
-def _sharing(device: AllocatedDevice) -> _Sharing:
-    """What was said last; fields that are not known are ignored, as the example driver does."""
-    if not device.parameters:
-        return _Sharing()
-    whole = device.parameters[-1]
+def _amounts(parts: int, *, in_steps: bool = False) -> dict[str, Quantity]:
+    """What one of so many equal parts has; in whole steps, if it is asked for in steps."""
+    memory = f"{MEMORY_MIB // 1024 // parts}Gi" if in_steps else f"{MEMORY_MIB // parts}Mi"
+    return {
+        "compute": Quantity.parse(str(COMPUTE // parts)),
+        "memory": Quantity.parse(memory),
+    }
+
+
+def _counters(amounts: Mapping[str, Quantity]) -> dict[str, Counter]:
+    return {name: Counter(value=amount) for name, amount in amounts.items()}
+
+
+def _sharing_env(device: AllocatedDevice, variable: str) -> Iterator[tuple[str, str]]:
+    parameters = example.parameters_of(device, PARAMETERS_KIND, PARAMETERS_VERSION, _Parameters)
+    sharing = parameters.sharing or _Sharing()
+    slicing, partitioning = sharing.time_slicing_config, sharing.space_partitioning_config
     where = f"request {device.request}, opaque parameters"
-    given = (whole.get("apiVersion"), whole.get("kind")) if isinstance(whole, dict) else whole
-    if given != (PARAMETERS_VERSION, PARAMETERS_KIND):
-        raise PrepareError(f"{where}: {given!r}; it is {PARAMETERS_KIND} of {PARAMETERS_VERSION}")
-    try:
-        sharing = msgspec.convert(whole, _Parameters).sharing
-    except msgspec.ValidationError as error:
-        raise PrepareError(f"{where}: {error}") from None
-    if sharing.space_partitioning_config.partition_count < 0:
+    if partitioning is not None and partitioning.partition_count < 0:
         raise PrepareError(f"{where}: partitionCount is negative; 0 or more")
-    return sharing
-
-
-def _uuid(node: str, index: int) -> str:
-    digest = hashlib.sha256("\0".join((DRIVER, node, str(index))).encode()).hexdigest()
-    parts = (digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32])
-    return f"gpu-{'-'.join(parts)}"
+    unfit = partitioning if sharing.strategy is Strategy.TIME_SLICING else slicing
+    if unfit is not None:
+        other = next(each for each in Strategy if each is not sharing.strategy)
+        field = f"{other[0].lower()}{other[1:]}Config"
+        raise PrepareError(f"{where}: {field} with strategy {sharing.strategy}; take one away")
+    yield f"{variable}_SHARING_STRATEGY", sharing.strategy
+    if sharing.strategy is Strategy.TIME_SLICING:
+        yield f"{variable}_TIMESLICE_INTERVAL", (slicing or _TimeSlicing()).interval
+        return
+    count = (partitioning or _SpacePartitioning()).partition_count
+    yield f"{variable}_PARTITION_COUNT", str(count)
