@@ -13,6 +13,7 @@ from tests.cli.command import dryrack
         ((), "--devices: which devices this node has, for example fake:8"),
         (("--devices", "tpu:8"), "--devices tpu: no such kind; there are: fake, file, gpu"),
         (("--devices", "fake:8", "--node", "Node_1"), "--node 'Node_1': "),
+        (("--print-rbac", "--nas-namespace", "a.b"), "--nas-namespace 'a.b': "),
         (("--devices", "fake:8", "--kubeconfig", "/nowhere"), "kubeconfig /nowhere: not there"),
     ],
 )
@@ -36,7 +37,22 @@ def test_classes_and_rights_can_be_applied_as_they_are_printed() -> None:
     assert [each["metadata"]["name"] for each in classes["items"]] == ["fake.3-shake.com"]
     assert selectors == ["device.driver == 'fake.resource.3-shake.com'"]
     assert [each["kind"] for each in rights] == [
+        "Namespace",
         "ServiceAccount",
         "ClusterRole",
         "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
     ]
+
+
+def test_the_definition_and_the_rights_of_allocation_states_are_printed() -> None:
+    """The rights are in the namespace that was named, which is made, and nowhere else."""
+    definition = yaml.safe_load(dryrack("plugin", "--print-crds").stdout)
+    printed = dryrack("plugin", "--print-rbac", "--nas-namespace", "elsewhere").stdout
+    rights = {each["kind"]: each["metadata"] for each in yaml.safe_load_all(printed)}
+
+    assert definition["spec"]["names"]["shortNames"] == ["nas"]
+    assert rights["Namespace"]["name"] == "elsewhere"
+    assert rights["Role"]["namespace"] == rights["RoleBinding"]["namespace"] == "elsewhere"
+    assert "fake-system" not in printed

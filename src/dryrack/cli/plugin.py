@@ -40,16 +40,25 @@ class Wish:
     log_format: str = "text"
     prints_rights: bool = False
     prints_classes: bool = False
+    prints_definitions: bool = False
+    writes_states: bool = True
+    state_namespace: str = "fake-system"
 
 
 def run(wish: Wish) -> bool:
     """Whether all went well."""
     from dryrack.cli.service import log_format_of, serve
 
+    check_namespace(wish.state_namespace)
     if wish.prints_rights:
         from dryrack.cluster.rights import plugin
 
-        sys.stdout.write(plugin())
+        sys.stdout.write(plugin(wish.state_namespace))
+        return True
+    if wish.prints_definitions:
+        from dryrack.cluster.rights import ALLOCATION_STATES, definitions
+
+        sys.stdout.write(definitions(ALLOCATION_STATES))
         return True
     if not wish.devices:
         raise UsageError("--devices: which devices this node has, for example fake:8")
@@ -62,7 +71,14 @@ def run(wish: Wish) -> bool:
         return True
     form, site = log_format_of(wish.log_format), site_of(wish)
     connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
-    return serve(form, lambda: _served(connection, kinds, site, removes_slices=wish.removes_slices))
+    return serve(form, lambda: _served(connection, kinds, site, wish))
+
+
+def check_namespace(name: str) -> None:
+    from dryrack.kinds.validation.names import label
+
+    for complaint in label(name):
+        raise UsageError(f"--nas-namespace {name!r}: {complaint}")
 
 
 def print_classes(kinds: Sequence[DeviceKind]) -> None:
@@ -89,7 +105,7 @@ def site_of(wish: Wish) -> NodeSite:
 
 
 async def _served(
-    connection: Connection, kinds: Sequence[DeviceKind], site: NodeSite, *, removes_slices: bool
+    connection: Connection, kinds: Sequence[DeviceKind], site: NodeSite, wish: Wish
 ) -> None:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
@@ -99,8 +115,15 @@ async def _served(
     async with connected(connection) as transport:
         client = Client(transport, agent=AGENT)
         await check_needs(client, NEEDS, COMMAND)
-        plugins = NodePlugins(client, kinds, site, clock=SystemClock(), chance=SystemChance())
-        await plugins.run(stopping_by_signal(), removes_slices=removes_slices)
+        plugins = NodePlugins(
+            client,
+            kinds,
+            site,
+            clock=SystemClock(),
+            chance=SystemChance(),
+            state_namespace=wish.state_namespace if wish.writes_states else "",
+        )
+        await plugins.run(stopping_by_signal(), removes_slices=wish.removes_slices)
 
 
 _NODE = "Which node, with which devices"
@@ -148,6 +171,23 @@ RemoveSlices = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
+WriteStates = Annotated[
+    bool,
+    typer.Option(
+        "--nas/--no-nas",
+        help="Of fake devices, write a NodeAllocationState.",
+        rich_help_panel=_RUN,
+    ),
+]
+StateNamespace = Annotated[
+    str,
+    typer.Option(
+        "--nas-namespace",
+        metavar="NAME",
+        help="Where the NodeAllocationState is.",
+        rich_help_panel=_RUN,
+    ),
+]
 LogFormat = Annotated[
     str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=_RUN)
 ]
@@ -168,6 +208,11 @@ PrintClasses = Annotated[
     ),
 ]
 
+PrintDefinitions = Annotated[
+    bool,
+    typer.Option("--print-crds", help="Print NodeAllocationState; end.", rich_help_panel=_INSTEAD),
+]
+
 
 def plugin(
     devices: Devices = None,
@@ -177,9 +222,12 @@ def plugin(
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     remove_slices: RemoveSlices = False,
+    nas: WriteStates = True,
+    nas_namespace: StateNamespace = "fake-system",
     log_format: LogFormat = "text",
     print_rbac: PrintRights = False,
     print_classes: PrintClasses = False,
+    print_crds: PrintDefinitions = False,
 ) -> None:
     """Give this node devices: publish them, and prepare them for the pods of its kubelet."""
     wish = Wish(
@@ -193,5 +241,8 @@ def plugin(
         log_format=log_format,
         prints_rights=print_rbac,
         prints_classes=print_classes,
+        prints_definitions=print_crds,
+        writes_states=nas,
+        state_namespace=nas_namespace,
     )
     raise typer.Exit(0 if run(wish) else 1)

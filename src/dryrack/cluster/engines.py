@@ -156,7 +156,7 @@ class _Plugins:
 
     async def run(self, _: Collection[str], around: Wiring) -> None:
         from dryrack.controllers import is_virtual
-        from dryrack.kubeletplugin import VirtualNodeSlices
+        from dryrack.kubeletplugin import FakeKind, VirtualNodeSlices, states_of_virtual_nodes
 
         assert around.informers is not None, "engines of one cluster share them"
         slices = VirtualNodeSlices(
@@ -166,7 +166,18 @@ class _Plugins:
             clock=around.clock,
             is_virtual=is_virtual,
         )
-        await slices.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(slices.run(), name="slices of the plugin")
+            for kind in self.kinds:
+                if isinstance(kind, FakeKind):
+                    states = states_of_virtual_nodes(
+                        around.client,
+                        around.informers,
+                        kind,
+                        clock=around.clock,
+                        is_virtual=is_virtual,
+                    )
+                    group.create_task(states.run(), name="allocation states")
 
 
 def plugin_families(kinds: Sequence[DeviceKind]) -> tuple[Family, ...]:

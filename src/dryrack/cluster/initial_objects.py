@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
-from dryrack.client.endpoints import CLASSES, NODES, Endpoint
+from dryrack.client.endpoints import CLASSES, DEFINITIONS, NAMESPACES, NODES, Endpoint
 from dryrack.client.errors import AlreadyExistsError, ApiError
 from dryrack.kinds.expansion.virtual_nodes import CAPACITY
 
@@ -76,6 +76,18 @@ async def add_device_classes(client: Client, classes: Iterable[DeviceClass]) -> 
 
     for each in classes:
         await _create(client, CLASSES, to_builtins(each))
+
+
+async def add_allocation_states(client: Client) -> None:
+    """The kind NodeAllocationState and the namespace of its objects."""
+    import yaml
+
+    from dryrack.cluster.rights import ALLOCATION_STATES
+    from dryrack.kubeletplugin import STATE_NAMESPACE
+
+    await _create(client, NAMESPACES, {"metadata": {"name": STATE_NAMESPACE}})
+    for path in ALLOCATION_STATES:
+        await _create(client, DEFINITIONS, yaml.safe_load(path.read_text()))
 
 
 async def add_nodes(client: Client, count: int, machine: InstanceType | None = None) -> None:

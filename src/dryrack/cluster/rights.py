@@ -27,6 +27,7 @@ _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"
 DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
 # What says which pods belong together, where Kubernetes itself does not.
 POD_GROUPS = (MANIFESTS / "podgroups.yaml",)
+ALLOCATION_STATES = (MANIFESTS / "nodeallocationstates.yaml",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +61,10 @@ def scheduler(account: str, lease: Name) -> str:
     return _namespaces({lease.namespace}) + _filled_in(SCHEDULER, lines)
 
 
-def plugin() -> str:
-    """The manifests for the kubelet plugin, in YAML."""
-    return PLUGIN.read_text()
+def plugin(state_namespace: str) -> str:
+    """The manifests for the kubelet plugin, in YAML; allocation states are in a namespace."""
+    lines = {"namespace: fake-system\n": f"namespace: {state_namespace}\n"}
+    return _namespaces({state_namespace}) + _filled_in(PLUGIN, lines)
 
 
 def _filled_in(manifest: Path, lines: Mapping[str, str]) -> str:

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING
 from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
+    from dryrack.kubeletplugin.allocation_state import (
+        STATE_NAMESPACE,
+        states_of_node,
+        states_of_virtual_nodes,
+    )
     from dryrack.kubeletplugin.device_kind import (
         AllocatedDevice,
         ContainerEdits,
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
         PrepareError,
         PreparingClaim,
     )
+    from dryrack.kubeletplugin.kinds.fake import FakeKind
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
     from dryrack.kubeletplugin.registry import KIND_GROUP, read_devices
     from dryrack.kubeletplugin.serving import Sockets, serving_kubelet
@@ -26,10 +32,12 @@ else:
     __getattr__ = exports(
         __name__,
         {
+            "allocation_state": ("STATE_NAMESPACE states_of_node states_of_virtual_nodes"),
             "device_kind": (
                 "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
                 "Mount PartitionableKind PrepareError PreparingClaim"
             ),
+            "kinds.fake": "FakeKind",
             "plugin": "ClaimReference Directories NodePlugin",
             "registry": "KIND_GROUP read_devices",
             "serving": "Sockets serving_kubelet",
@@ -40,12 +48,14 @@ else:
 
 __all__ = [
     "KIND_GROUP",
+    "STATE_NAMESPACE",
     "AllocatedDevice",
     "ClaimReference",
     "ContainerEdits",
     "DeviceKind",
     "DevicesError",
     "Directories",
+    "FakeKind",
     "HostLine",
     "KindOptions",
     "Mount",
@@ -61,4 +71,6 @@ __all__ = [
     "node_slices",
     "read_devices",
     "serving_kubelet",
+    "states_of_node",
+    "states_of_virtual_nodes",
 ]

@@ -37,7 +37,7 @@ from dryrack.kubeletplugin.prepare import NodeDevices, plan
 from dryrack.kubeletplugin.record import State
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from dryrack.client.client import Client
     from dryrack.kubeletplugin.checkpoint import Damage
@@ -93,6 +93,7 @@ class NodePlugin:
         self._locks: dict[str, _CountedLock] = {}
         # Several claims may have lines in one file.
         self._host_files = threading.Lock()
+        self.on_change: Callable[[], None] = lambda: None
 
     @property
     def records(self) -> tuple[ClaimRecord, ...]:
@@ -228,6 +229,7 @@ class NodePlugin:
 
     def _set(self, record: ClaimRecord, state: State) -> ClaimRecord:
         self._records[record.uid] = changed = msgspec.structs.replace(record, state=state)
+        self.on_change()
         return changed
 
     def _carry_out(self, record: ClaimRecord) -> None:
@@ -242,6 +244,7 @@ class NodePlugin:
         self._set(record, State.UNPREPARING)
         await asyncio.to_thread(self._remove, record)
         del self._records[record.uid]
+        self.on_change()
         _logger.info("claim unprepared", extra=_fields(record))
 
     def _remove(self, record: ClaimRecord) -> None:

@@ -73,7 +73,7 @@ def plan(
     first = first_number(record, others)
     prepared: list[PreparedDevice] = []
     number = first
-    for allocated in _allocated(claim, devices):
+    for allocated in allocated_devices(claim, devices):
         device = _prepared(allocated, preparing, devices.kind, number)
         _check_free(device, preparing, others)
         number += device.edits.numbers
@@ -99,7 +99,8 @@ def first_number(claim: ClaimRecord, others: Iterable[ClaimRecord]) -> int:
     )
 
 
-def _allocated(claim: ResourceClaim, devices: NodeDevices) -> Iterable[AllocatedDevice]:
+def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[AllocatedDevice]:
+    """The results of the driver, one by one; `PrepareError` if one is not on the node."""
     kind, node, known = devices.kind, devices.node, devices.names
     what = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
     allocation = claim.status.allocation

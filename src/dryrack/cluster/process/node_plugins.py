@@ -23,10 +23,12 @@ from dryrack.client.timekeeping import sleep
 from dryrack.cluster.attached import Need
 from dryrack.kubeletplugin import (
     Directories,
+    FakeKind,
     NodePlugin,
     SlicePublisher,
     Sockets,
     serving_kubelet,
+    states_of_node,
 )
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ class NodePlugins:
         *,
         clock: Timekeeper,
         chance: Chance,
+        state_namespace: str = "",
     ) -> None:
         self._site = site
         self._clock = clock
@@ -78,6 +81,11 @@ class NodePlugins:
         )
         self._plugins = tuple(
             NodePlugin(kind, client, site.node, self._directories(kind)) for kind in kinds
+        )
+        self._states = tuple(
+            states_of_node(client, each, each.kind, state_namespace, clock=clock, chance=chance)
+            for each in self._plugins
+            if state_namespace and isinstance(each.kind, FakeKind)
         )
 
     async def run(self, stopping: asyncio.Event, *, removes_slices: bool = False) -> None:
@@ -89,6 +97,8 @@ class NodePlugins:
                 sockets = Sockets.of(self._site.kubelet, plugin.kind.driver)
                 await stack.enter_async_context(serving_kubelet(plugin, sockets))
             await self._work(stopping)
+        for states in self._states:
+            await states.retire(self._site.node)
         if removes_slices:
             for publisher in self._publishers:
                 await publisher.remove()
@@ -99,6 +109,7 @@ class NodePlugins:
             tasks = [
                 *(group.create_task(each.run(), name="slices") for each in self._publishers),
                 *(group.create_task(self._tend(each), name="orphans") for each in self._plugins),
+                *(group.create_task(each.run(), name="states") for each in self._states),
             ]
             await stopping.wait()
             for task in tasks:

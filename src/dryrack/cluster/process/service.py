@@ -27,6 +27,7 @@ from dryrack.cluster.engines import (
     with_catalogue,
 )
 from dryrack.cluster.initial_objects import (
+    add_allocation_states,
     add_device_classes,
     add_nodes,
     add_objects,
@@ -204,10 +205,13 @@ async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) ->
         await add_device_classes(plane.client(), classes)
         tell(f"{len(classes)} device classes of the catalogue's drivers")
     if launch.devices:
-        from dryrack.kubeletplugin import device_class
+        from dryrack.kubeletplugin import FakeKind, device_class
 
         await add_device_classes(plane.client(), [device_class(each) for each in launch.devices])
         tell(f"device classes: {', '.join(each.device_class for each in launch.devices)}")
+        if any(isinstance(each, FakeKind) for each in launch.devices):
+            await add_allocation_states(plane.client())
+            tell("NodeAllocationState, kubectl get -n fake-system nas")
     if launch.nodes:
         await add_nodes(plane.client(), launch.nodes, launch.machine)
         which = f" of the type {launch.machine.name}" if launch.machine else ""

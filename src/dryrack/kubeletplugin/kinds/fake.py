@@ -107,6 +107,11 @@ def uuids_of(node: str, device: str, split: int) -> tuple[str, ...]:
     return tuple(uuid_of(parent, str(place)) for place in range(split))
 
 
+def split_of(device: AllocatedDevice) -> int:
+    """How many children containers get in place of a device; 1 is the device itself."""
+    return _parameters(device).split or 1
+
+
 def _parameters(device: AllocatedDevice) -> _Parameters:
     """What was said last; parameters of the class come before those of the claim."""
     if not device.parameters:

@@ -1,0 +1,321 @@
+"""
+NodeAllocationState: what a node's fake devices are, who was given them, and what is prepared.
+
+It is a document about one node that people read; nobody decides anything by it. It is compared with
+what it should say whenever a claim, a device or the node changes, and written where it differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import CLAIMS, NODES, Endpoint
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.informer import Informer
+from dryrack.client.timekeeping import sleep
+from dryrack.hardware import node_owner
+from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.resource import ResourceClaim
+from dryrack.kubeletplugin.device_kind import PrepareError
+from dryrack.kubeletplugin.kinds.fake import split_of, uuid_of
+from dryrack.kubeletplugin.prepare import NodeDevices, allocated_devices, plan
+from dryrack.kubeletplugin.record import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.client.informer import Informers
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin.kinds.fake import FakeKind
+    from dryrack.kubeletplugin.plugin import NodePlugin
+    from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
+
+_logger = logging.getLogger(__name__)
+
+STATES = Endpoint(
+    "nas.fake.resource.3-shake.com", "v1alpha1", "nodeallocationstates", "NodeAllocationState"
+)
+STATE_NAMESPACE = "fake-system"
+_RETRY_SECONDS = 1.0
+# Definitions are mostly applied by hand, and seldom just now.
+_UNSERVED_SECONDS = 30.0
+_DEVICE_VARIABLE = re.compile(r"FAKE_DEVICE_\d+")
+
+
+def allocation_state(
+    kind: FakeKind,
+    node: Raw,
+    claims: Iterable[ResourceClaim],
+    prepared: Iterable[ClaimRecord],
+    *,
+    namespace: str,
+    is_ready: bool,
+) -> Raw:
+    """What the object of a node says; `claims` are those with devices on it."""
+    name, uid = node["metadata"]["name"], node["metadata"]["uid"]
+    devices = NodeDevices.of(kind, name)
+    spec: Raw = {
+        "allocatableDevice": [
+            {"fake": {"uuid": uuid_of(name, device.name), "name": kind.model}}
+            for device in kind.devices(name)
+        ],
+        "allocatedClaims": {
+            claim.metadata.uid: {"fake": {"devices": _given(claim, devices)}} for claim in claims
+        },
+        "preparedDevices": {
+            record.uid: {"fake": {"devices": [e for d in record.devices for e in _ready(d, name)]}}
+            for record in prepared
+        },
+    }
+    owner = to_builtins(node_owner(name, uid))
+    return {
+        "metadata": {"name": name, "namespace": namespace, "ownerReferences": [owner]},
+        "spec": {field: value for field, value in spec.items() if value},
+        "status": "Ready" if is_ready else "NotReady",
+    }
+
+
+def _planned(kind: FakeKind, node: str, claims: Iterable[ResourceClaim]) -> tuple[ClaimRecord, ...]:
+    """What a node that does not exist has prepared: claims with a user, where they can be."""
+    devices = NodeDevices.of(kind, node)
+    records: list[ClaimRecord] = []
+    for claim in claims:
+        if not claim.status.reserved_for:
+            continue
+        try:
+            records.append(plan(claim, devices))
+        except PrepareError as error:
+            _logger.debug("not prepared on %s: %s", node, error)
+    return tuple(records)
+
+
+def _given(claim: ResourceClaim, devices: NodeDevices) -> list[Raw]:
+    try:
+        return [
+            {"uuid": uuid_of(devices.node, device.device), "split": split_of(device)}
+            for device in allocated_devices(claim, devices)
+        ]
+    except PrepareError:
+        # Parameters that make no sense, or devices that the node has no more: the pod says so.
+        return []
+
+
+def _ready(device: PreparedDevice, node: str) -> Iterator[Raw]:
+    parent = uuid_of(node, device.device)
+    for name, uuid in device.edits.env:
+        if _DEVICE_VARIABLE.fullmatch(name):
+            yield {"uuid": uuid} if uuid == parent else {"uuid": uuid, "parentUUID": parent}
+
+
+@dataclass(frozen=True, slots=True)
+class StateCaches:
+    """What the states follow from, and the states themselves."""
+
+    nodes: Informer
+    claims: Informer
+    states: Informer
+    own: tuple[Informer, ...]
+    """Those that nobody else keeps going."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateTerms:
+    """Whose states are kept, and how much of them is known by whom."""
+
+    namespace: str
+    includes: Callable[[Raw], bool]
+    is_ready: Callable[[Raw], bool]
+    prepared: Callable[[str, Sequence[ResourceClaim]], Iterable[ClaimRecord]]
+
+
+class AllocationStates:
+    """Keeps the NodeAllocationState of nodes with fake devices."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: FakeKind,
+        caches: StateCaches,
+        terms: StateTerms,
+        *,
+        clock: Timekeeper,
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._caches = caches
+        self._terms = terms
+        self._clock = clock
+        self._by_node = caches.claims.index(f"nodes of {kind.driver}", self._nodes_of)
+        self._due: set[str] = set()
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        await self._served()
+        caches = self._caches
+        async with asyncio.TaskGroup() as group:
+            for informer in caches.own:
+                group.create_task(informer.run(), name=f"cache of {informer.endpoint.plural}")
+            for informer in (caches.nodes, caches.claims, caches.states):
+                await informer.synced.wait()
+            caches.nodes.listen(self._on_node)
+            caches.claims.listen(self._on_claim)
+            caches.states.listen(self._on_state)
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                for name in sorted(self._due):
+                    self._due.discard(name)
+                    await self._write(name)
+
+    def mark(self, node: str) -> None:
+        """Something about a node has changed."""
+        self._due.add(node)
+        self._changed.set()
+
+    async def retire(self, node: str) -> None:
+        """Says that nobody looks after the devices of a node any more."""
+        try:
+            state = await self._client.get(STATES, node, self._terms.namespace)
+            await self._client.update(STATES, {**state, "status": "NotReady"})
+        except (ApiError, TransportError) as error:
+            _logger.debug("allocation state of %s not written: %s", node, error)
+
+    async def _served(self) -> None:
+        """Waits until the kind is there."""
+        selection = Selection(namespace=self._terms.namespace)
+        is_told = False
+        while True:
+            try:
+                return await self._client.peek(STATES, selection)
+            except NotFoundError:
+                if not is_told:
+                    hint = "apply what `dryrack plugin --print-crds` prints, or say --no-nas"
+                    _logger.warning("NodeAllocationState is not served: %s", hint)
+                    is_told = True
+            except (ApiError, TransportError) as error:
+                _logger.warning("allocation states not written: %s", error)
+            await sleep(self._clock, _UNSERVED_SECONDS)
+
+    async def _write(self, name: str) -> None:
+        terms = self._terms
+        node = self._caches.nodes.get("", name)
+        if node is None or not terms.includes(node) or "deletionTimestamp" in node["metadata"]:
+            return
+        claims = [decode(each, ResourceClaim) for each in self._by_node.get(name)]
+        wanted = allocation_state(
+            self._kind,
+            node,
+            claims,
+            terms.prepared(name, claims),
+            namespace=terms.namespace,
+            is_ready=terms.is_ready(node),
+        )
+        there = self._caches.states.get(terms.namespace, name)
+        try:
+            await self._replace(wanted, there)
+        except (ApiError, TransportError) as error:
+            # Mostly the cache is behind what was just written; a look later all is well.
+            _logger.debug("allocation state of %s not written: %s", name, error)
+            self.mark(name)
+            await sleep(self._clock, _RETRY_SECONDS)
+
+    async def _replace(self, wanted: Raw, there: Raw | None) -> None:
+        if there is None:
+            await self._client.create(STATES, wanted)
+        elif _content(wanted) != _content(there):
+            revision = there["metadata"]["resourceVersion"]
+            metadata = {**wanted["metadata"], "resourceVersion": revision}
+            await self._client.update(STATES, {**wanted, "metadata": metadata})
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None:
+            return
+        if old is None or self._terms.is_ready(old) != self._terms.is_ready(new):
+            self.mark(new["metadata"]["name"])
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        for each in (old, new):
+            for name in self._nodes_of(each) if each is not None else ():
+                self.mark(name)
+
+    def _on_state(self, old: Raw | None, new: Raw | None) -> None:
+        for each in (old, new):
+            if each is not None:
+                self.mark(each["metadata"]["name"])
+
+    def _nodes_of(self, claim: Raw) -> tuple[str, ...]:
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        results = (allocation.get("devices") or {}).get("results") or ()
+        pools = {each["pool"] for each in results if each["driver"] == self._kind.driver}
+        return tuple(sorted(pools))
+
+
+def states_of_node(
+    client: Client,
+    plugin: NodePlugin,
+    kind: FakeKind,
+    namespace: str,
+    *,
+    clock: Timekeeper,
+    chance: Chance,
+) -> AllocationStates:
+    """Of the one node that a plugin is on; it goes by what the plugin has prepared."""
+
+    def informer(endpoint: Endpoint, selection: Selection) -> Informer:
+        return Informer(client, endpoint, clock=clock, chance=chance, selection=selection)
+
+    this = f"metadata.name={plugin.node}"
+    nodes = informer(NODES, Selection(fields=this))
+    claims = informer(CLAIMS, Selection())
+    states = informer(STATES, Selection(namespace=namespace, fields=this))
+    terms = StateTerms(
+        namespace,
+        includes=lambda node: node["metadata"]["name"] == plugin.node,
+        is_ready=lambda _: True,
+        prepared=lambda _node, _claims: (
+            record for record in plugin.records if record.state is State.PREPARED
+        ),
+    )
+    caches = StateCaches(nodes, claims, states, (nodes, claims, states))
+    kept = AllocationStates(client, kind, caches, terms, clock=clock)
+    plugin.on_change = lambda: kept.mark(plugin.node)
+    return kept
+
+
+def states_of_virtual_nodes(
+    client: Client,
+    informers: Informers,
+    kind: FakeKind,
+    *,
+    clock: Timekeeper,
+    is_virtual: Callable[[Raw], bool],
+) -> AllocationStates:
+    """Of all nodes that are played; what has a user counts as prepared."""
+    states = informers.apart(STATES, Selection(namespace=STATE_NAMESPACE))
+    caches = StateCaches(informers.of(NODES), informers.of(CLAIMS), states, (states,))
+    terms = StateTerms(
+        STATE_NAMESPACE,
+        includes=is_virtual,
+        is_ready=_is_node_ready,
+        prepared=lambda node, claims: _planned(kind, node, claims),
+    )
+    return AllocationStates(client, kind, caches, terms, clock=clock)
+
+
+def _is_node_ready(node: Raw) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _content(state: Raw) -> tuple[Any, ...]:
+    owners = state["metadata"].get("ownerReferences") or ()
+    return state.get("spec"), state.get("status"), [owner["uid"] for owner in owners]

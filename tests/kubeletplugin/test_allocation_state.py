@@ -1,0 +1,155 @@
+"""NodeAllocationState objects: what a node's fake devices are, and who has them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from tests.client.planes import CountedChance
+from tests.kubeletplugin.nodes import NODE, bench
+from tests.kubeletplugin.test_virtual import container, make, request
+
+from dryrack.client.endpoints import CLASSES, NODES, PODS
+from dryrack.client.timekeeping import VirtualClock, run_virtual, settle
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import embedded
+from dryrack.cluster.engines import families, plugin_families
+from dryrack.cluster.initial_objects import add_allocation_states, virtual_node
+from dryrack.kinds.decode import to_builtins
+from dryrack.kubeletplugin import STATE_NAMESPACE, device_class, states_of_node
+from dryrack.kubeletplugin.allocation_state import STATES
+from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dryrack.client.client import Client
+
+Raw = dict[str, Any]
+KIND = FakeKind(2)
+PARAMETERS = {"apiVersion": f"{DRIVER}/v1alpha1", "kind": "FakeClaimParameters"}
+
+
+async def state_of(client: Client) -> Raw:
+    return await client.get(STATES, NODE, STATE_NAMESPACE)
+
+
+def parents_and_children(node: str, device: str) -> list[Raw]:
+    parent = uuid_of(node, device)
+    return [{"uuid": each, "parentUUID": parent} for each in uuids_of(node, device, 2)]
+
+
+def test_the_state_of_a_node_follows_its_plugin(tmp_path: Path) -> None:
+    """Before, during and after: allocated is what the API says, prepared the plugin."""
+
+    async def scenario() -> list[Raw]:
+        world = bench(tmp_path, KIND)
+        client = world.site.client
+        node = await client.create(NODES, {"metadata": {"name": NODE}})
+        await add_allocation_states(client)
+        plugin = world.plugin()
+        plugin.recover()
+        states = states_of_node(
+            client, plugin, KIND, STATE_NAMESPACE, clock=world.site.clock, chance=world.site.chance
+        )
+        seen = []
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(states.run(), name="states")
+            await settle()
+            seen.append(await state_of(client))
+            claim = await world.claim("c", ["fake-1"], parameters=PARAMETERS | {"split": 2})
+            await settle()
+            seen.append(await state_of(client))
+            await plugin.prepare([claim])
+            await settle()
+            seen.append(await state_of(client))
+            await plugin.unprepare([claim])
+            await settle()
+            seen.append(await state_of(client))
+            running.cancel()
+        await states.retire(NODE)
+        seen.append(await state_of(client))
+        assert seen[0]["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+        given = {"fake": {"devices": [{"uuid": uuid_of(NODE, "fake-1"), "split": 2}]}}
+        assert seen[1]["spec"]["allocatedClaims"] == {claim.uid: given}
+        prepared = {"fake": {"devices": parents_and_children(NODE, "fake-1")}}
+        assert seen[2]["spec"]["preparedDevices"] == {claim.uid: prepared}
+        return seen
+
+    seen = asyncio.run(scenario())
+
+    assert seen[0]["spec"] == {
+        "allocatableDevice": [
+            {"fake": {"uuid": uuid_of(NODE, f"fake-{n}"), "name": "LATEST-FAKE-MODEL"}}
+            for n in range(2)
+        ]
+    }
+    assert "preparedDevices" not in seen[1]["spec"]
+    assert "preparedDevices" not in seen[3]["spec"]
+    assert [each["status"] for each in seen] == ["Ready"] * 4 + ["NotReady"]
+
+
+def test_without_the_definition_a_plugin_waits_for_it(tmp_path: Path) -> None:
+    """It is no failure; the object is there after the definition is."""
+
+    async def scenario() -> Raw:
+        world = bench(tmp_path, KIND)
+        client = world.site.client
+        await client.create(NODES, {"metadata": {"name": NODE}})
+        states = states_of_node(
+            client,
+            world.plugin(),
+            KIND,
+            STATE_NAMESPACE,
+            clock=world.site.clock,
+            chance=world.site.chance,
+        )
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(states.run(), name="states")
+            await settle()
+            await add_allocation_states(client)
+            await world.site.clock.advance(60)
+            found = await state_of(client)
+            running.cancel()
+        return found
+
+    assert run_virtual(scenario())["status"] == "Ready"
+
+
+def test_virtual_nodes_have_states_that_come_to_rest() -> None:
+    """A pod's devices come and go in the state; nothing is written where nothing changes."""
+    clock = VirtualClock()
+    options = PlaneOptions(clock=clock, chance=CountedChance())
+
+    async def scenario() -> list[Raw]:
+        engines = (*families(), *plugin_families([KIND]))
+        async with embedded(options, engines=engines) as cluster:
+            client = cluster.client
+            await add_allocation_states(client)
+            await client.create(CLASSES, to_builtins(device_class(KIND)))
+            await client.create(NODES, virtual_node(NODE))
+            await clock.advance(60)
+            seen = [await state_of(client)]
+            opaque = {"driver": DRIVER, "parameters": PARAMETERS | {"split": 2}}
+            asked = {"requests": [request("r", "fake.3-shake.com")], "config": [{"opaque": opaque}]}
+            await make(client, "test", {"one": asked}, [container("c", {"name": "one"})])
+            await clock.advance(60)
+            seen.append(await state_of(client))
+            await clock.advance(3600)
+            seen.append(await state_of(client))
+            await client.delete(PODS, "pod0", namespace="test")
+            await clock.advance(120)
+            seen.append(await state_of(client))
+            await client.delete(NODES, NODE)
+            await clock.advance(120)
+            assert (await client.list(STATES)).items == ()
+            return seen
+
+    before, during, later, after = run_virtual(scenario())
+    [prepared] = during["spec"]["preparedDevices"].values()
+
+    assert [each["status"] for each in (before, during, after)] == ["Ready"] * 3
+    assert prepared["fake"]["devices"] == parents_and_children(NODE, "fake-0")
+    assert list(during["spec"]["allocatedClaims"]) == list(during["spec"]["preparedDevices"])
+    assert later["metadata"]["resourceVersion"] == during["metadata"]["resourceVersion"]
+    assert after["spec"] == before["spec"]
