@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,6 @@ from dryrack.kubeletplugin.kinds.fake import uuid_of, uuids_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartModuleCluster
@@ -117,6 +117,7 @@ class RealNode:
         self.node: Node = cluster.node
         self.files = self.node.directory / "etc-dra"
         self._account = self._granted()
+        self._slices: set[str] = set()
 
     def start(self, *devices: str) -> Identity:
         """Starts it, and waits until kubelet and scheduler know of its devices."""
@@ -142,6 +143,25 @@ class RealNode:
     def _registered(self) -> int:
         log = self.cluster.processes.log("plugin")
         return log.read_text().count("registered with the kubelet") if log.exists() else 0
+
+    def restart_kubelet(self) -> None:
+        """The same command again, as a service manager would."""
+        processes = self.node.processes
+        kubelet = next(each for each in processes.running if each.name == "kubelet")
+        command = Path(f"/proc/{kubelet.pid}/cmdline").read_text().split("\0")[:-1]
+        self._slices = self.slices()
+        processes.stop(kubelet)
+        processes.running.remove(kubelet)
+        processes.start("kubelet", command)
+
+    def is_back(self, devices: Sequence[str]) -> bool:
+        """Whether the slices that a kubelet deletes when it starts are there anew."""
+        now = self.slices()
+        return len(now) == len(devices) and not now & self._slices
+
+    def slices(self) -> set[str]:
+        path = "jsonpath={.items[*].metadata.uid}"
+        return set(self.kubectl("get", "resourceslices", "-o", path).split())
 
     def published(self) -> set[str]:
         done = self.kubectl("get", "resourceslices", "-o", "jsonpath={.items[*].spec.driver}")
@@ -282,3 +302,33 @@ def test_a_pod_waits_for_a_driver_that_is_not_there(real: RealNode) -> None:
     real.kubectl("delete", "namespace", namespace, "--timeout=90s")
     until(lambda: real.checkpoints(FAKE) == [])
     real.stop(plugin)
+
+
+def test_kubelet_and_plugin_start_again_under_a_pod_that_runs(real: RealNode) -> None:
+    """The kubelet, then both: the pod goes on, slices come back, and its end gives all back."""
+    devices = ("fake:8", f"file:1,directory={real.files}")
+    plugin = real.start(*devices)
+    namespace = real.namespace("restarts")
+    real.apply(template(namespace, claim_spec()) + pod(namespace, "pod0"))
+    real.wait_ready(namespace, "pod0")
+    before = real.specs()
+
+    real.restart_kubelet()
+    until(lambda: real.is_back(devices))
+    real.cluster.processes.kill(plugin)
+    real.restart_kubelet()
+    plugin = real.start(*devices)
+    path = "jsonpath={.status.phase} {.status.containerStatuses[0].restartCount}"
+    shown = real.kubectl("get", "pod", "-n", namespace, "pod0", "-o", path)
+    kept = real.specs()
+    real.apply(pod(namespace, "pod1"))
+    real.wait_ready(namespace, "pod1")
+    both = [real.fakes(namespace, each) for each in ("pod0", "pod1")]
+    real.kubectl("delete", "namespace", namespace, "--timeout=90s")
+    until(lambda: real.checkpoints(FAKE) == [] and real.specs() == [])
+    real.stop(plugin)
+
+    assert shown == "Running 0"
+    assert kept == before
+    assert len(before) == 1
+    assert len({uuid for each in both for uuid in each.values()}) == 2
