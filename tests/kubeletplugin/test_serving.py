@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 import stat
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,8 @@ from tests.kubeletplugin.nodes import NODE, bench
 from dryrack.kubeletplugin import Sockets, protocol, serving_kubelet
 from dryrack.kubeletplugin.kinds.fake import DRIVER
 from dryrack.kubeletplugin.protocol import DRA_V1, DRA_V1BETA1, REGISTRATION, message
+
+ODD_NAMES = ("../../../etc/passwd", "/", "..", "a\\b", "%2e%2e", "x" * 300, "")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,6 +132,47 @@ def test_an_error_is_the_answer_for_its_claim_alone(short_path: Path) -> None:
     assert set(answer.claims) == {good, bad}
     assert (answer.claims[good].error, len(answer.claims[good].devices)) == ("", 1)
     assert "fake-99 is not on node node-1" in answer.claims[bad].error
+
+
+def test_messages_that_make_no_sense_do_no_harm(short_path: Path) -> None:
+    """Bytes that are no message are refused, odd names are answered, and the next call is well."""
+
+    async def scenario() -> tuple[list[str], list[str], Any]:
+        world = bench(short_path)
+        claim = await world.claim("mine", ["fake-0"])
+        plugin = world.plugin()
+        plugin.recover()
+        dice = random.Random(1)
+        odd = [replace(claim, name=name, namespace=name) for name in ODD_NAMES]
+        async with serving_kubelet(plugin, of(world)):
+            codes = [
+                await _code(of(world), dice.randbytes(dice.randint(1, 200))) for _ in range(50)
+            ]
+            told = [
+                (await dra(of(world), DRA_V1, "NodePrepareResources", [each])).claims[each.uid]
+                for each in odd
+            ]
+            good = await dra(of(world), DRA_V1, "NodePrepareResources", [claim])
+        return codes, [each.error for each in told], good.claims[claim.uid]
+
+    codes, told, good = asyncio.run(scenario())
+    files = [path for path in short_path.rglob("*") if path.is_file()]
+
+    assert "INVALID_ARGUMENT" in codes
+    assert set(codes) <= {"INVALID_ARGUMENT", "OK"}
+    assert all(told)
+    assert len(good.devices) == 1
+    assert len(files) == 2
+
+
+async def _code(sockets: Sockets, data: bytes) -> str:
+    async with grpc.aio.insecure_channel(f"unix:{sockets.dra}") as channel:
+        ask: Any = channel.unary_unary(f"/{DRA_V1}.DRAPlugin/NodePrepareResources")
+        try:
+            await ask(data, timeout=10)
+        except grpc.aio.AioRpcError as error:
+            return error.code().name
+        return "OK"
 
 
 def test_the_descriptor_set_is_what_the_proto_files_say() -> None:

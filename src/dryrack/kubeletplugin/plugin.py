@@ -218,6 +218,8 @@ class NodePlugin:
                 await self._take_back(record)
 
     async def _fetch(self, claim: ClaimReference) -> ResourceClaim:
+        if not claim.namespace or not claim.name:
+            raise PrepareError(f"claim {claim.uid}: it was named without namespace or name")
         raw = await self._client.get(CLAIMS, claim.name, claim.namespace)
         fetched = decode(raw, ResourceClaim)
         if fetched.metadata.uid != claim.uid:

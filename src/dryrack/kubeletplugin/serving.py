@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from dryrack.base.errors import DryrackError
 from dryrack.kubeletplugin.plugin import ClaimReference
@@ -180,11 +181,14 @@ def _references(request: Any) -> list[ClaimReference]:
 
 
 def _unary(request: Any, answer: Callable[[Any], Awaitable[Any]]) -> Any:
-    async def answered(message: Any, _: Any) -> Any:
-        return await answer(message)
+    # Read here and not by gRPC, which would log a traceback for what is the caller's mistake.
+    async def answered(data: bytes, context: Any) -> Any:
+        try:
+            asked = request.FromString(data)
+        except DecodeError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        return await answer(asked)
 
     return grpc.unary_unary_rpc_method_handler(
-        answered,
-        request_deserializer=request.FromString,
-        response_serializer=lambda message: message.SerializeToString(),
+        answered, response_serializer=lambda message: message.SerializeToString()
     )
