@@ -11,7 +11,10 @@ from tests.cli.command import dryrack
     ("arguments", "complaint"),
     [
         ((), "--devices: which devices this node has, for example fake:8"),
-        (("--devices", "tpu:8"), "--devices tpu: no such kind; there are: fake, file, gpu"),
+        (
+            ("--devices", "tpu:8"),
+            "--devices tpu: no such kind; there are: cpu, fake, file, gpu, net",
+        ),
         (("--devices", "fake:8", "--node", "Node_1"), "--node 'Node_1': "),
         (("--print-rbac", "--nas-namespace", "a.b"), "--nas-namespace 'a.b': "),
         (("--devices", "fake:8", "--kubeconfig", "/nowhere"), "kubeconfig /nowhere: not there"),

@@ -117,6 +117,8 @@ def test_parameters_that_make_no_sense_are_told(
     [
         "gpu:300",
         "gpu:300,shared=true",
+        "net:300",
+        "cpu:300",
         "gpu:9,partitions=7",
         "gpu,partitions=40,shared=true",
         "fake:300",

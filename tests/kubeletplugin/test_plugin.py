@@ -341,7 +341,9 @@ def test_a_kind_of_another_package_is_found_by_its_entry_point() -> None:
         DRIVER,
         "file.dra.example.com",
     ]
-    with pytest.raises(DevicesError, match="no such kind; there are: fake, file, gpu, mine"):
+    with pytest.raises(
+        DevicesError, match="no such kind; there are: cpu, fake, file, gpu, mine, net"
+    ):
         read_devices(["theirs"], [entry])
     with pytest.raises(DevicesError, match=r"driver .* is there already, by mine:3"):
         read_devices(["mine:3", "fake"], [entry])

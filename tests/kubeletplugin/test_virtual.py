@@ -17,9 +17,11 @@ from dryrack.cluster.engines import families, plugin_families
 from dryrack.cluster.initial_objects import virtual_node
 from dryrack.kinds.decode import to_builtins
 from dryrack.kubeletplugin import VirtualDrivers, device_class
+from dryrack.kubeletplugin.kinds.cpu import CpuKind
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
 from dryrack.kubeletplugin.kinds.file import FileKind
 from dryrack.kubeletplugin.kinds.gpu import GpuKind
+from dryrack.kubeletplugin.kinds.net import NetKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -187,3 +189,29 @@ def test_partitions_of_a_gpu_exclude_the_whole_and_shares_show_what_they_are() -
         assert "nodeName" not in waiting["spec"]
 
     play(scene, (GpuKind(1, is_shared=True, partitions=4),))
+
+
+def test_claims_share_nics_and_cpus_and_the_log_shows_their_parts() -> None:
+    """Two requests have parts of one NIC, by the amounts that the scheduler gave them."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        fast, plain = request("fast", "net.example.com"), request("plain", "net.example.com")
+        fast["exactly"]["capacity"] = {"requests": {"ingressBandwidth": "10G"}}
+        cpus = request("cpus", "cpu.example.com")
+        cpus["exactly"]["capacity"] = {"requests": {"cpu.example.com/cpu": "3"}}
+        claims = {"one": {"requests": [fast, plain, cpus]}}
+        containers = [
+            container(name, {"name": "one", "request": name}) for name in ("fast", "plain", "cpus")
+        ]
+        await make(cluster.client, "test", claims, containers)
+        await clock.advance(30)
+        logs = {
+            name: await log(cluster.transport, "test", name) for name in ("fast", "plain", "cpus")
+        }
+
+        assert "env: NET_DEVICE_0_INGRESS_RATE=10000000000" in logs["fast"]
+        assert "env: NET_DEVICE_0_EGRESS_RATE=1000000000" in logs["fast"]
+        assert "env: NET_DEVICE_0_INGRESS_RATE=1000000000" in logs["plain"]
+        assert "env: CPU_DEVICE_0_CONSUMED_CPU=3" in logs["cpus"]
+
+    play(scene, (NetKind(1), CpuKind(1)))

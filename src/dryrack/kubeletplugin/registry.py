@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.kubeletplugin.device_kind import DeviceKind, DevicesError, KindOptions
+from dryrack.kubeletplugin.kinds.cpu import cpu_kind
 from dryrack.kubeletplugin.kinds.fake import fake_kind
 from dryrack.kubeletplugin.kinds.file import file_kind
 from dryrack.kubeletplugin.kinds.gpu import gpu_kind
+from dryrack.kubeletplugin.kinds.net import net_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
 
 KIND_GROUP = "dryrack.device_kinds"
 _IN_TREE: dict[str, Callable[[KindOptions], DeviceKind]] = {
+    "cpu": cpu_kind,
     "fake": fake_kind,
     "file": file_kind,
     "gpu": gpu_kind,
+    "net": net_kind,
 }
 
 
