@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 NODE = "node-1"
+_FIELD = {"key": "metadata.name", "operator": "In", "values": [NODE]}
+ON_NODE = {"nodeSelectorTerms": [{"matchFields": [_FIELD]}]}
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ class Bench:
             opaque = {"driver": self.kind.driver, "parameters": parameters}
             allocation["config"] = [{"source": "FromClaim", "opaque": opaque}]
         made["status"] = {
-            "allocation": {"devices": allocation},
+            "allocation": {"devices": allocation, "nodeSelector": ON_NODE},
             "reservedFor": [{"resource": "pods", "name": p, "uid": f"uid-{p}"} for p in pods],
         }
         await self.site.client.update(CLAIMS, made, subresource="status")

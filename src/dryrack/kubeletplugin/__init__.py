@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         states_of_node,
         states_of_virtual_nodes,
     )
+    from dryrack.kubeletplugin.claim_status import ClaimStatuses
     from dryrack.kubeletplugin.device_kind import (
         AllocatedDevice,
         ContainerEdits,
@@ -33,6 +34,7 @@ else:
         __name__,
         {
             "allocation_state": ("STATE_NAMESPACE states_of_node states_of_virtual_nodes"),
+            "claim_status": "ClaimStatuses",
             "device_kind": (
                 "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
                 "Mount PartitionableKind PrepareError PreparingClaim"
@@ -51,6 +53,7 @@ __all__ = [
     "STATE_NAMESPACE",
     "AllocatedDevice",
     "ClaimReference",
+    "ClaimStatuses",
     "ContainerEdits",
     "DeviceKind",
     "DevicesError",

@@ -287,7 +287,7 @@ def states_of_node(
     )
     caches = StateCaches(nodes, claims, states, (nodes, claims, states))
     kept = AllocationStates(client, kind, caches, terms, clock=clock)
-    plugin.on_change = lambda: kept.mark(plugin.node)
+    plugin.listen(lambda: kept.mark(plugin.node))
     return kept
 
 

@@ -93,13 +93,17 @@ class NodePlugin:
         self._locks: dict[str, _CountedLock] = {}
         # Several claims may have lines in one file.
         self._host_files = threading.Lock()
-        self.on_change: Callable[[], None] = lambda: None
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def records(self) -> tuple[ClaimRecord, ...]:
         """The claims that are prepared, or on their way, in the order in which they came."""
         # `sorted` copies first: threads that write files look at it while others come and go.
         return tuple(sorted(self._records.values(), key=lambda each: each.sequence))
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Calls it whenever a claim is further, or gone."""
+        self._listeners.append(listener)
 
     async def prepare(
         self, claims: Sequence[ClaimReference]
@@ -231,8 +235,12 @@ class NodePlugin:
 
     def _set(self, record: ClaimRecord, state: State) -> ClaimRecord:
         self._records[record.uid] = changed = msgspec.structs.replace(record, state=state)
-        self.on_change()
+        self._tell()
         return changed
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def _carry_out(self, record: ClaimRecord) -> None:
         self._checkpoint.save(record)
@@ -246,7 +254,7 @@ class NodePlugin:
         self._set(record, State.UNPREPARING)
         await asyncio.to_thread(self._remove, record)
         del self._records[record.uid]
-        self.on_change()
+        self._tell()
         _logger.info("claim unprepared", extra=_fields(record))
 
     def _remove(self, record: ClaimRecord) -> None:

@@ -22,6 +22,7 @@ from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster.attached import Need
 from dryrack.kubeletplugin import (
+    ClaimStatuses,
     Directories,
     FakeKind,
     NodePlugin,
@@ -82,6 +83,7 @@ class NodePlugins:
         self._plugins = tuple(
             NodePlugin(kind, client, site.node, self._directories(kind)) for kind in kinds
         )
+        self._statuses = tuple(ClaimStatuses(client, each, clock=clock) for each in self._plugins)
         self._states = tuple(
             states_of_node(client, each, each.kind, state_namespace, clock=clock, chance=chance)
             for each in self._plugins
@@ -110,6 +112,7 @@ class NodePlugins:
                 *(group.create_task(each.run(), name="slices") for each in self._publishers),
                 *(group.create_task(self._tend(each), name="orphans") for each in self._plugins),
                 *(group.create_task(each.run(), name="states") for each in self._states),
+                *(group.create_task(each.run(), name="claims") for each in self._statuses),
             ]
             await stopping.wait()
             for task in tasks:

@@ -1,0 +1,133 @@
+"""
+`status.devices` of claims: the plugin says of each device that it is prepared.
+
+It is written beside the kubelet's calls and never in them: a pod starts also where the API server
+is away or the rights are missing. The field manager has the driver's name, so that drivers that
+share a claim leave each other's devices alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dryrack.client.endpoints import CLAIMS
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.timekeeping import sleep, timestamp
+from dryrack.kubeletplugin.record import State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin.plugin import NodePlugin
+    from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
+
+_logger = logging.getLogger(__name__)
+
+# Missing rights do not come within a second.
+_RETRY_SECONDS = 30.0
+_Key = tuple[str, str, str, str]
+
+
+def device_statuses(driver: str, record: ClaimRecord, now: float) -> list[Raw]:
+    """What is said of the devices of a claim that is prepared; of each once."""
+    found = {_key(status): status for d in record.devices for status in [_status(driver, d, now)]}
+    return list(found.values())
+
+
+def _status(driver: str, device: PreparedDevice, now: float) -> Raw:
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Prepared",
+        "message": "",
+        "lastTransitionTime": timestamp(now),
+    }
+    share = {"shareID": device.share_id} if device.share_id is not None else {}
+    data = {"data": {"cdiDeviceIDs": list(device.cdi_ids)}} if device.cdi_ids else {}
+    names = {"driver": driver, "pool": device.pool, "device": device.device}
+    return {**names, **share, "conditions": [condition], **data}
+
+
+class ClaimStatuses:
+    """Keeps what is said of the devices of a plugin's claims."""
+
+    def __init__(self, client: Client, plugin: NodePlugin, *, clock: Timekeeper) -> None:
+        self._client = client
+        self._plugin = plugin
+        self._clock = clock
+        self._written: dict[str, ClaimRecord] = {}
+        self._changed = asyncio.Event()
+        self._changed.set()
+        plugin.listen(self._changed.set)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        told = ""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._write()
+            except (ApiError, TransportError) as error:
+                if str(error) != told:
+                    _logger.warning("status.devices not written: %s", error)
+                    told = str(error)
+                self._changed.set()
+                await sleep(self._clock, _RETRY_SECONDS)
+
+    async def _write(self) -> None:
+        prepared = {each.uid: each for each in self._plugin.records if each.state is State.PREPARED}
+        for uid, record in list(self._written.items()):
+            if uid not in prepared:
+                await self._say(record, [])
+                del self._written[uid]
+        for uid, record in prepared.items():
+            if self._written.get(uid) != record:
+                statuses = device_statuses(self._plugin.kind.driver, record, self._clock.now())
+                await self._say(record, statuses)
+                self._written[uid] = record
+
+    async def _say(self, record: ClaimRecord, wanted: list[Raw]) -> None:
+        driver = self._plugin.kind.driver
+        try:
+            claim = await self._client.get(CLAIMS, record.name, record.namespace)
+        except NotFoundError:
+            return
+        status = claim.get("status") or {}
+        there = {_key(s): s for s in status.get("devices") or () if s["driver"] == driver}
+        is_another = claim["metadata"]["uid"] != record.uid
+        if is_another or "allocation" not in status or _is_said(wanted, there):
+            return
+        metadata = {"name": record.name, "namespace": record.namespace, "uid": record.uid}
+        said = {"devices": wanted} if wanted else {}
+        await self._client.apply(
+            CLAIMS,
+            {"metadata": metadata, "status": said},
+            manager=driver,
+            subresource="status",
+            force=True,
+        )
+
+
+def _is_said(wanted: list[Raw], there: Mapping[_Key, Raw]) -> bool:
+    """Whether it is so already, since whenever."""
+    return {_key(each): _timeless(each) for each in wanted} == {
+        key: _timeless(each) for key, each in there.items()
+    }
+
+
+def _key(status: Raw) -> _Key:
+    return status["driver"], status["pool"], status["device"], status.get("shareID") or ""
+
+
+def _timeless(status: Raw) -> Raw:
+    conditions = [
+        {key: value for key, value in each.items() if key != "lastTransitionTime"}
+        for each in status.get("conditions") or ()
+    ]
+    return {**status, "conditions": conditions}
