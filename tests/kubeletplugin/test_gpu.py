@@ -122,6 +122,7 @@ def test_parameters_that_make_no_sense_are_told(
         "gpu:9,partitions=7",
         "gpu,partitions=40,shared=true",
         "fake:300",
+        "fake:9,split=7",
         "file:2,shared=true",
     ],
 )

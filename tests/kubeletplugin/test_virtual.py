@@ -215,3 +215,24 @@ def test_claims_share_nics_and_cpus_and_the_log_shows_their_parts() -> None:
         assert "env: CPU_DEVICE_0_CONSUMED_CPU=3" in logs["cpus"]
 
     play(scene, (NetKind(1), CpuKind(1)))
+
+
+def test_children_of_a_fake_device_exclude_the_whole() -> None:
+    """With the option `split` children are devices: the scheduler counts them, the log has them."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        asked = {"requests": [request("r", "fake.3-shake.com", 2)]}
+        for name in ("first", "second"):
+            await make(cluster.client, name, {"one": asked}, [container("c", {"name": "one"})])
+            await clock.advance(30)
+        lines = await log(cluster.transport, "first", "c")
+        waiting = await cluster.client.get(PODS, "pod0", "second")
+        children = [uuid_of("node-1", f"fake-0-child-{place}") for place in range(2)]
+
+        assert [line for line in lines if re.match(r"env: FAKE_DEVICE_\d", line)] == [
+            f"env: FAKE_DEVICE_{n}={uuid}" for n, uuid in enumerate(children)
+        ]
+        # Of three children one is left, and the whole is no longer there to be had.
+        assert "nodeName" not in waiting["spec"]
+
+    play(scene, (FakeKind(1, split=3),))

@@ -2,7 +2,8 @@
 Fake devices: nothing but a UUID, which containers get as environment variables.
 
 A device can be split: opaque parameters of kind FakeClaimParameters with `split: 2` give the
-container two children with UUIDs of their own in place of the device.
+container two children with UUIDs of their own in place of the device. With the option `split=2`
+the children are on offer as devices, which draw on the same counter as the whole.
 """
 
 from __future__ import annotations
@@ -13,10 +14,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dryrack.kinds.resource import Device, DeviceAttribute
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.resource import (
+    Counter,
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCounterConsumption,
+)
 from dryrack.kubeletplugin.device_kind import ContainerEdits, DevicesError, PrepareError
+from dryrack.kubeletplugin.kinds.example import number_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dryrack.kubeletplugin.device_kind import AllocatedDevice, KindOptions, PreparingClaim
 
 DRIVER = "fake.resource.3-shake.com"
@@ -47,19 +58,42 @@ class FakeKind:
     driver: str = DRIVER
     device_class: str = "fake.3-shake.com"
     cdi_kind: str = f"k8s.{DRIVER}/fake"
+    split: int = 1
+    """How many children each is on offer as, beside the whole; 1 is the whole alone."""
 
     def devices(self, node: str) -> tuple[Device, ...]:
+        return tuple(each for index in range(self.count) for each in self._offered(node, index))
+
+    def counter_sets(self) -> tuple[CounterSet, ...]:
+        if self.split == 1:
+            return ()
+        counters = _children(self.split)
         return tuple(
-            Device(
-                name=f"fake-{index}",
-                attributes={
-                    "index": DeviceAttribute(int_value=index),
-                    "model": DeviceAttribute(string_value=self.model),
-                    "uuid": DeviceAttribute(string_value=uuid_of(node, f"fake-{index}")),
-                },
-            )
-            for index in range(self.count)
+            CounterSet(name=_counter_set(index), counters=counters) for index in range(self.count)
         )
+
+    def _offered(self, node: str, index: int) -> Iterator[Device]:
+        name = f"fake-{index}"
+        if self.split == 1:
+            yield Device(name=name, attributes=self._attributes(node, name, index))
+            return
+        parent = DeviceAttribute(string_value=uuid_of(node, name))
+        for place in range(self.split):
+            child = f"{name}-child-{place}"
+            attributes = self._attributes(node, child, index) | {"parentUUID": parent}
+            yield Device(name=child, attributes=attributes, consumes_counters=_taken(index, 1))
+        yield Device(
+            name=name,
+            attributes=self._attributes(node, name, index),
+            consumes_counters=_taken(index, self.split),
+        )
+
+    def _attributes(self, node: str, name: str, index: int) -> dict[str, DeviceAttribute]:
+        return {
+            "index": DeviceAttribute(int_value=index),
+            "model": DeviceAttribute(string_value=self.model),
+            "uuid": DeviceAttribute(string_value=uuid_of(node, name)),
+        }
 
     def host_files(self) -> tuple[str, ...]:
         return ()
@@ -83,12 +117,27 @@ class FakeKind:
 
 
 def fake_kind(options: KindOptions) -> FakeKind:
-    """`fake:8`, `fake:8,model=ULTRA_10`."""
-    taken = options.take({"model": "LATEST-FAKE-MODEL"})
+    """`fake:8`, `fake:8,model=ULTRA_10`, `fake:8,split=2`."""
+    taken = options.take({"model": "LATEST-FAKE-MODEL", "split": "1"})
+    split = number_of(options, "split", taken["split"], 1, SPLIT_MAX)
     count = COUNT if options.count is None else options.count
-    if count > COUNT_MAX:
-        raise DevicesError(f"--devices fake:{count}: a node has {COUNT_MAX} at most")
-    return FakeKind(count, taken["model"])
+    most = COUNT_MAX if split == 1 else COUNT_MAX // (split + 1)
+    if count > most:
+        raise DevicesError(f"--devices fake:{count}: a node has {most} at most")
+    return FakeKind(count, taken["model"], split=split)
+
+
+def _counter_set(index: int) -> str:
+    return f"fake-{index}-counters"
+
+
+def _children(count: int) -> dict[str, Counter]:
+    return {"children": Counter(value=Quantity.parse(str(count)))}
+
+
+def _taken(index: int, children: int) -> tuple[DeviceCounterConsumption, ...]:
+    set_ = _counter_set(index)
+    return (DeviceCounterConsumption(counter_set=set_, counters=_children(children)),)
 
 
 def uuid_of(*parts: str) -> str:
