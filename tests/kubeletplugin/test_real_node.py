@@ -322,7 +322,9 @@ def test_kubelet_and_plugin_start_again_under_a_pod_that_runs(real: RealNode) ->
     shown = real.kubectl("get", "pod", "-n", namespace, "pod0", "-o", path)
     kept = real.specs()
     real.apply(pod(namespace, "pod1"))
-    real.wait_ready(namespace, "pod1")
+    # A kubelet that has just started may register a plugin twice, and knows of none in between; a
+    # pod that it looks at in that second is looked at again after a minute or two.
+    real.wait_ready(namespace, "pod1", seconds=180)
     both = [real.fakes(namespace, each) for each in ("pod0", "pod1")]
     real.kubectl("delete", "namespace", namespace, "--timeout=90s")
     until(lambda: real.checkpoints(FAKE) == [] and real.specs() == [])
