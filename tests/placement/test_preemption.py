@@ -13,7 +13,7 @@ from tests.placement.test_refusals import wish
 from dryrack.allocation import LiveAllocator
 from dryrack.kinds.meta import LabelSelector
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, place
-from dryrack.placement.place import place_on
+from dryrack.placement.place import place_on, unresolvable_nodes
 from dryrack.placement.preemption import (
     DisruptionBudget,
     NoPreemption,
@@ -26,6 +26,8 @@ from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
+
+    from dryrack.placement.attempt import Refused
 
 APP = {"app": "web"}
 
@@ -50,7 +52,7 @@ class World:
         made = pod(containers=[container(cpu=str(cpu))])
         wanted = (wish(gpus, name),) if gpus else ()
         placed = place_on(node, made, wanted, (), self.cluster)
-        assert placed is not None, "the world is as it was meant"
+        assert isinstance(placed, Placed), "the world is as it was meant"
         claims = [f"n/{name}"] if gpus else []
         there = Occupant(
             ("n", name), placed.amounts, APP, priority, None, f"{9 - age}", tuple(claims)
@@ -59,11 +61,9 @@ class World:
         for claim, allocation in zip(claims, placed.allocations, strict=True):
             self.cluster.fleet.reopen(self.allocator.hold(claim, allocation))
 
-    def fits_on(self, *, cpu: int = 0, gpus: int = 0) -> Callable[[str], bool]:
+    def try_on(self, *, cpu: int = 0, gpus: int = 0) -> Callable[[str], Placed | Refused]:
         made, wanted = pod(containers=[container(cpu=str(cpu))]), (wish(gpus, "new"),)
-        return lambda name: (
-            place_on(name, made, wanted if gpus else (), (), self.cluster) is not None
-        )
+        return lambda name: place_on(name, made, wanted if gpus else (), (), self.cluster)
 
     def all_fit(self, *gpus: int) -> Callable[[], bool]:
         """Whether pods with so many devices each can be placed one after the other."""
@@ -93,7 +93,7 @@ def test_the_least_important_pod_goes_and_the_others_stay() -> None:
     world = World("a")
     world.run("old", "a", cpu=2, priority=5)
     world.run("young", "a", cpu=2, priority=1)
-    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2))
+    found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(cpu=2))
     assert isinstance(found, Preemption)
     assert names(found) == ["young"]
     assert found.node == "a"
@@ -103,7 +103,7 @@ def test_pods_of_the_same_priority_stay() -> None:
     """Preemption is for lower priorities alone."""
     world = World("a")
     world.run("equal", "a", cpu=4, priority=10)
-    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2))
+    found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(cpu=2))
     assert isinstance(found, NoPreemption)
     assert found.message == (
         "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
@@ -115,7 +115,7 @@ def test_devices_of_victims_are_free() -> None:
     world = World("a")
     world.run("idle", "a", priority=0)
     world.run("busy", "a", gpus=2, priority=1)
-    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(gpus=1))
+    found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(gpus=1))
     assert names(found) == ["busy"]
 
 
@@ -128,7 +128,7 @@ def test_a_node_without_a_protected_victim_is_taken_before_others() -> None:
     spared = DisruptionBudget(
         "n", LabelSelector(match_labels=APP), 0, frozenset({"more-important"})
     )
-    wanted = world.fits_on(cpu=2)
+    wanted = world.try_on(cpu=2)
     found = preempt_on_node(world.cluster, Preemptor(10), wanted, [of_both])
     assert names(found) == ["protected"]
     found = preempt_on_node(world.cluster, Preemptor(10), wanted, [spared])
@@ -141,7 +141,7 @@ def test_of_two_nodes_the_one_with_the_younger_victim_is_taken() -> None:
     world = World("ab")
     world.run("older", "a", cpu=4, age=5)
     world.run("younger", "b", cpu=4, age=1)
-    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(cpu=2))
+    found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(cpu=2))
     assert names(found) == ["younger"]
 
 
@@ -179,9 +179,43 @@ def test_nothing_goes_where_it_does_not_help() -> None:
     """Three devices are not there, whoever goes."""
     world = World("a")
     world.run("small", "a", cpu=1)
-    found = preempt_on_node(world.cluster, Preemptor(10), world.fits_on(gpus=3))
+    found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(gpus=3))
     assert isinstance(found, NoPreemption)
-    assert "1 Preemption is not helpful" in found.message
+    assert found.message == ("preemption: 0/1 nodes are available: 1 cannot allocate all claims.")
+
+
+def test_each_node_says_why_preemption_does_not_help() -> None:
+    """What is lacking when all have gone, that nobody may go, or that it is not about pods."""
+    world = World("abc")
+    world.run("equal-a", "a", cpu=3, priority=10)
+    world.run("low-a", "a", cpu=1)
+    world.run("equal-b", "b", cpu=4, priority=10)
+    world.run("low-c", "c", cpu=4)
+    world.cluster.fleet.put(state("c", unschedulable=True).node)
+    wanted = pod(containers=[container(cpu="2")])
+    unresolvable = unresolvable_nodes(wanted, (), (), world.cluster)
+    found = preempt_on_node(
+        world.cluster, Preemptor(10), world.try_on(cpu=2), unresolvable=unresolvable
+    )
+    assert isinstance(found, NoPreemption)
+    assert found.message == (
+        "preemption: 0/3 nodes are available: 1 Insufficient cpu,"
+        " 1 No preemption victims found for incoming pod,"
+        " 1 Preemption is not helpful for scheduling."
+    )
+
+
+def test_a_pod_that_has_not_started_goes_first() -> None:
+    """Whenever it was made; of those that have, the one that started last."""
+    world = World("a")
+    for name in ("old", "young", "waiting"):
+        world.run(name, "a", cpu=1)
+    started = {"old": "2026-01-01T00:00:00Z", "young": "2026-01-01T00:01:00Z"}
+    preemptor = Preemptor(10, started=lambda each: started.get(each.name[1]))
+    found = preempt_on_node(world.cluster, preemptor, world.try_on(cpu=2))
+    assert names(found) == ["waiting"]
+    found = preempt_on_node(world.cluster, preemptor, world.try_on(cpu=3))
+    assert names(found) == ["young", "waiting"]
 
 
 _PODS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(0, 3)), max_size=7)

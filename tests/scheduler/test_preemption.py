@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, Scene, lone, member, play
 from tests.scheduler.test_pod_groups import NATIVE, native_group, native_member
 
-from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS, POD_GROUPS
+from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request
@@ -44,6 +44,27 @@ def test_a_pod_of_lower_priority_goes_with_its_device() -> None:
         (told,) = await scene.events("Preempted")
         assert told[1].startswith("Preempted by pod ")
         await scene.check({})
+
+    play(story, nodes=1, devices=2)
+
+
+def test_of_equals_the_one_that_started_last_goes() -> None:
+    """Although it was made first, and only started late."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        scene.start()
+        await scene.create(lone("made-first", schedulingGates=[{"name": "a/b"}]))
+        await scene.rest()
+        await scene.create(lone("started-first"))
+        await scene.rest()
+        ungated: Raw = {"spec": {"schedulingGates": []}}
+        await scene.client.patch(PODS, "made-first", ungated, namespace=NAMESPACE)
+        await scene.rest()
+        assert await scene.bound() == ["made-first", "started-first"]
+        await scene.create(lone("vip", priorityClassName="high"))
+        await scene.rest(60)
+        assert await scene.bound() == ["started-first", "vip"]
 
     play(story, nodes=1, devices=2)
 

@@ -54,6 +54,7 @@ from dryrack.placement.place import (
     decide,
     place,
     place_on,
+    unresolvable_nodes,
 )
 from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE, profile_named
 from dryrack.placement.plugins.workloads import is_backfill
@@ -182,6 +183,7 @@ __all__ = [
     "stories",
     "summary_of",
     "trace",
+    "unresolvable_nodes",
     "what_if",
     "with_namespace",
 ]

@@ -15,10 +15,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.placement.attempt import attempt, attempt_on
-from dryrack.placement.outcomes import Allocates, Cluster, Placed, Refusal, Unfinished, Unplaced
+from dryrack.placement.attempt import Refused, attempt, attempt_on
+from dryrack.placement.framework import PluginError
+from dryrack.placement.outcomes import (
+    NOT_DECIDED,
+    Allocates,
+    Cluster,
+    Placed,
+    Refusal,
+    Unfinished,
+    Unplaced,
+)
 from dryrack.placement.plugins import DEFAULT_PROFILE
-from dryrack.placement.plugins_in_play import PluginsInPlay
+from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ __all__ = [
     "open_nodes",
     "place",
     "place_on",
+    "unresolvable_nodes",
 ]
 
 # Each takes half a second. It is one for all nodes that are alike, and one more for a node that
@@ -98,18 +108,44 @@ def place_on(
     *,
     extended: ExtendedResources | None = None,
     profile: Profile = DEFAULT_PROFILE,
-) -> Placed | None:
-    """The pod on this very node with all its claims, as the books are now; None if it cannot be."""
+) -> Placed | Refused:
+    """The pod on this very node with all its claims, as the books are now, or why not."""
     state = cluster.fleet.get(name)
     if state is None:
-        return None
+        return Refused((f"no node {name}",))
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     for searches_left in range(SEARCHES_MAX, -1, -1):
         tried = attempt_on(state, constraints, cluster, profile, searches_left=searches_left)
-        if not isinstance(tried, Unfinished) or tried.search is None:
-            return tried if isinstance(tried, Placed) else None
+        if isinstance(tried, Placed | Refused):
+            return tried
+        if isinstance(tried, Unplaced):
+            return Refused((tried.message,))
+        if tried.search is None:
+            break
         tried.search.finish()
-    return None
+    return Refused((NOT_DECIDED,))
+
+
+def unresolvable_nodes(
+    pod: Pod,
+    wanted: Sequence[ResourceClaim],
+    allocated: Sequence[ResourceClaim],
+    cluster: Cluster,
+    *,
+    extended: ExtendedResources | None = None,
+    profile: Profile = DEFAULT_PROFILE,
+) -> frozenset[str]:
+    """The nodes that refuse the pod for what no pod that goes can change."""
+    constraints, states = (
+        PodConstraints.of(pod, wanted, allocated, extended=extended),
+        cluster.fleet.states(),
+    )
+    try:
+        checks = PluginsInPlay.of(constraints, cluster.fleet, profile).checks
+        refusals = {state.name: first_refusal(checks, state) for state in states}
+    except PluginError:
+        return frozenset(state.name for state in states)
+    return frozenset(name for name, each in refusals.items() if each and each.is_unresolvable)
 
 
 def open_nodes(

@@ -14,21 +14,31 @@ Everything is tried on the books and taken back (see `trial`).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.selectors import matches_labels
+from dryrack.placement.attempt import Refused
 from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from dryrack.kinds.meta import LabelSelector
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.occupant import Occupant
-    from dryrack.placement.place import Cluster
+    from dryrack.placement.outcomes import Cluster, Placed
     from dryrack.placement.trial import Place
 
 # As kube-scheduler: no more nodes than these are weighed against each other.
@@ -36,10 +46,18 @@ CANDIDATES_MIN = 100
 _CANDIDATES_PERCENT = 10
 # Kubernetes' priorities begin below zero; one more victim is never better.
 _PRIORITY_FLOOR = 2**31
+# As kube-scheduler: a pod that the kubelet has not taken up is younger than all that it has.
+_NOT_STARTED = "9999-12-31T23:59:59Z"
+_NO_VICTIMS = "No preemption victims found for incoming pod"
+_NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
 def _nobody(_: Occupant) -> bool:
     return False
+
+
+def _by_the_books(pod: Occupant) -> str:
+    return pod.started
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +89,13 @@ class Victim:
 
     key: Hashable
     occupant: Occupant
+    started: str
 
     @property
     def rank(self) -> tuple[int, str, tuple[str, str]]:
         """The least is the most important: by priority, then by age."""
         pod = self.occupant
-        return -pod.priority, pod.started, pod.name
+        return -pod.priority, self.started, pod.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +122,7 @@ class Preemption:
     def oldest(self) -> str:
         """When the first of the most important victims began: the later the better."""
         top = max(each.occupant.priority for each in self.victims)
-        return min(each.occupant.started for each in self.victims if each.occupant.priority == top)
+        return min(each.started for each in self.victims if each.occupant.priority == top)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +130,12 @@ class NoPreemption:
     """Nothing that may go would help; `message` says it as kube-scheduler does."""
 
     nodes: int
-    # Nodes that have nothing that may go.
-    without_victims: int
+    # What is said of nodes, and of how many of them.
+    words: Mapping[str, int]
 
     @property
     def message(self) -> str:
-        counts = (
-            (self.without_victims, "No preemption victims found for incoming pod"),
-            (self.nodes - self.without_victims, "Preemption is not helpful for scheduling"),
-        )
-        told = ", ".join(f"{count} {words}" for count, words in counts if count)
+        told = ", ".join(sorted(f"{count} {words}" for words, count in self.words.items() if count))
         return f"preemption: 0/{self.nodes} nodes are available: {told}."
 
 
@@ -135,6 +150,8 @@ class Preemptor:
     together: Mapping[Hashable, Sequence[Hashable]] = field(default_factory=dict)
     # Pods that go before all others, whatever their priority.
     yields: Callable[[Occupant], bool] = _nobody
+    # When the kubelet took a pod up, if it did: the books are not told of that.
+    started: Callable[[Occupant], str | None] = _by_the_books
 
     def units(self, fleet: Fleet, states: Iterable[NodeState]) -> list[_Unit]:
         """What could go from these nodes, the most important first."""
@@ -153,7 +170,11 @@ class Preemptor:
     def _unit(self, fleet: Fleet, key: Hashable) -> _Unit | None:
         """The pod with all that go with it; None if one of these may not."""
         known = ((each, fleet.occupant(each)) for each in self.together.get(key, (key,)))
-        victims = [Victim(each, pod) for each, pod in known if pod is not None]
+        victims = [
+            Victim(each, pod, self.started(pod) or _NOT_STARTED)
+            for each, pod in known
+            if pod is not None
+        ]
         if not all(self._may_go(each) for each in victims):
             return None
         return _Unit(tuple(sorted(victims, key=lambda victim: victim.rank)))
@@ -177,26 +198,39 @@ class _Unit:
 def preempt_on_node(
     cluster: Cluster,
     preemptor: Preemptor,
-    fits_on: Callable[[str], bool],
+    try_on: Callable[[str], Placed | Refused],
     budgets: Sequence[DisruptionBudget] = (),
+    *,
+    unresolvable: Collection[str] = (),
 ) -> Preemption | NoPreemption:
     """
     The node where the least has to go for one pod, and what that is.
 
-    `fits_on` tells whether the pod could be on a node as the books are at that moment.
+    `try_on` puts the pod on a node as the books are at that moment, or tells why not. Nodes that
+    are `unresolvable` refuse it for what no pod that goes can change.
     """
     found: list[Preemption] = []
-    without_victims = 0
+    told: Counter[str] = Counter()
     enough = max(CANDIDATES_MIN, len(cluster.fleet) * _CANDIDATES_PERCENT // 100)
     for state in cluster.fleet.states():
+        if state.name in unresolvable:
+            told[_NOT_HELPFUL] += 1
+            continue
         units = preemptor.units(cluster.fleet, (state,))
-        without_victims += not units
-        least = _Reprieve(cluster, partial(fits_on, state.name), budgets).least(units)
-        if least is not None:
+        refusal = partial(_refusal, try_on, state.name)
+        least = _Reprieve(cluster, refusal, budgets).least(units)
+        if isinstance(least, Preemption):
             found.append(replace(least, node=state.name))
+        else:
+            told.update(least)
         if len(found) > enough and any(not each.violations for each in found):
             break
-    return _best(found) or NoPreemption(len(cluster.fleet), without_victims)
+    return _best(found) or NoPreemption(len(cluster.fleet), told)
+
+
+def _refusal(try_on: Callable[[str], Placed | Refused], node: str) -> Sequence[str] | None:
+    tried = try_on(node)
+    return tried.words if isinstance(tried, Refused) else None
 
 
 def preempt_anywhere(
@@ -207,11 +241,12 @@ def preempt_anywhere(
 ) -> Preemption | NoPreemption:
     """What has to go from any nodes, so that all of a gang can come."""
     states = cluster.fleet.states()
-    least = _Reprieve(cluster, fits, budgets).least(preemptor.units(cluster.fleet, states))
-    if least is not None:
+    reprieve = _Reprieve(cluster, lambda: None if fits() else (_NOT_HELPFUL,), budgets)
+    least = reprieve.least(preemptor.units(cluster.fleet, states))
+    if isinstance(least, Preemption):
         return least
-    without_victims = sum(not preemptor.units(cluster.fleet, (state,)) for state in states)
-    return NoPreemption(len(states), without_victims)
+    without = sum(not preemptor.units(cluster.fleet, (state,)) for state in states)
+    return NoPreemption(len(states), {_NO_VICTIMS: without, _NOT_HELPFUL: len(states) - without})
 
 
 def _best(found: Sequence[Preemption]) -> Preemption | None:
@@ -227,22 +262,24 @@ class _Reprieve:
     """Takes all away that may go, and puts back what can stay."""
 
     cluster: Cluster
-    fits: Callable[[], bool]
+    # What is against those who want to come, as the books are; None if they fit.
+    refusal: Callable[[], Sequence[str] | None]
     budgets: Sequence[DisruptionBudget]
 
-    def least(self, units: Sequence[_Unit]) -> Preemption | None:
-        """Who still has to go; None if it does not help, or nobody needs to."""
+    def least(self, units: Sequence[_Unit]) -> Preemption | Sequence[str]:
+        """Who still has to go; or why it does not help."""
         if not units:
-            return None
+            return (_NO_VICTIMS,)
         protected, others = self._by_budget(units)
         with Trial(self.cluster) as trial:
             places = {key: trial.remove(key) for unit in units for key in unit.keys}
-            if not self.fits():
-                return None
+            refusal = self.refusal()
+            if refusal is not None:
+                return refusal
             violating = [*self._gone(trial, places, protected)]
             gone = [*violating, *self._gone(trial, places, others)]
         victims = sorted((each for unit in gone for each in unit.victims), key=lambda it: it.rank)
-        return Preemption(tuple(victims), len(violating)) if victims else None
+        return Preemption(tuple(victims), len(violating)) if victims else (_NOT_HELPFUL,)
 
     def _by_budget(self, units: Sequence[_Unit]) -> tuple[list[_Unit], list[_Unit]]:
         """Those that a budget protects, if all others go, and those that none does."""
@@ -273,7 +310,7 @@ class _Reprieve:
         for place in (places[key] for unit in units for key in unit.keys):
             if place is not None:
                 trial.put_back(place)
-        if self.fits():
+        if self.refusal() is None:
             return
         trial.rewind(mark)
         if len(units) == 1:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dryrack.base.text import listed
 from dryrack.placement import (
@@ -19,6 +19,7 @@ from dryrack.placement import (
     Member,
     MemberPlaced,
     NoPreemption,
+    Placed,
     Preemptor,
     Reservation,
     Trial,
@@ -27,6 +28,7 @@ from dryrack.placement import (
     place_on,
     preempt_anywhere,
     preempt_on_node,
+    unresolvable_nodes,
 )
 from dryrack.scheduler.preemption import disruption_budgets
 
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 RESERVATION_SECONDS = 1800.0
 # Victims have their grace period, and their claims have to be released.
 _NOMINATION_SECONDS = 300.0
-_NEVER = "not eligible due to preemptionPolicy=Never."
+NEVER = "not eligible due to preemptionPolicy=Never."
 _LEAVING = "not eligible due to a terminating pod on the nominated node."
 
 
@@ -113,18 +115,32 @@ class PostFilter:
         refusal = self._ineligible(name, wanted.pod.spec.preemption_policy)
         if refusal:
             return Help(f"preemption: {refusal}")
-        fits_on = partial(self._fits_on, wanted, profile)
-        preemptor = Preemptor(priority, together=self._table.together())
-        budgets = disruption_budgets(self._view.budgets.all())
-        found = preempt_on_node(self._view.cluster, preemptor, fits_on, budgets)
+        preemptor = Preemptor(priority, together=self._table.together(), started=self._started)
+        asked: dict[str, Any] = {
+            "pod": wanted.pod,
+            "wanted": wanted.unallocated,
+            "allocated": wanted.allocated,
+            "cluster": self._view.cluster,
+            "extended": wanted.extended,
+            "profile": profile,
+        }
+        found = preempt_on_node(
+            self._view.cluster,
+            preemptor,
+            lambda node: place_on(node, **asked),
+            disruption_budgets(self._view.budgets.all()),
+            unresolvable=unresolvable_nodes(**asked),
+        )
         if isinstance(found, NoPreemption):
             return Help(found.message)
         with Trial(self._view.cluster) as trial:
             for victim in found.victims:
                 trial.remove(victim.key)
-            placed = self._placed_on(found.node, wanted, profile)
-        assert placed is not None, "it was found to fit"
-        self._keep(name, rank, (placed,), _NOMINATION_SECONDS)
+            placed = place_on(found.node, **asked)
+        assert isinstance(placed, Placed), "it was found to fit"
+        member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
+        kept = MemberPlaced(member, placed.node, placed.amounts, placed.given)
+        self._keep(name, rank, (kept,), _NOMINATION_SECONDS)
         return Help(preemption=found)
 
     def for_gang(
@@ -166,7 +182,8 @@ class PostFilter:
         refusal = self._ineligible(gang.key, "Never" if "Never" in policies else None)
         if refusal:
             return Help(f"preemption: {refusal}")
-        preemptor = Preemptor(gang.priority, frozenset(bound), self._table.together(), yields)
+        together = self._table.together()
+        preemptor = Preemptor(gang.priority, frozenset(bound), together, yields, self._started)
         budgets = disruption_budgets(self._view.budgets.all())
         found = preempt_anywhere(
             self._view.cluster, preemptor, lambda: isinstance(place(), GangPlaced), budgets
@@ -232,26 +249,12 @@ class PostFilter:
 
     def _ineligible(self, unit: Hashable, policy: str | None) -> str:
         if policy == "Never":
-            return _NEVER
+            return NEVER
         return _LEAVING if self._evictions.is_waiting(unit) else ""
 
-    def _fits_on(self, wanted: Demands, profile: Profile, node: str) -> bool:
-        return self._placed_on(node, wanted, profile) is not None
-
-    def _placed_on(self, node: str, wanted: Demands, profile: Profile) -> MemberPlaced | None:
-        member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
-        placed = place_on(
-            node,
-            wanted.pod,
-            wanted.unallocated,
-            wanted.allocated,
-            self._view.cluster,
-            extended=wanted.extended,
-            profile=profile,
-        )
-        if placed is None:
-            return None
-        return MemberPlaced(member, placed.node, placed.amounts, placed.given)
+    def _started(self, pod: Occupant) -> str | None:
+        found = self._view.pods.get(*pod.name)
+        return None if found is None else found.get("status", {}).get("startTime")
 
 
 def _nobody(_: Occupant) -> bool:

@@ -75,7 +75,7 @@ def story(seed: int, length: int) -> Iterator[tuple[Raw, Answer]]:
     """One cluster as it goes on, with our answers from books that are kept as it does."""
     generator = Generator(Random(seed))
     case = generator.case()
-    fleet = _fleet(case)
+    fleet = fleet_of(case)
     for number in range(length):
         answer = ours(case, fleet)
         yield case, answer
@@ -113,8 +113,8 @@ def _follow(fleet: Fleet, before: Raw, after: Raw) -> None:
 
 def ours(case: Mapping[str, Any], fleet: Fleet | None = None) -> Answer:
     """Our answer to a case; `fleet` is one that knows its cluster, if there is one."""
-    fleet, pod = fleet or _fleet(case), PodConstraints.of(decode(case["pod"], Pod))
-    profile, problem = _profile(case), fleet.volumes.problem(pod.pod)
+    fleet, pod = fleet or fleet_of(case), PodConstraints.of(decode(case["pod"], Pod))
+    profile, problem = profile_of(case), fleet.volumes.problem(pod.pod)
     if problem is not None:
         return Answer(unschedulable=problem.message)
     checks = PluginsInPlay.of(pod, fleet, profile).checks
@@ -202,7 +202,7 @@ def _scores(
     return found
 
 
-def _profile(case: Mapping[str, Any]) -> Profile:
+def profile_of(case: Mapping[str, Any]) -> Profile:
     if "configuration" not in case:
         return DEFAULT_PROFILE
     (profile,) = case["configuration"]["profiles"]
@@ -210,7 +210,7 @@ def _profile(case: Mapping[str, Any]) -> Profile:
     return Profile(filters=DEFAULT_PROFILE.filters, scores=DEFAULT_PROFILE.scores, args=args)
 
 
-def _fleet(case: Mapping[str, Any]) -> Fleet:
+def fleet_of(case: Mapping[str, Any]) -> Fleet:
     fleet = Fleet()
     for raw in case["nodes"]:
         fleet.put(decode(raw, Node))

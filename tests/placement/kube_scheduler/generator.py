@@ -409,3 +409,76 @@ class Generator:
                 }
             ],
         }
+
+
+class Crowded(Generator):
+    """Cases where pods of lower priority are in the way, and budgets protect some of them."""
+
+    def case(self) -> Raw:
+        found = super().case()
+        for number, pod in enumerate(self._chance.sample(found["pods"], len(found["pods"]))):
+            # No two started at once: which of them goes would not be told by anything.
+            started = {"startTime": f"2026-01-01T00:{number:02}:00Z"}
+            pod["status"] = {} if number == 0 and self._chance.random() < 0.3 else started
+            pod["metadata"]["creationTimestamp"] = f"2025-01-01T00:{59 - number:02}:00Z"
+            self._maybe(pod["spec"], "priority", lambda: self._chance.choice((-5, 0, 1, 1, 5, 10)))
+        _share_no_ports(found["pods"])
+        if "topologySpreadConstraints" in found["pod"]["spec"] or "configuration" in found:
+            # kube-scheduler takes a terminating pod off counts in which it never was.
+            for pod in found["pods"]:
+                pod["metadata"].pop("deletionTimestamp", None)
+        found["budgets"] = [
+            self._budget(number, [pod["metadata"]["name"] for pod in found["pods"]])
+            for number in range(self._chance.randint(0, 4))
+        ]
+        return found
+
+    def _node(self, name: str) -> Raw:
+        node = super()._node(name)
+        amounts = {"cpu": self._chance.choice(("2", "3")), "memory": "8Gi"}
+        node["status"]["allocatable"] |= amounts
+        if self._chance.random() < 0.8:
+            node["spec"] = {}
+        return node
+
+    def _running(self, name: str, node: str) -> Raw:
+        pod = super()._running(name, node)
+        cpu = self._chance.choice(("200m", "500m", "1"))
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+        return pod
+
+    def _waiting(self) -> Raw:
+        pod = super()._waiting()
+        if self._chance.random() < 0.7:
+            pod["spec"].pop("affinity", None)
+            pod["spec"].pop("nodeSelector", None)
+        cpu = self._chance.choice(("1", "1800m", "1800m"))
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+        self._maybe(pod["spec"], "priority", lambda: self._chance.choice((-1, 2, 7, 20, 20)), 1)
+        self._maybe(pod["spec"], "preemptionPolicy", lambda: "Never", 30)
+        return pod
+
+    def _add_volumes(self, case: Raw) -> None:
+        """None: a pod that waits for a volume is not helped by pods that go."""
+
+    def _budget(self, number: int, pods: Sequence[str]) -> Raw:
+        spec: Raw = {}
+        self._maybe(spec, "selector", self._selector, 1 if self._chance.random() < 0.9 else 2)
+        status: Raw = {"disruptionsAllowed": self._chance.choice((0, 0, 1, 2))}
+        if pods and self._chance.random() < 0.4:
+            status["disruptedPods"] = {self._chance.choice(pods): "2026-01-01T00:00:00Z"}
+        namespace = self._chance.choice(NAMESPACES)
+        metadata = {"name": f"budget-{number}", "namespace": namespace}
+        return {"metadata": metadata, "spec": spec, "status": status}
+
+
+def _share_no_ports(pods: Sequence[Raw]) -> None:
+    """On one node two pods never have the same port; kube-scheduler's books count on it."""
+    used = set()
+    for pod in pods:
+        (container,) = pod["spec"]["containers"]
+        for port in container.get("ports", ()):
+            taken = (pod["spec"]["nodeName"], port["hostPort"])
+            if taken in used:
+                del container["ports"]
+            used.add(taken)

@@ -2,7 +2,7 @@
 Same nodes, same words and same scores as kube-scheduler's own plugins, on random small clusters.
 
 The oracle runs the framework of the reference release with its default plugins. More cases by hand:
-`python -m tests.placement.kube_scheduler.compare CASES SEED`.
+`python -m tests.placement.kube_scheduler.compare CASES SEED`, or `victims` for `compare`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections import Counter
 from itertools import islice
 
 import pytest
+from tests.placement.kube_scheduler import victims
 from tests.placement.kube_scheduler.compare import SHOWN_MAX, cases, differing, ours
 
 CASES = 300
+VICTIMS_CASES = 100
 SEED = 36
 
 
@@ -53,3 +55,34 @@ def test_the_cases_are_about_everything() -> None:
         "ImageLocality",
     ):
         assert words[expected] >= 3, expected
+
+
+@pytest.mark.real
+@pytest.mark.timeout(1800)
+def test_victims_and_words_of_preemption_are_those_of_kube_scheduler() -> None:
+    """The same pods would go from every node, and the node is one that it could take."""
+    found = list(victims.differing(VICTIMS_CASES, SEED))
+
+    shown = "\n---\n".join(found[:SHOWN_MAX])
+    assert not found, f"{len(found)} of {VICTIMS_CASES} differ (seed {SEED}):\n{shown}"
+
+
+def test_the_cases_of_preemption_are_about_everything() -> None:
+    """Budgets are broken, nodes compete, several go at once, and nobody can help."""
+    seen: Counter[str] = Counter()
+    for case in islice(victims.cases(SEED), VICTIMS_CASES):
+        answer = victims.preempted(case)
+        candidates = answer.candidates.values()
+        seen["nodes compete"] += len(candidates) > 1
+        seen["several go"] += any(len(each.pods) > 1 for each in candidates)
+        seen["a budget is broken"] += any(each.violations for each in candidates)
+        for words in (
+            "preemptionPolicy=Never",
+            "No preemption victims found",
+            "Preemption is not helpful",
+            "Insufficient cpu",
+            "anti-affinity rules",
+        ):
+            seen[words] += words in answer.message
+    assert len(seen) == 8
+    assert min(seen.values()) >= 2, seen

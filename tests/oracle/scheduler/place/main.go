@@ -3,8 +3,9 @@
 // It reads one case per line on standard input and writes one answer per line. A case is a cluster
 // (nodes, pods with their nodes, namespaces, volumes, workloads) and one pod; the answer is what
 // the framework with kube-scheduler's own plugins makes of it: which nodes pass the filters, what
-// the others say, and what each score plugin gives, normalised and weighted. Plugins that need a
-// running cluster (devices, limits of attached volumes, preemption) are left out.
+// the others say, and what each score plugin gives, normalised and weighted; where no node passes,
+// which pods would have to go from each. Plugins that need a running cluster (devices, limits of
+// attached volumes) are left out.
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -47,6 +49,7 @@ type question struct {
 	VolumeClaims  []*corev1.PersistentVolumeClaim `json:"volumeClaims"`
 	Volumes       []*corev1.PersistentVolume      `json:"volumes"`
 	StorageClass  []*storagev1.StorageClass       `json:"storageClasses"`
+	Budgets       []*policyv1.PodDisruptionBudget `json:"budgets"`
 	Configuration json.RawMessage                 `json:"configuration"`
 	Pod           *corev1.Pod                     `json:"pod"`
 }
@@ -63,8 +66,10 @@ type answer struct {
 	Scores map[string]map[string]int64 `json:"scores"`
 	// What the pod would be told if no node passes.
 	Message string `json:"message,omitempty"`
-	Error   string `json:"error,omitempty"`
-	Panic   string `json:"panic,omitempty"`
+	// And then who would go for it, if the filters were asked.
+	Preemption *preemption `json:"preemption,omitempty"`
+	Error      string      `json:"error,omitempty"`
+	Panic      string      `json:"panic,omitempty"`
 }
 
 var leftOut = map[string]bool{
@@ -117,6 +122,8 @@ func factory(client *fake.Clientset, q *question) (informers.SharedInformerFacto
 	core, apps := made.Core().V1(), made.Apps().V1()
 	for _, err := range []error{
 		add(core.Namespaces().Informer().GetIndexer(), q.Namespaces),
+		add(core.Pods().Informer().GetIndexer(), []*corev1.Pod{q.Pod}),
+		add(made.Policy().V1().PodDisruptionBudgets().Informer().GetIndexer(), q.Budgets),
 		add(core.Services().Informer().GetIndexer(), q.Services),
 		add(core.ReplicationControllers().Informer().GetIndexer(), q.Controllers),
 		add(apps.ReplicaSets().Informer().GetIndexer(), q.ReplicaSets),
@@ -147,6 +154,7 @@ func frameworkFor(ctx context.Context, q *question) (framework.Framework, *sched
 		runtime.WithClientSet(client),
 		runtime.WithInformerFactory(made),
 		runtime.WithSnapshotSharedLister(snapshot),
+		runtime.WithPodNominator(nobodyNominated{}),
 		runtime.WithParallelism(1),
 		runtime.WithLogger(klog.FromContext(ctx)),
 	)
@@ -165,10 +173,11 @@ func asked(q *question) (result answer) {
 	if err != nil {
 		return answer{Error: err.Error()}
 	}
-	return decide(ctx, scheduler, snapshot, q.Pod)
+	return decide(ctx, scheduler, snapshot, q)
 }
 
-func decide(ctx context.Context, scheduler framework.Framework, snapshot *schedulercache.Snapshot, pod *corev1.Pod) answer {
+func decide(ctx context.Context, scheduler framework.Framework, snapshot *schedulercache.Snapshot, q *question) answer {
+	pod := q.Pod
 	result := answer{Refusals: map[string][]string{}, Scores: map[string]map[string]int64{}}
 	nodes, err := snapshot.NodeInfos().List()
 	if err != nil {
@@ -211,6 +220,10 @@ func decide(ctx context.Context, scheduler framework.Framework, snapshot *schedu
 	if len(feasible) == 0 {
 		failure.Diagnosis = diagnosis
 		result.Message = failure.Error()
+		result.Preemption, err = preempt(ctx, scheduler, state, pod, diagnosis.NodeToStatus, q.Budgets)
+		if err != nil {
+			return answer{Error: err.Error()}
+		}
 		return result
 	}
 	return scored(ctx, scheduler, state, pod, feasible, result)
