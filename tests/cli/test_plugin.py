@@ -13,7 +13,7 @@ from tests.cli.command import dryrack
         ((), "--devices: which devices this node has, for example fake:8"),
         (
             ("--devices", "tpu:8"),
-            "--devices tpu: no such kind; there are: cpu, fake, file, gpu, net",
+            "--devices tpu: no such kind; there are: catalogue, cpu, fake, file, gpu, net",
         ),
         (("--devices", "fake:8", "--node", "Node_1"), "--node 'Node_1': "),
         (("--print-rbac", "--nas-namespace", "a.b"), "--nas-namespace 'a.b': "),
@@ -29,6 +29,15 @@ def test_what_cannot_be_is_told_before_anything_is_done(
     assert complaint in done.stderr
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr
+
+
+def test_the_classes_of_a_machine_are_those_of_its_drivers() -> None:
+    """A machine's cards, partitions and NICs are asked for as with the vendors' charts."""
+    words = ("plugin", "--devices", "catalogue:p5.48xlarge", "--devices", "gpu", "--print-classes")
+    names = {each["metadata"]["name"] for each in yaml.safe_load(dryrack(*words).stdout)["items"]}
+
+    assert {"gpu.nvidia.com", "mig.nvidia.com", "rdma", "dra.cpu", "gpu.example.com"} <= names
+    assert "gpu.amd.com" not in names
 
 
 def test_classes_and_rights_can_be_applied_as_they_are_printed() -> None:

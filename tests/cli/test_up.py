@@ -249,6 +249,10 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--nodes", "1", "--instance-type", "p5.48xlrge"), "did you mean 'p5.48xlarge'"),
         (("--nodes", "1", "--instance-type", "h100"), "a card, not a machine; p5.48xlarge has it"),
         (("--instance-type", "p5.48xlarge"), "add --nodes"),
+        (
+            ("--nodes=1", "--instance-type=g4dn.xlarge", "--devices=catalogue:g4dn.xlarge"),
+            "nodes of the type g4dn.xlarge have devices of dra.cpu already",
+        ),
         (("--catalogue-file", "nowhere.yaml"), "no such file"),
         (("--release", "1.20"), "--release '1.20': not known; write 1.36 or 1.37"),
         (("--feature-gates", "DRAMagic=true"), "feature gate 'DRAMagic': not known here"),

@@ -342,7 +342,7 @@ def test_a_kind_of_another_package_is_found_by_its_entry_point() -> None:
         "file.dra.example.com",
     ]
     with pytest.raises(
-        DevicesError, match="no such kind; there are: cpu, fake, file, gpu, mine, net"
+        DevicesError, match="no such kind; there are: catalogue, cpu, fake, file, gpu, mine, net"
     ):
         read_devices(["theirs"], [entry])
     with pytest.raises(DevicesError, match=r"driver .* is there already, by mine:3"):

@@ -11,12 +11,13 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CLASSES, NAMESPACES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.client.transport import ADMIN, Request
+from dryrack.cluster import load_catalogue
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, plugin_families
 from dryrack.cluster.initial_objects import virtual_node
 from dryrack.kinds.decode import to_builtins
-from dryrack.kubeletplugin import VirtualDrivers, device_class
+from dryrack.kubeletplugin import VirtualDrivers, device_classes, read_devices
 from dryrack.kubeletplugin.kinds.cpu import CpuKind
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
 from dryrack.kubeletplugin.kinds.file import FileKind
@@ -46,8 +47,8 @@ def play(
     async def run() -> None:
         engines = (*families(), *plugin_families(kinds))
         async with embedded(options, engines=engines) as cluster:
-            for kind in kinds:
-                await cluster.client.create(CLASSES, to_builtins(device_class(kind)))
+            for each in device_classes(kinds):
+                await cluster.client.create(CLASSES, to_builtins(each))
             await cluster.client.create(NODES, virtual_node("node-1"))
             await clock.advance(2)
             await scene(cluster, clock)
@@ -236,3 +237,22 @@ def test_children_of_a_fake_device_exclude_the_whole() -> None:
         assert "nodeName" not in waiting["spec"]
 
     play(scene, (FakeKind(1, split=3),))
+
+
+def test_a_machine_of_the_catalogue_gives_partitions_by_the_classes_of_its_driver() -> None:
+    """A MIG partition and a NIC in one container, each with the variables of its driver."""
+    kinds = read_devices(["catalogue:p5.48xlarge,mig=true"], [], load_catalogue)
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        claims = {
+            "one": {"requests": [request("m", "mig.nvidia.com"), request("n", "rdma")]},
+        }
+        await make(cluster.client, "test", claims, [container("c", {"name": "one"})])
+        await clock.advance(30)
+        lines = await log(cluster.transport, "test", "c")
+
+        assert any(line.startswith("env: GPU_NVIDIA_COM_DEVICE_0=gpu-0-mig-") for line in lines)
+        assert any(line.startswith("env: DRA_NET_DEVICE_0=pci-0000-") for line in lines)
+        assert "env: NVIDIA_VISIBLE_DEVICES=void" in lines
+
+    play(scene, kinds)

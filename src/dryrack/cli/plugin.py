@@ -62,10 +62,10 @@ def run(wish: Wish) -> bool:
         return True
     if not wish.devices:
         raise UsageError("--devices: which devices this node has, for example fake:8")
-    from dryrack.cluster import connection_of
+    from dryrack.cluster import connection_of, load_catalogue
     from dryrack.kubeletplugin import read_devices
 
-    kinds = read_devices(wish.devices)
+    kinds = read_devices(wish.devices, catalogue=load_catalogue)
     if wish.prints_classes:
         print_classes(kinds)
         return True
@@ -85,9 +85,9 @@ def print_classes(kinds: Sequence[DeviceKind]) -> None:
     """What claims ask for, for `kubectl apply -f -`."""
     from dryrack.cli.output import Format, print_data
     from dryrack.kinds.decode import to_builtins
-    from dryrack.kubeletplugin import device_class
+    from dryrack.kubeletplugin import device_classes
 
-    items = [to_builtins(device_class(each)) for each in kinds]
+    items = [to_builtins(each) for each in device_classes(kinds)]
     print_data({"apiVersion": "v1", "kind": "List", "items": items}, Format.YAML)
 
 

@@ -160,9 +160,23 @@ def _catalogue(wish: Wish) -> Catalogue | None:
 def _devices(wish: Wish) -> tuple[DeviceKind, ...]:
     if not wish.devices:
         return ()
+    from dryrack.cli.hardware import load
     from dryrack.kubeletplugin import read_devices
 
-    return read_devices(wish.devices)
+    kinds = read_devices(wish.devices, catalogue=lambda: load(wish.catalogue_files))
+    if wish.instance_type:
+        _check_once(wish.instance_type, kinds, load(wish.catalogue_files))
+    return kinds
+
+
+def _check_once(name: str, kinds: Sequence[DeviceKind], catalogue: Catalogue) -> None:
+    """The nodes of a machine have devices already, and a driver has one pool on a node."""
+    both = sorted({kind.driver for kind in kinds} & set(catalogue.instance_types[name].drivers))
+    if both:
+        raise UsageError(
+            f"--devices: nodes of the type {name} have devices of {both[0]} already; leave out "
+            "--instance-type, or those devices"
+        )
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dryrack.base.lazy import exports
 if TYPE_CHECKING:
     from dryrack.hardware.inventory import (
         Assignment,
+        Batch,
         Inventory,
         Origin,
         Overlay,
@@ -32,7 +33,7 @@ else:
         __name__,
         {
             "inventory": (
-                "Assignment Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
+                "Assignment Batch Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
             ),
             "matching": "Matched Matcher pools_of",
             "node_terms": "INSTANCE_TYPE",
@@ -47,6 +48,7 @@ __all__ = [
     "MANAGER",
     "SOURCE",
     "Assignment",
+    "Batch",
     "Inventory",
     "Matched",
     "Matcher",

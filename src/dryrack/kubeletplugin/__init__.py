@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
     from dryrack.kubeletplugin.registry import KIND_GROUP, read_devices
     from dryrack.kubeletplugin.serving import Sockets, serving_kubelet
-    from dryrack.kubeletplugin.slices import SlicePublisher, device_class, node_slices
+    from dryrack.kubeletplugin.slices import (
+        SlicePublisher,
+        device_class,
+        device_classes,
+        node_slices,
+    )
     from dryrack.kubeletplugin.virtual import VirtualDrivers, VirtualNodeSlices
 else:
     __getattr__ = exports(
@@ -43,7 +48,7 @@ else:
             "plugin": "ClaimReference Directories NodePlugin",
             "registry": "KIND_GROUP read_devices",
             "serving": "Sockets serving_kubelet",
-            "slices": "SlicePublisher device_class node_slices",
+            "slices": "SlicePublisher device_class device_classes node_slices",
             "virtual": "VirtualDrivers VirtualNodeSlices",
         },
     )
@@ -71,6 +76,7 @@ __all__ = [
     "VirtualDrivers",
     "VirtualNodeSlices",
     "device_class",
+    "device_classes",
     "node_slices",
     "read_devices",
     "serving_kubelet",

@@ -19,7 +19,7 @@ from dryrack.base.errors import DryrackError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.kinds.resource import CounterSet, Device
+    from dryrack.kinds.resource import CounterSet, Device, DeviceClass
 
 
 class PrepareError(DryrackError):
@@ -122,6 +122,15 @@ class PartitionableKind(DeviceKind, Protocol):
         ...
 
 
+@runtime_checkable
+class ClassifiedKind(DeviceKind, Protocol):
+    """Devices of one driver that comes with classes of its own."""
+
+    def device_classes(self) -> tuple[DeviceClass, ...]:
+        """What claims can ask for, in place of one class for all devices of the driver."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class KindOptions:
     """What `--devices KIND[:COUNT][,option=value...]` says."""
@@ -129,6 +138,8 @@ class KindOptions:
     kind: str
     count: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+    """What comes in place of the count, where devices are named: a machine, or a model."""
 
     def take(self, known: Mapping[str, str]) -> dict[str, str]:
         """The options with their defaults; one that is not among them is refused."""

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from importlib.metadata import EntryPoint
 
+    from dryrack.hardware.catalogue import Catalogue
+
 KIND_GROUP = "dryrack.device_kinds"
+CATALOGUE = "catalogue"
 _IN_TREE: dict[str, Callable[[KindOptions], DeviceKind]] = {
     "cpu": cpu_kind,
     "fake": fake_kind,
@@ -32,27 +35,37 @@ _IN_TREE: dict[str, Callable[[KindOptions], DeviceKind]] = {
 
 
 def read_devices(
-    texts: Sequence[str], entries: Iterable[EntryPoint] | None = None
+    texts: Sequence[str],
+    entries: Iterable[EntryPoint] | None = None,
+    catalogue: Callable[[], Catalogue] | None = None,
 ) -> tuple[DeviceKind, ...]:
-    """The kinds that the values of `--devices` ask for; each driver once."""
+    """
+    The kinds that the values of `--devices` ask for; each driver once.
+
+    `catalogue` is called if one of them names what is in it.
+    """
     entries = tuple(entry_points(group=KIND_GROUP) if entries is None else entries)
-    kinds = tuple(_kind(options_of(text), entries) for text in texts)
+    asked = [(text, kind) for text in texts for kind in _kinds(text, entries, catalogue)]
     drivers: dict[str, str] = {}
-    for text, kind in zip(texts, kinds, strict=True):
+    for text, kind in asked:
         if kind.driver in drivers:
             first = drivers[kind.driver]
             raise DevicesError(
                 f"--devices {text}: driver {kind.driver} is there already, by {first}; name it once"
             )
         drivers[kind.driver] = text
-    return kinds
+    return tuple(kind for _, kind in asked)
 
 
 def options_of(text: str) -> KindOptions:
     """`fake:8,model=x` in its parts."""
     head, *rest = text.split(",")
     kind, colon, count = head.partition(":")
-    if not kind or (colon and not (count.isascii() and count.isdecimal() and int(count) > 0)):
+    is_named = kind == CATALOGUE
+    if is_named and not count:
+        raise DevicesError(f"--devices {text!r}: of which machine? as in {CATALOGUE}:p5.48xlarge")
+    is_count = count.isascii() and count.isdecimal() and int(count) > 0
+    if not kind or (colon and not is_named and not is_count):
         raise DevicesError(f"--devices {text!r}: KIND[:COUNT][,option=value...], as in fake:8")
     options: dict[str, str] = {}
     for part in rest:
@@ -60,7 +73,21 @@ def options_of(text: str) -> KindOptions:
         if not equals or not name or name in options:
             raise DevicesError(f"--devices {text!r}: {part!r}; option=value, each option once")
         options[name] = value
+    if is_named:
+        return KindOptions(kind, None, options, count)
     return KindOptions(kind, int(count) if colon else None, options)
+
+
+def _kinds(
+    text: str, entries: Sequence[EntryPoint], catalogue: Callable[[], Catalogue] | None
+) -> tuple[DeviceKind, ...]:
+    options = options_of(text)
+    if options.kind != CATALOGUE or catalogue is None:
+        return (_kind(options, entries),)
+    # Who names no machine need not wait for what reads machines.
+    from dryrack.kubeletplugin.kinds.catalogue import catalogue_kinds
+
+    return catalogue_kinds(options, catalogue())
 
 
 def _kind(options: KindOptions, entries: Sequence[EntryPoint]) -> DeviceKind:
@@ -68,7 +95,7 @@ def _kind(options: KindOptions, entries: Sequence[EntryPoint]) -> DeviceKind:
         return _IN_TREE[options.kind](options)
     entry = next((each for each in entries if each.name == options.kind), None)
     if entry is None:
-        known = ", ".join(sorted({*_IN_TREE, *(each.name for each in entries)}))
+        known = ", ".join(sorted({CATALOGUE, *_IN_TREE, *(each.name for each in entries)}))
         raise DevicesError(f"--devices {options.kind}: no such kind; there are: {known}")
     try:
         kind = entry.load()(options)

@@ -29,10 +29,10 @@ from dryrack.kinds.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from dryrack.kubeletplugin.device_kind import PartitionableKind
+from dryrack.kubeletplugin.device_kind import ClassifiedKind, PartitionableKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
@@ -69,6 +69,17 @@ def device_class(kind: DeviceKind) -> DeviceClass:
     return DeviceClass(
         metadata=ObjectMeta(name=kind.device_class),
         spec=DeviceClassSpec(selectors=(DeviceSelector(cel=selector),)),
+    )
+
+
+def device_classes(kinds: Iterable[DeviceKind]) -> tuple[DeviceClass, ...]:
+    """What claims ask for, to have devices of these kinds."""
+    return tuple(
+        each
+        for kind in kinds
+        for each in (
+            kind.device_classes() if isinstance(kind, ClassifiedKind) else (device_class(kind),)
+        )
     )
 
 

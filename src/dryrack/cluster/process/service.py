@@ -205,10 +205,11 @@ async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) ->
         await add_device_classes(plane.client(), classes)
         tell(f"{len(classes)} device classes of the catalogue's drivers")
     if launch.devices:
-        from dryrack.kubeletplugin import FakeKind, device_class
+        from dryrack.kubeletplugin import FakeKind, device_classes
 
-        await add_device_classes(plane.client(), [device_class(each) for each in launch.devices])
-        tell(f"device classes: {', '.join(each.device_class for each in launch.devices)}")
+        offered = device_classes(launch.devices)
+        await add_device_classes(plane.client(), offered)
+        tell(f"device classes: {', '.join(each.metadata.name for each in offered)}")
         if any(isinstance(each, FakeKind) for each in launch.devices):
             await add_allocation_states(plane.client())
             tell("NodeAllocationState, kubectl get -n fake-system nas")

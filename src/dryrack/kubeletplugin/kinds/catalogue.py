@@ -1,0 +1,139 @@
+"""
+Devices of the hardware catalogue: those of a machine, or of one model, as their vendors name them.
+
+Containers get what they would get to see of the vendors' drivers in their environment. A machine
+has devices of several drivers, so that one value of `--devices` may come to several kinds.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.hardware.catalogue import Cards, Fitting, InstanceType, devices_on
+from dryrack.kubeletplugin.device_kind import ContainerEdits, DevicesError
+from dryrack.kubeletplugin.kinds import example
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dryrack.hardware import Batch
+    from dryrack.hardware.catalogue import Catalogue
+    from dryrack.kinds.resource import CounterSet, Device, DeviceClass
+    from dryrack.kubeletplugin.device_kind import AllocatedDevice, KindOptions, PreparingClaim
+
+# What the drivers call their CDI devices, where that is not after the driver.
+_CDI_KINDS = {
+    "dra.cpu": "dra.k8s.io/cpu",
+    "gaudi.intel.com": "intel.com/gaudi",
+    "gpu.amd.com": "k8s.gpu.amd.com/gpu",
+    "gpu.intel.com": "intel.com/gpu",
+    "gpu.nvidia.com": "k8s.gpu.nvidia.com/claim",
+    "compute-domain.nvidia.com": "k8s.compute-domain.nvidia.com/claim",
+    "tpu.google.com": "k8s.tpu.google.com/tpu",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueKind:
+    """The devices that a machine has of one driver."""
+
+    batch: Batch
+    classes: tuple[DeviceClass, ...]
+
+    @property
+    def driver(self) -> str:
+        return self.batch.driver
+
+    @property
+    def device_class(self) -> str:
+        return self.classes[0].metadata.name if self.classes else self.driver
+
+    @property
+    def cdi_kind(self) -> str:
+        return _CDI_KINDS.get(self.driver, f"{self.driver}/device")
+
+    def devices(self, node: str) -> tuple[Device, ...]:
+        return devices_on(self.batch, node)
+
+    def counter_sets(self) -> tuple[CounterSet, ...]:
+        return self.batch.shared_counters
+
+    def device_classes(self) -> tuple[DeviceClass, ...]:
+        """Those that come with the driver."""
+        return self.classes
+
+    def host_files(self) -> tuple[str, ...]:
+        return ()
+
+    def edits(self, device: AllocatedDevice, claim: PreparingClaim, number: int) -> ContainerEdits:
+        [found] = [each for each in self.devices(claim.node) if each.name == device.device]
+        uuid = found.attributes.get("uuid")
+        what = (uuid.string_value if uuid is not None else None) or device.device
+        variable = f"{self.driver}_DEVICE_{number}".upper().replace(".", "_").replace("-", "_")
+        env = ((variable, what), *_vendor_env(self.driver, device, claim))
+        return ContainerEdits(env=env, numbers=1)
+
+
+def catalogue_kinds(options: KindOptions, catalogue: Catalogue) -> tuple[CatalogueKind, ...]:
+    """`catalogue:p5.48xlarge,mig=true`, `catalogue:h100-sxm5-80gb`; a kind for each driver."""
+    taken = options.take({"mig": "false"})
+    is_cut = example.truth_of(options, "mig", taken["mig"])
+    machine = _machine(options, catalogue)
+    cards = Cards.PARTITIONED if is_cut else Cards.WHOLE
+    if cards not in machine.cards:
+        raise DevicesError(
+            f"--devices {options.kind}:{options.name}: mig=true, but it has no cards whose "
+            "partitions are known; see: dryrack hardware list -o wide"
+        )
+    batches = machine.assignment(cards).batches
+    classes = catalogue.device_classes
+    return tuple(CatalogueKind(batch, _classes_of(batch.driver, classes)) for batch in batches)
+
+
+def _machine(options: KindOptions, catalogue: Catalogue) -> InstanceType:
+    """The machine of that name; for a model one with a single device, as some machine has it."""
+    name = options.name
+    found = catalogue.instance_types.get(name)
+    if found is not None:
+        return found
+    model = catalogue.models.get(name)
+    if model is None:
+        known = (*catalogue.instance_types, *catalogue.models)
+        near = " or ".join(difflib.get_close_matches(name, known, 2))
+        hint = f"did you mean {near}? " if near else ""
+        raise DevicesError(
+            f"--devices {options.kind}:{name}: not in the catalogue; {hint}"
+            "see: dryrack hardware list"
+        )
+    machines = catalogue.instance_types.values()
+    slots = (slots[0] for machine in machines if (slots := machine.slots_of(name)))
+    fitting = Fitting(model, (next(slots, model.sample_slot()),))
+    return InstanceType(model.name, model.vendor, (fitting,))
+
+
+def _classes_of(driver: str, classes: Mapping[str, DeviceClass]) -> tuple[DeviceClass, ...]:
+    asks = f"device.driver == '{driver}'"
+    return tuple(
+        each
+        for each in classes.values()
+        if any(selector.cel and asks in selector.cel.expression for selector in each.spec.selectors)
+    )
+
+
+def _vendor_env(
+    driver: str, device: AllocatedDevice, claim: PreparingClaim
+) -> Iterator[tuple[str, str]]:
+    """What the vendor's driver itself sets, as far as it does not come from hardware."""
+    match driver:
+        case "gpu.nvidia.com":
+            # Cards come by CDI, and the vendor's runtime is not to add any.
+            yield "NVIDIA_VISIBLE_DEVICES", "void"
+        case "gpu.amd.com":
+            yield "KUBERNETES_NODE_NAME", claim.node
+            yield "DRA_RESOURCE_DRIVER_NAME", driver
+        case "tpu.google.com":
+            yield f"TPU_DEVICE_{device.device.upper().replace('-', '_')}_RESOURCE_CLAIM", claim.uid
+        case _:
+            return
