@@ -251,7 +251,7 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--instance-type", "p5.48xlarge"), "add --nodes"),
         (
             ("--nodes=1", "--instance-type=g4dn.xlarge", "--devices=catalogue:g4dn.xlarge"),
-            "nodes of the type g4dn.xlarge have devices of dra.cpu already",
+            "nodes of the type g4dn.xlarge have devices of gpu.nvidia.com already",
         ),
         (("--catalogue-file", "nowhere.yaml"), "no such file"),
         (("--release", "1.20"), "--release '1.20': not known; write 1.36 or 1.37"),
