@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.client.kubeconfig import Connection
+    from dryrack.cluster.process import Address
     from dryrack.cluster.process.node_plugins import NodeSite
     from dryrack.kubeletplugin import DeviceKind
 
@@ -37,6 +38,7 @@ class Wish:
     kubeconfig: str = ""
     context: str = ""
     removes_slices: bool = False
+    metrics_address: str = "0"
     log_format: str = "text"
     prints_rights: bool = False
     prints_classes: bool = False
@@ -47,7 +49,7 @@ class Wish:
 
 def run(wish: Wish) -> bool:
     """Whether all went well."""
-    from dryrack.cli.service import log_format_of, serve
+    from dryrack.cli.service import address_of, log_format_of, serve
 
     check_namespace(wish.state_namespace)
     if wish.prints_rights:
@@ -70,8 +72,9 @@ def run(wish: Wish) -> bool:
         print_classes(kinds)
         return True
     form, site = log_format_of(wish.log_format), site_of(wish)
+    metrics = address_of("--metrics-address", wish.metrics_address)
     connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
-    return serve(form, lambda: _served(connection, kinds, site, wish))
+    return serve(form, lambda: _served(connection, kinds, site, wish, metrics))
 
 
 def check_namespace(name: str) -> None:
@@ -105,15 +108,22 @@ def site_of(wish: Wish) -> NodeSite:
 
 
 async def _served(
-    connection: Connection, kinds: Sequence[DeviceKind], site: NodeSite, wish: Wish
+    connection: Connection,
+    kinds: Sequence[DeviceKind],
+    site: NodeSite,
+    wish: Wish,
+    metrics_address: Address | None,
 ) -> None:
+    from dryrack.base.metrics import Registry
     from dryrack.client.client import Client
     from dryrack.client.https import connected
+    from dryrack.client.metering import MeteredTransport
     from dryrack.cluster import SystemChance, SystemClock, check_needs, stopping_by_signal
     from dryrack.cluster.process.node_plugins import COMMAND, NEEDS, NodePlugins
 
     async with connected(connection) as transport:
-        client = Client(transport, agent=AGENT)
+        metrics = Registry()
+        client = Client(MeteredTransport(transport, metrics), agent=AGENT)
         await check_needs(client, NEEDS, COMMAND)
         plugins = NodePlugins(
             client,
@@ -122,6 +132,8 @@ async def _served(
             clock=SystemClock(),
             chance=SystemChance(),
             state_namespace=wish.state_namespace if wish.writes_states else "",
+            metrics=metrics,
+            metrics_address=metrics_address,
         )
         await plugins.run(stopping_by_signal(), removes_slices=wish.removes_slices)
 
@@ -188,6 +200,14 @@ StateNamespace = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
+MetricsAddress = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Where /metrics and /healthz are; 0 for nowhere.",
+        rich_help_panel=_RUN,
+    ),
+]
 LogFormat = Annotated[
     str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=_RUN)
 ]
@@ -224,6 +244,7 @@ def plugin(
     remove_slices: RemoveSlices = False,
     nas: WriteStates = True,
     nas_namespace: StateNamespace = "fake-system",
+    metrics_address: MetricsAddress = "0",
     log_format: LogFormat = "text",
     print_rbac: PrintRights = False,
     print_classes: PrintClasses = False,
@@ -238,6 +259,7 @@ def plugin(
         kubeconfig=kubeconfig,
         context=context,
         removes_slices=remove_slices,
+        metrics_address=metrics_address,
         log_format=log_format,
         prints_rights=print_rbac,
         prints_classes=print_classes,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from dryrack.kubeletplugin.kinds.fake import FakeKind
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
+    from dryrack.kubeletplugin.plugin_metrics import fatal_errors
     from dryrack.kubeletplugin.registry import KIND_GROUP, read_devices
     from dryrack.kubeletplugin.serving import Sockets, serving_kubelet
     from dryrack.kubeletplugin.slices import (
@@ -46,6 +47,7 @@ else:
             ),
             "kinds.fake": "FakeKind",
             "plugin": "ClaimReference Directories NodePlugin",
+            "plugin_metrics": "fatal_errors",
             "registry": "KIND_GROUP read_devices",
             "serving": "Sockets serving_kubelet",
             "slices": "SlicePublisher device_class device_classes node_slices",
@@ -77,6 +79,7 @@ __all__ = [
     "VirtualNodeSlices",
     "device_class",
     "device_classes",
+    "fatal_errors",
     "node_slices",
     "read_devices",
     "serving_kubelet",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dryrack.base.errors import DryrackError
+from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import CLAIMS
 from dryrack.client.errors import NotFoundError
 from dryrack.kinds.decode import decode
@@ -33,11 +34,12 @@ from dryrack.kubeletplugin.files import (
     remove_file,
     replace_file,
 )
+from dryrack.kubeletplugin.plugin_metrics import PluginMetrics
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
 from dryrack.kubeletplugin.record import State
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.client.client import Client
     from dryrack.kubeletplugin.checkpoint import Damage
@@ -80,6 +82,7 @@ class NodePlugin:
         directories: Directories,
         *,
         files: FileSystem | None = None,
+        metrics: Registry | None = None,
     ) -> None:
         self.kind = kind
         self.node = node
@@ -93,6 +96,7 @@ class NodePlugin:
         self._locks: dict[str, _CountedLock] = {}
         # Several claims may have lines in one file.
         self._host_files = threading.Lock()
+        self._metrics = PluginMetrics(metrics or Registry(), kind.driver)
         self._listeners: list[Callable[[], None]] = []
 
     @property
@@ -113,7 +117,8 @@ class NodePlugin:
         # One after the other, so that the devices of a pod are numbered in the order of its claims.
         for claim in claims:
             try:
-                answers[claim.uid] = await self._prepare(claim)
+                with self._metered("prepare"):
+                    answers[claim.uid] = await self._prepare(claim)
             except (DryrackError, OSError) as error:
                 answers[claim.uid] = _told(error)
                 _logger.warning("claim not prepared: %s", error, extra=_fields(claim))
@@ -126,7 +131,8 @@ class NodePlugin:
         answers: dict[str, DryrackError | None] = {}
         for claim in claims:
             try:
-                await self._unprepare(claim.uid)
+                with self._metered("unprepare"):
+                    await self._unprepare(claim.uid)
                 answers[claim.uid] = None
             except (DryrackError, OSError) as error:
                 answers[claim.uid] = _told(error)
@@ -170,6 +176,16 @@ class NodePlugin:
                 if record.uid in self._records and not await self._is_in_use(record):
                     _logger.info("claim has no devices here any more", extra=_fields(record))
                     await self._take_back(record)
+
+    @contextmanager
+    def _metered(self, verb: str) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        started, has_failed = loop.time(), True
+        try:
+            yield
+            has_failed = False
+        finally:
+            self._metrics.observe(verb, loop.time() - started, has_failed=has_failed)
 
     async def _rebuild(self) -> None:
         lost = {damage.uid for damage in self._damages} - set(self._records)

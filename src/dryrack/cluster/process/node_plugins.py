@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
+from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import CLAIMS, SLICES
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster.attached import Need
+from dryrack.cluster.process.probes import Site, health_pages, metrics_page, serving
 from dryrack.kubeletplugin import (
     ClaimStatuses,
     Directories,
@@ -28,6 +30,7 @@ from dryrack.kubeletplugin import (
     NodePlugin,
     SlicePublisher,
     Sockets,
+    fatal_errors,
     serving_kubelet,
     states_of_node,
 )
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.cluster.process.serving import Address
     from dryrack.kubeletplugin import DeviceKind
 
 _logger = logging.getLogger(__name__)
@@ -74,14 +78,20 @@ class NodePlugins:
         clock: Timekeeper,
         chance: Chance,
         state_namespace: str = "",
+        metrics: Registry | None = None,
+        metrics_address: Address | None = None,
     ) -> None:
+        self._metrics = metrics or Registry()
+        self._metrics_address = metrics_address
+        self._fatal_errors = fatal_errors(self._metrics)
         self._site = site
         self._clock = clock
         self._publishers = tuple(
             SlicePublisher(client, kind, site.node, clock=clock, chance=chance) for kind in kinds
         )
         self._plugins = tuple(
-            NodePlugin(kind, client, site.node, self._directories(kind)) for kind in kinds
+            NodePlugin(kind, client, site.node, self._directories(kind), metrics=self._metrics)
+            for kind in kinds
         )
         self._statuses = tuple(ClaimStatuses(client, each, clock=clock) for each in self._plugins)
         self._states = tuple(
@@ -98,13 +108,25 @@ class NodePlugins:
                 plugin.recover()
                 sockets = Sockets.of(self._site.kubelet, plugin.kind.driver)
                 await stack.enter_async_context(serving_kubelet(plugin, sockets))
-            await self._work(stopping)
+            for address in await stack.enter_async_context(serving(self._sites())):
+                _logger.info("pages served", extra={"address": address})
+            try:
+                await self._work(stopping)
+            except Exception:
+                self._fatal_errors.add()
+                raise
         for states in self._states:
             await states.retire(self._site.node)
         if removes_slices:
             for publisher in self._publishers:
                 await publisher.remove()
         _logger.info("stopped")
+
+    def _sites(self) -> tuple[Site, ...]:
+        if self._metrics_address is None:
+            return ()
+        pages = {**metrics_page(self._metrics.render), **health_pages(lambda: ())}
+        return (Site(self._metrics_address, pages),)
 
     async def _work(self, stopping: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
