@@ -17,7 +17,7 @@ from dryrack.cluster.engines import families, plugin_families
 from dryrack.cluster.initial_objects import add_allocation_states, virtual_node
 from dryrack.kinds.decode import to_builtins
 from dryrack.kubeletplugin import STATE_NAMESPACE, device_class, states_of_node
-from dryrack.kubeletplugin.allocation_state import STATES
+from dryrack.kubeletplugin.allocation_state import STATES, allocation_state
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
 
 if TYPE_CHECKING:
@@ -153,3 +153,22 @@ def test_virtual_nodes_have_states_that_come_to_rest() -> None:
     assert list(during["spec"]["allocatedClaims"]) == list(during["spec"]["preparedDevices"])
     assert later["metadata"]["resourceVersion"] == during["metadata"]["resourceVersion"]
     assert after["spec"] == before["spec"]
+
+
+def test_a_child_that_is_on_offer_is_prepared_with_its_parent(tmp_path: Path) -> None:
+    """Whether a device was split by the node or by a claim, the state says of which it is."""
+
+    async def scenario() -> Raw:
+        world = bench(tmp_path, FakeKind(1, split=2))
+        plugin = world.plugin()
+        plugin.recover()
+        await plugin.prepare([await world.claim("c", ["fake-0-child-1"])])
+        node = {"metadata": {"name": NODE, "uid": "1"}}
+        return allocation_state(
+            FakeKind(1, split=2), node, [], plugin.records, namespace="n", is_ready=True
+        )
+
+    [prepared] = asyncio.run(scenario())["spec"]["preparedDevices"].values()
+
+    own, parent = uuid_of(NODE, "fake-0-child-1"), uuid_of(NODE, "fake-0")
+    assert prepared["fake"]["devices"] == [{"uuid": own, "parentUUID": parent}]

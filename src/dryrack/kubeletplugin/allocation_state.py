@@ -27,13 +27,14 @@ from dryrack.kubeletplugin.prepare import NodeDevices, allocated_devices, plan
 from dryrack.kubeletplugin.record import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.resource import Device
     from dryrack.kubeletplugin.kinds.fake import FakeKind
     from dryrack.kubeletplugin.plugin import NodePlugin
     from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
@@ -61,17 +62,19 @@ def allocation_state(
 ) -> Raw:
     """What the object of a node says; `claims` are those with devices on it."""
     name, uid = node["metadata"]["name"], node["metadata"]["uid"]
-    devices = NodeDevices.of(kind, name)
+    devices, offered = NodeDevices.of(kind, name), kind.devices(name)
+    parents = _parents(offered)
     spec: Raw = {
         "allocatableDevice": [
-            {"fake": {"uuid": uuid_of(name, device.name), "name": kind.model}}
-            for device in kind.devices(name)
+            {"fake": {"uuid": uuid_of(name, device.name), "name": kind.model}} for device in offered
         ],
         "allocatedClaims": {
             claim.metadata.uid: {"fake": {"devices": _given(claim, devices)}} for claim in claims
         },
         "preparedDevices": {
-            record.uid: {"fake": {"devices": [e for d in record.devices for e in _ready(d, name)]}}
+            record.uid: {
+                "fake": {"devices": [e for d in record.devices for e in _ready(d, name, parents)]}
+            }
             for record in prepared
         },
     }
@@ -108,11 +111,18 @@ def _given(claim: ResourceClaim, devices: NodeDevices) -> list[Raw]:
         return []
 
 
-def _ready(device: PreparedDevice, node: str) -> Iterator[Raw]:
-    parent = uuid_of(node, device.device)
+def _ready(device: PreparedDevice, node: str, parents: Mapping[str, str]) -> Iterator[Raw]:
+    own = uuid_of(node, device.device)
     for name, uuid in device.edits.env:
         if _DEVICE_VARIABLE.fullmatch(name):
-            yield {"uuid": uuid} if uuid == parent else {"uuid": uuid, "parentUUID": parent}
+            parent = parents.get(device.device) if uuid == own else own
+            yield {"uuid": uuid, "parentUUID": parent} if parent else {"uuid": uuid}
+
+
+def _parents(offered: Iterable[Device]) -> dict[str, str]:
+    """By the names of those that are on offer as children, the UUIDs of the wholes."""
+    found = {each.name: each.attributes.get("parentUUID") for each in offered}
+    return {name: parent.string_value or "" for name, parent in found.items() if parent}
 
 
 @dataclass(frozen=True, slots=True)
