@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 from tests.kubeletplugin.nodes import NODE, bench
+from tests.kubeletplugin.test_health_check import SERVING, probe
 
 from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import NODES
@@ -50,14 +51,14 @@ def test_claims_are_counted_by_how_they_ended(tmp_path: Path) -> None:
 
 
 class _Addresses(logging.Handler):
-    """Hears in the log where pages are served."""
+    """Hears in the log where probes and pages are answered."""
 
     def __init__(self) -> None:
         super().__init__()
         self.heard: asyncio.Queue[str] = asyncio.Queue()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.msg == "pages served":
+        if record.msg in ("gRPC probes answered", "pages served"):
             self.heard.put_nowait(vars(record)["address"])
 
 
@@ -79,12 +80,15 @@ def test_the_numbers_are_served_where_it_was_said(
             clock=world.site.clock,
             chance=world.site.chance,
             metrics_address=Address(port=0),
+            health_address=Address(port=0),
         )
         stopping, addresses = asyncio.Event(), _Addresses()
         monkeypatch.setattr(node_plugins._logger, "handlers", [addresses])
         async with asyncio.TaskGroup() as group:
             group.create_task(plugins.run(stopping), name="plugin")
+            port = int((await addresses.heard.get()).rpartition(":")[2])
             address = await addresses.heard.get()
+            assert await probe(port) == SERVING
             async with aiohttp.ClientSession() as session:
                 texts = [
                     await (await session.get(f"{address}/{page}")).text()

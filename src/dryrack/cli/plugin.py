@@ -39,6 +39,7 @@ class Wish:
     context: str = ""
     removes_slices: bool = False
     metrics_address: str = "0"
+    health_address: str = "0"
     log_format: str = "text"
     prints_rights: bool = False
     prints_classes: bool = False
@@ -72,9 +73,12 @@ def run(wish: Wish) -> bool:
         print_classes(kinds)
         return True
     form, site = log_format_of(wish.log_format), site_of(wish)
-    metrics = address_of("--metrics-address", wish.metrics_address)
+    addresses = (
+        address_of("--metrics-address", wish.metrics_address),
+        address_of("--grpc-health-address", wish.health_address),
+    )
     connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
-    return serve(form, lambda: _served(connection, kinds, site, wish, metrics))
+    return serve(form, lambda: _served(connection, kinds, site, wish, addresses))
 
 
 def check_namespace(name: str) -> None:
@@ -112,7 +116,7 @@ async def _served(
     kinds: Sequence[DeviceKind],
     site: NodeSite,
     wish: Wish,
-    metrics_address: Address | None,
+    addresses: tuple[Address | None, Address | None],
 ) -> None:
     from dryrack.base.metrics import Registry
     from dryrack.client.client import Client
@@ -133,7 +137,8 @@ async def _served(
             chance=SystemChance(),
             state_namespace=wish.state_namespace if wish.writes_states else "",
             metrics=metrics,
-            metrics_address=metrics_address,
+            metrics_address=addresses[0],
+            health_address=addresses[1],
         )
         await plugins.run(stopping_by_signal(), removes_slices=wish.removes_slices)
 
@@ -208,6 +213,15 @@ MetricsAddress = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
+HealthAddress = Annotated[
+    str,
+    typer.Option(
+        "--grpc-health-address",
+        metavar="HOST:PORT",
+        help="Where gRPC probes ask; 0 for nowhere.",
+        rich_help_panel=_RUN,
+    ),
+]
 LogFormat = Annotated[
     str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=_RUN)
 ]
@@ -245,6 +259,7 @@ def plugin(
     nas: WriteStates = True,
     nas_namespace: StateNamespace = "fake-system",
     metrics_address: MetricsAddress = "0",
+    grpc_health_address: HealthAddress = "0",
     log_format: LogFormat = "text",
     print_rbac: PrintRights = False,
     print_classes: PrintClasses = False,
@@ -260,6 +275,7 @@ def plugin(
         context=context,
         removes_slices=remove_slices,
         metrics_address=metrics_address,
+        health_address=grpc_health_address,
         log_format=log_format,
         prints_rights=print_rbac,
         prints_classes=print_classes,

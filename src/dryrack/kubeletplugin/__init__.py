@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         PrepareError,
         PreparingClaim,
     )
+    from dryrack.kubeletplugin.health_check import serving_health
     from dryrack.kubeletplugin.kinds.fake import FakeKind
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
     from dryrack.kubeletplugin.plugin_metrics import fatal_errors
@@ -45,6 +46,7 @@ else:
                 "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
                 "Mount PartitionableKind PrepareError PreparingClaim"
             ),
+            "health_check": "serving_health",
             "kinds.fake": "FakeKind",
             "plugin": "ClaimReference Directories NodePlugin",
             "plugin_metrics": "fatal_errors",
@@ -82,6 +84,7 @@ __all__ = [
     "fatal_errors",
     "node_slices",
     "read_devices",
+    "serving_health",
     "serving_kubelet",
     "states_of_node",
     "states_of_virtual_nodes",

@@ -31,6 +31,7 @@ from dryrack.kubeletplugin import (
     SlicePublisher,
     Sockets,
     fatal_errors,
+    serving_health,
     serving_kubelet,
     states_of_node,
 )
@@ -80,7 +81,9 @@ class NodePlugins:
         state_namespace: str = "",
         metrics: Registry | None = None,
         metrics_address: Address | None = None,
+        health_address: Address | None = None,
     ) -> None:
+        self._health_address = health_address
         self._metrics = metrics or Registry()
         self._metrics_address = metrics_address
         self._fatal_errors = fatal_errors(self._metrics)
@@ -108,6 +111,10 @@ class NodePlugins:
                 plugin.recover()
                 sockets = Sockets.of(self._site.kubelet, plugin.kind.driver)
                 await stack.enter_async_context(serving_kubelet(plugin, sockets))
+            if (where := self._health_address) is not None:
+                health = serving_health(where.host, where.port, self._sockets())
+                port = await stack.enter_async_context(health)
+                _logger.info("gRPC probes answered", extra={"address": f"{where.host}:{port}"})
             for address in await stack.enter_async_context(serving(self._sites())):
                 _logger.info("pages served", extra={"address": address})
             try:
@@ -121,6 +128,10 @@ class NodePlugins:
             for publisher in self._publishers:
                 await publisher.remove()
         _logger.info("stopped")
+
+    def _sockets(self) -> tuple[Sockets, ...]:
+        drivers = [each.kind.driver for each in self._plugins]
+        return tuple(Sockets.of(self._site.kubelet, driver) for driver in drivers)
 
     def _sites(self) -> tuple[Site, ...]:
         if self._metrics_address is None:
