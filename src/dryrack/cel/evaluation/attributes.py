@@ -44,7 +44,10 @@ class Scope(Protocol):
 
 
 class Step(Protocol):
-    """Anything that can be evaluated."""
+    """Anything that can be evaluated and leaves its value under its id."""
+
+    @property
+    def id(self) -> int: ...
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value: ...
 
@@ -142,9 +145,10 @@ def _shown(value: Value) -> str:
 class ConstantQualifier:
     """A field or a key that is known beforehand; `test_only` asks whether it is there."""
 
-    __slots__ = ("key", "optional", "test_only")
+    __slots__ = ("id", "key", "optional", "test_only")
 
-    def __init__(self, key: Value, *, optional: bool, test_only: bool) -> None:
+    def __init__(self, node_id: int, key: Value, *, optional: bool, test_only: bool) -> None:
+        self.id = node_id
         self.key = key
         self.optional = optional
         self.test_only = test_only
@@ -155,24 +159,30 @@ class ConstantQualifier:
             found = present if error is None else error
         else:
             found = look_up(value, self.key)
-        tracker.spend(1)
+        tracker.cost += 1
+        tracker.push(self.id, found)
         return found
 
     def qualify_if_present(self, _scope: Scope, tracker: Tracker, value: Value) -> Found:
         found, present, error = look_up_if_present(value, self.key)
         if present:
-            tracker.spend(1)
+            tracker.cost += 1
+            tracker.push(self.id, found)
         return found, present, error
 
 
 class ComputedQualifier:
-    """An index that is itself an attribute, or the result of a step."""
+    """An index that is itself an attribute, or the result of a step (`relative`)."""
 
-    __slots__ = ("attribute", "optional")
+    __slots__ = ("attribute", "id", "optional", "relative")
 
-    def __init__(self, attribute: Attribute, *, optional: bool) -> None:
+    def __init__(
+        self, node_id: int, attribute: Attribute, *, optional: bool, relative: bool
+    ) -> None:
+        self.id = node_id
         self.attribute = attribute
         self.optional = optional
+        self.relative = relative
 
     def _key(self, scope: Scope, tracker: Tracker) -> Value:
         key = self.attribute.resolve(scope, tracker)
@@ -180,10 +190,16 @@ class ComputedQualifier:
             return key
         return Err(f"invalid qualifier type: {go_name(key)}")
 
+    def _charge(self, tracker: Tracker, found: Value) -> None:
+        if self.relative:
+            tracker.drop(self.attribute.id)
+        tracker.cost += 1
+        tracker.push(self.id, found)
+
     def qualify(self, scope: Scope, tracker: Tracker, value: Value) -> Value:
         key = self._key(scope, tracker)
         found = key if type(key) is Err else look_up(value, key)
-        tracker.spend(1)
+        self._charge(tracker, found)
         return found
 
     def qualify_if_present(self, scope: Scope, tracker: Tracker, value: Value) -> Found:
@@ -192,7 +208,7 @@ class ComputedQualifier:
             return None, False, key
         found, present, error = look_up_if_present(value, key)
         if present:
-            tracker.spend(1)
+            self._charge(tracker, found)
         return found, present, error
 
 
@@ -236,12 +252,17 @@ def handed_out(holder: Value, value: Value) -> Value:
 
 
 class _Path:
-    """A start, and the steps that are taken from it."""
+    """A start, and the steps that are taken from it; known by the last of them."""
 
-    __slots__ = ("qualifiers",)
+    __slots__ = ("own_id", "qualifiers")
 
-    def __init__(self) -> None:
+    def __init__(self, node_id: int) -> None:
+        self.own_id = node_id
         self.qualifiers: list[Qualifier] = []
+
+    @property
+    def id(self) -> int:
+        return self.qualifiers[-1].id if self.qualifiers else self.own_id
 
     def add(self, qualifier: Qualifier) -> None:
         self.qualifiers.append(qualifier)
@@ -252,8 +273,8 @@ class VariableAttribute(_Path):
 
     __slots__ = ("name",)
 
-    def __init__(self, name: str) -> None:
-        super().__init__()
+    def __init__(self, node_id: int, name: str) -> None:
+        super().__init__(node_id)
         self.name = name
 
     def resolve(self, scope: Scope, tracker: Tracker) -> Value:
@@ -268,8 +289,8 @@ class RelativeAttribute(_Path):
 
     __slots__ = ("operand",)
 
-    def __init__(self, operand: Step) -> None:
-        super().__init__()
+    def __init__(self, node_id: int, operand: Step) -> None:
+        super().__init__(node_id)
         self.operand = operand
 
     def resolve(self, scope: Scope, tracker: Tracker) -> Value:
@@ -282,12 +303,20 @@ class RelativeAttribute(_Path):
 class ConditionalAttribute:
     """`condition ? truthy : falsy`; qualifiers after it go to both branches."""
 
-    __slots__ = ("condition", "falsy", "truthy")
+    __slots__ = ("condition", "falsy", "own_id", "truthy")
 
-    def __init__(self, condition: Step, *, truthy: Attribute, falsy: Attribute) -> None:
+    def __init__(
+        self, node_id: int, condition: Step, *, truthy: Attribute, falsy: Attribute
+    ) -> None:
+        self.own_id = node_id
         self.condition = condition
         self.truthy = truthy
         self.falsy = falsy
+
+    @property
+    def id(self) -> int:
+        after = self.truthy.id
+        return after if after == self.falsy.id else self.own_id
 
     def add(self, qualifier: Qualifier) -> None:
         self.truthy.add(qualifier)

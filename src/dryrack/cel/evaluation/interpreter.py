@@ -3,7 +3,7 @@ The exact tier: evaluates step by step, in upstream's order and at upstream's pr
 
 Errors are values. `&&`, `||` and what the quantifier macros expand to look at both sides
 before they let an error through; every other step passes on the first error that it is given.
-Every step that costs anything charges the tracker, which may cancel the evaluation.
+Every step reports to the tracker, which may cancel the evaluation.
 """
 
 from __future__ import annotations
@@ -68,31 +68,51 @@ class Variables:
 
 
 class Constant:
-    __slots__ = ("value",)
+    __slots__ = ("id", "value")
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, node_id: int, value: Value) -> None:
+        self.id = node_id
         self.value = value
 
-    def eval(self, _scope: Scope, _tracker: Tracker) -> Value:
+    def eval(self, _scope: Scope, tracker: Tracker) -> Value:
+        tracker.push(self.id, self.value)
         return self.value
 
 
 class AttributeStep:
-    """Resolves an attribute; with `tests`, says whether its last qualifier is there."""
+    """Resolves an attribute; with a `test_id`, says whether its last qualifier is there."""
 
-    __slots__ = ("attribute", "cost", "tests")
+    __slots__ = ("_settled", "attribute", "test_id")
 
-    def __init__(self, attribute: Attribute, *, tests: bool = False) -> None:
+    def __init__(self, attribute: Attribute, test_id: int | None = None) -> None:
         self.attribute = attribute
-        self.tests = tests
-        self.cost = int(not tests) - isinstance(attribute, ConditionalAttribute)
+        self.test_id = test_id
+        self._settled: tuple[tuple[int, ...], int, int] | None = None
+
+    @property
+    def id(self) -> int:
+        return self.attribute.id if self.test_id is None else self.test_id
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self.attribute.resolve(scope, tracker)
-        tracker.spend(self.cost)
-        if self.tests and type(value) is Optional:
-            return value.present
+        if self.test_id is not None and type(value) is Optional:
+            value = value.present
+        dropped, cost, own_id = self._settled or self._settle()
+        for node_id in dropped:
+            tracker.drop(node_id)
+        tracker.cost += cost
+        tracker.push(own_id, value)
         return value
+
+    def _settle(self) -> tuple[tuple[int, ...], int, int]:
+        """The ids of its parts, its price and its own id; it grows no more when it is evaluated."""
+        attribute, cost = self.attribute, 1 if self.test_id is None else 0
+        parts: tuple[int, ...] = (attribute.id,)
+        if isinstance(attribute, ConditionalAttribute):
+            parts = (attribute.falsy.id, attribute.truthy.id, attribute.condition.id)
+            cost -= 1
+        self._settled = parts, cost, self.id
+        return self._settled
 
 
 class Call:
@@ -103,10 +123,11 @@ class Call:
     otherwise all are, and the first failure among them is the result.
     """
 
-    __slots__ = ("args", "cost", "priced_first", "run", "stops", "strict", "where")
+    __slots__ = ("arg_ids", "args", "cost", "id", "priced_first", "run", "stops", "strict", "where")
 
     def __init__(
         self,
+        node_id: int,
         where: tuple[str, str],
         args: Sequence[Step],
         *,
@@ -114,8 +135,10 @@ class Call:
         stops: bool,
         strict: bool = True,
     ) -> None:
+        self.id = node_id
         self.where = where
         self.args = tuple(args)
+        self.arg_ids = [arg.id for arg in args]
         self.run = run
         self.stops = stops
         self.strict = strict
@@ -127,30 +150,36 @@ class Call:
         failed: Err | None = None
         for arg in self.args:
             value = arg.eval(scope, tracker)
-            values.append(value)
             if type(value) is Err and self.strict:
                 failed = failed or value
                 if self.stops:
                     break
+            values.append(value)
         if failed is not None:
             value = failed
+        elif self.priced_first:
+            value = self._run_if_paid(values, tracker)
         else:
-            if self.priced_first:
-                # Work in the square of the sizes is not begun if it cannot be paid.
-                tracker.check(self.cost(values, None))
             value = self.run(*values)
-        if len(values) == len(self.args):
-            tracker.spend(1 if self.cost is one else self.cost(values, value))
+        found = tracker.drop_arguments(self.arg_ids)
+        if found is not None:
+            tracker.cost += 1 if self.cost is one else self.cost(found, value)
+        tracker.push(self.id, value)
         return value
+
+    def _run_if_paid(self, values: list[Value], tracker: Tracker) -> Value:
+        # The work can be in the square of the sizes: it is not begun if it cannot be paid.
+        tracker.check(self.cost(values, None))
+        return self.run(*values)
 
 
 class Equality(Call):
     __slots__ = ()
 
-    def __init__(self, args: Sequence[Step], *, negated: bool) -> None:
+    def __init__(self, node_id: int, args: Sequence[Step], *, negated: bool) -> None:
         where = ("_!=_", "not_equals") if negated else ("_==_", "equals")
         run = _not_equal if negated else equal
-        super().__init__(where, args, run=run, stops=False)
+        super().__init__(node_id, where, args, run=run, stops=False)
 
 
 def _not_equal(left: Value, right: Value) -> bool:
@@ -161,13 +190,21 @@ def _not_equal(left: Value, right: Value) -> bool:
 class Logic:
     """`&&` (decided by False) or `||` (decided by True), in either order of evaluation."""
 
-    __slots__ = ("decisive", "terms")
+    __slots__ = ("decisive", "id", "terms")
 
-    def __init__(self, terms: Sequence[Step], *, decisive: bool) -> None:
+    def __init__(self, node_id: int, terms: Sequence[Step], *, decisive: bool) -> None:
+        self.id = node_id
         self.terms = tuple(terms)
         self.decisive = decisive
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = self._value(scope, tracker)
+        for term in self.terms:
+            tracker.drop(term.id)
+        tracker.push(self.id, value)
+        return value
+
+    def _value(self, scope: Scope, tracker: Tracker) -> Value:
         failed: Err | None = None
         for term in self.terms:
             value = term.eval(scope, tracker)
@@ -180,15 +217,19 @@ class Logic:
 
 
 class ListStep:
-    __slots__ = ("elements", "optional")
+    __slots__ = ("element_ids", "elements", "id", "optional")
 
-    def __init__(self, elements: Sequence[Step], optional: frozenset[int]) -> None:
+    def __init__(self, node_id: int, elements: Sequence[Step], optional: frozenset[int]) -> None:
+        self.id = node_id
         self.elements = tuple(elements)
+        self.element_ids = [element.id for element in elements]
         self.optional = optional
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self._value(scope, tracker)
-        tracker.spend(LIST_BASE)
+        tracker.drop_arguments(self.element_ids)
+        tracker.cost += LIST_BASE
+        tracker.push(self.id, value)
         return value
 
     def _value(self, scope: Scope, tracker: Tracker) -> Value:
@@ -211,14 +252,18 @@ class ListStep:
 
 
 class MapStep:
-    __slots__ = ("entries",)
+    __slots__ = ("entries", "entry_ids", "id")
 
-    def __init__(self, entries: Sequence[tuple[Step, Step, bool]]) -> None:
+    def __init__(self, node_id: int, entries: Sequence[tuple[Step, Step, bool]]) -> None:
+        self.id = node_id
         self.entries = tuple(entries)
+        self.entry_ids = [step.id for entry in entries for step in entry[:2]]
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self._value(scope, tracker)
-        tracker.spend(MAP_BASE)
+        tracker.drop_arguments(self.entry_ids)
+        tracker.cost += MAP_BASE
+        tracker.push(self.id, value)
         return value
 
     def _value(self, scope: Scope, tracker: Tracker) -> Value:
@@ -245,15 +290,21 @@ class MapStep:
 class MessageStep:
     """A literal of a well-known message."""
 
-    __slots__ = ("fields", "type_name")
+    __slots__ = ("fields", "id", "type_name", "value_ids")
 
-    def __init__(self, type_name: str, fields: Sequence[tuple[str, Step, bool]]) -> None:
+    def __init__(
+        self, node_id: int, type_name: str, fields: Sequence[tuple[str, Step, bool]]
+    ) -> None:
+        self.id = node_id
         self.type_name = type_name
         self.fields = tuple(fields)
+        self.value_ids = [step.id for _name, step, _optional in fields]
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self._value(scope, tracker)
-        tracker.spend(STRUCT_BASE)
+        tracker.drop_arguments(self.value_ids)
+        tracker.cost += STRUCT_BASE
+        tracker.push(self.id, value)
         return value
 
     def _value(self, scope: Scope, tracker: Tracker) -> Value:
@@ -277,23 +328,28 @@ class MessageStep:
 class Membership:
     """`x in [constants]`, as a set; it costs only what `x` costs."""
 
-    __slots__ = ("arg", "members")
+    __slots__ = ("arg", "id", "members")
 
-    def __init__(self, arg: Step, members: frozenset[object]) -> None:
+    def __init__(self, node_id: int, arg: Step, members: frozenset[object]) -> None:
+        self.id = node_id
         self.arg = arg
         self.members = members
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self.arg.eval(scope, tracker)
-        return value if type(value) is Err else encode_key(value) in self.members
+        if type(value) is not Err:
+            value = encode_key(value) in self.members
+        tracker.push(self.id, value)
+        return value
 
 
 class OptionalOr:
     """`a.or(b)` and `a.orValue(b)`: the second is evaluated only if it is needed."""
 
-    __slots__ = ("left", "right", "unwraps")
+    __slots__ = ("id", "left", "right", "unwraps")
 
-    def __init__(self, left: Step, right: Step, *, unwraps: bool) -> None:
+    def __init__(self, node_id: int, left: Step, right: Step, *, unwraps: bool) -> None:
+        self.id = node_id
         self.left = left
         self.right = right
         self.unwraps = unwraps
@@ -305,16 +361,18 @@ class OptionalOr:
                 value = self.right.eval(scope, tracker)
             elif self.unwraps:
                 value = value.value
+        tracker.push(self.id, value)
         return value
 
 
 class Fold:
     """A comprehension: folds the elements of a range into an accumulator."""
 
-    __slots__ = ("accu", "condition", "iter_range", "names", "result", "step")
+    __slots__ = ("accu", "condition", "id", "iter_range", "names", "result", "step")
 
     def __init__(
         self,
+        node_id: int,
         names: tuple[str, str, str],
         *,
         iter_range: Step,
@@ -323,6 +381,7 @@ class Fold:
         step: Step,
         result: Step,
     ) -> None:
+        self.id = node_id
         self.names = names
         self.iter_range = iter_range
         self.accu = accu
@@ -332,7 +391,10 @@ class Fold:
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         over = self.iter_range.eval(scope, tracker)
-        return over if type(over) is Err else self._fold(over, scope, tracker)
+        value = over if type(over) is Err else self._fold(over, scope, tracker)
+        tracker.drop(self.iter_range.id)
+        tracker.push(self.id, value)
+        return value
 
     def _fold(self, over: Value, scope: Scope, tracker: Tracker) -> Value:
         two = self.names[1] != ""

@@ -78,7 +78,7 @@ class Planner:
     def plan(self, expr: ast.Expr) -> Step:
         match expr:
             case ast.Literal():
-                return Constant(expr.value)
+                return Constant(expr.id, expr.value)
             case ast.Ident():
                 return self._ident(expr)
             case ast.Select():
@@ -97,21 +97,23 @@ class Planner:
     def _ident(self, expr: ast.Ident) -> Step:
         declared = self._types[expr.id]
         if declared.kind is not t.Kind.TYPE:
-            return AttributeStep(VariableAttribute(expr.name))
+            return AttributeStep(VariableAttribute(expr.id, expr.name))
         if expr.name not in self._identifiers:
             raise PlanError(f"reference to undefined type: {expr.name}")
-        return Constant(TypeValue(declared.parameters[0].runtime_name))
+        return Constant(expr.id, TypeValue(declared.parameters[0].runtime_name))
 
     def _path(self, step: Step) -> AttributeStep:
         """The step as a path that qualifiers can be added to."""
         if isinstance(step, AttributeStep):
             return step
-        return AttributeStep(RelativeAttribute(step))
+        return AttributeStep(RelativeAttribute(step.id, step))
 
     def _select(self, expr: ast.Select) -> Step:
         path = self._path(self.plan(expr.operand))
-        path.attribute.add(ConstantQualifier(expr.field, optional=False, test_only=expr.test_only))
-        return AttributeStep(path.attribute, tests=True) if expr.test_only else path
+        path.attribute.add(
+            ConstantQualifier(expr.id, expr.field, optional=False, test_only=expr.test_only)
+        )
+        return AttributeStep(path.attribute, expr.id) if expr.test_only else path
 
     def _call(self, expr: ast.Call) -> Step:
         operands = expr.args if expr.target is None else (expr.target, *expr.args)
@@ -122,18 +124,18 @@ class Planner:
         return self._function(expr, args) if special is None else special(self, expr, args)
 
     def _and(self, expr: ast.Call, args: list[Step]) -> Step:
-        return Logic(args, decisive=False)
+        return Logic(expr.id, args, decisive=False)
 
     def _or(self, expr: ast.Call, args: list[Step]) -> Step:
-        return Logic(args, decisive=True)
+        return Logic(expr.id, args, decisive=True)
 
     def _equal(self, expr: ast.Call, args: list[Step]) -> Step:
-        return Equality(args, negated=expr.function == "_!=_")
+        return Equality(expr.id, args, negated=expr.function == "_!=_")
 
     def _conditional(self, expr: ast.Call, args: list[Step]) -> Step:
         condition, truthy, falsy = args
         return AttributeStep(
-            ConditionalAttribute(condition, truthy=_branch(truthy), falsy=_branch(falsy))
+            ConditionalAttribute(expr.id, condition, truthy=_branch(truthy), falsy=_branch(falsy))
         )
 
     def _index(self, expr: ast.Call, args: list[Step]) -> Step:
@@ -142,30 +144,35 @@ class Planner:
         qualifier: ConstantQualifier | ComputedQualifier
         if isinstance(index, Constant):
             _check_qualifier(index.value)
-            qualifier = ConstantQualifier(index.value, optional=optional, test_only=False)
+            qualifier = ConstantQualifier(expr.id, index.value, optional=optional, test_only=False)
         elif isinstance(index, AttributeStep):
-            qualifier = ComputedQualifier(index.attribute, optional=optional)
+            qualifier = ComputedQualifier(
+                expr.id, index.attribute, optional=optional, relative=False
+            )
         else:
-            qualifier = ComputedQualifier(RelativeAttribute(index), optional=optional)
+            relative = RelativeAttribute(expr.id, index)
+            qualifier = ComputedQualifier(expr.id, relative, optional=optional, relative=True)
         path.attribute.add(qualifier)
         return path
 
     def _optional_or(self, expr: ast.Call, args: list[Step]) -> Step:
-        return OptionalOr(args[0], args[1], unwraps=expr.function == "orValue")
+        return OptionalOr(expr.id, args[0], args[1], unwraps=expr.function == "orValue")
 
     def _function(self, expr: ast.Call, args: list[Step]) -> Step:
         ids = self._references[expr.id].overload_ids
         overload = ids[0] if len(ids) == 1 else ""
         binding = bind(expr.function, ids, self._functions[expr.function])
         if overload == "in_list" and isinstance(args[1], Constant):
-            member = _membership(args[0], args[1].value)
+            member = _membership(expr.id, args[0], args[1].value)
             if member is not None:
                 return member
         run, stops = binding.implementation, binding.style is Style.FIRST_FAILURE
         pattern = _compiled(expr.function, args)
         if pattern is not None:
             run, stops = pattern, True
-        call = Call((expr.function, overload), args, run=run, stops=stops, strict=binding.strict)
+        call = Call(
+            expr.id, (expr.function, overload), args, run=run, stops=stops, strict=binding.strict
+        )
         folds = expr.function in _CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant)
         return _folded(call) if folds else call
 
@@ -173,9 +180,9 @@ class Planner:
         elements = []
         for element in expr.elements:
             elements.append(self.plan(element))  # noqa: PERF401 - as in _call
-        step = ListStep(elements, frozenset(expr.optional_indices))
+        step = ListStep(expr.id, elements, frozenset(expr.optional_indices))
         if all(isinstance(element, Constant) for element in elements):
-            return Constant(step.eval(_NOTHING, Tracker()))
+            return Constant(expr.id, step.eval(_NOTHING, Tracker()))
         return step
 
     def _map(self, expr: ast.MapLiteral) -> Step:
@@ -183,9 +190,9 @@ class Planner:
         for entry in expr.entries:
             key = self.plan(entry.key)
             entries.append((key, self.plan(entry.value), entry.optional))
-        step = MapStep(entries)
+        step = MapStep(expr.id, entries)
         if all(isinstance(part, Constant) for entry in entries for part in entry[:2]):
-            return Constant(step.eval(_NOTHING, Tracker()))
+            return Constant(expr.id, step.eval(_NOTHING, Tracker()))
         return step
 
     def _message(self, expr: ast.StructLiteral) -> Step:
@@ -194,7 +201,7 @@ class Planner:
         fields = []
         for field in expr.fields:
             fields.append((field.name, self.plan(field.value), field.optional))  # noqa: PERF401
-        return MessageStep(expr.type_name, fields)
+        return MessageStep(expr.id, expr.type_name, fields)
 
     def _fold(self, expr: ast.Comprehension) -> Step:
         accu = self.plan(expr.accu_init)
@@ -202,6 +209,7 @@ class Planner:
         condition = self.plan(expr.loop_condition)
         step = self.plan(expr.loop_step)
         return Fold(
+            expr.id,
             (expr.iter_var, expr.iter_var2, expr.accu_var),
             iter_range=iter_range,
             accu=accu,
@@ -228,7 +236,7 @@ _SPECIAL: dict[str, Callable[[Planner, ast.Call, list[Step]], Step]] = {
 def _branch(step: Step) -> Attribute:
     if isinstance(step, AttributeStep):
         return step.attribute
-    return RelativeAttribute(step)
+    return RelativeAttribute(step.id, step)
 
 
 def _check_qualifier(value: Value) -> None:
@@ -240,7 +248,7 @@ def _folded(call: Call) -> Step:
     value = call.eval(_NOTHING, Tracker())
     if type(value) is Err:
         raise PlanError(value.message)
-    return Constant(value)
+    return Constant(call.id, value)
 
 
 def _compiled(function: str, args: Sequence[Step]) -> Callable[..., Value] | None:
@@ -270,17 +278,17 @@ def _plain(value: Value) -> Value:
     return value.name if type(value) is TypeValue else value
 
 
-def _membership(arg: Step, values: list[Value]) -> Step | None:
+def _membership(node_id: int, arg: Step, values: list[Value]) -> Step | None:
     """`arg in values` as a set, if all values are simple enough."""
     if not values:
-        return Constant(value=False)
+        return Constant(node_id, value=False)
     members: set[object] = set()
     for value in values:
         if not isinstance(value, (bool, int, Uint, float, str)):
             return None
         members.add(encode_key(value))
         members.update(encode_key(same) for same in _same_number(value))
-    return Membership(arg, frozenset(members))
+    return Membership(node_id, arg, frozenset(members))
 
 
 def _same_number(value: Value) -> list[Value]:

@@ -1,13 +1,16 @@
 """
-What an evaluation costs, as Kubernetes counts it.
+What an evaluation costs, unit for unit as Kubernetes counts it.
 
-A step is charged when it is done, a call by the sizes of its arguments; one that could not be made
-costs nothing. Once the cost exceeds the limit the evaluation is cancelled.
+Each step reports here when it is done. A call is charged by the sizes of its arguments, which
+are looked up on a stack of the values that steps left behind. The stack is part of the
+behaviour: an argument that was never evaluated, because an earlier one failed, is not there,
+and then the call costs nothing. Once the cost exceeds the limit the evaluation is cancelled.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.cel.cost_factors import (
@@ -48,18 +51,68 @@ class CostLimitExceededError(Exception):
 
 
 class Tracker:
-    """The running cost of one evaluation."""
+    """
+    The running cost of one evaluation.
 
-    __slots__ = ("cost",)
+    `_positions` has, for each step, where on the stack its values are, the last one last.
+    Positions that a drop made invalid stay there until they are met.
+    """
+
+    __slots__ = ("_positions", "cost", "ids", "values")
 
     def __init__(self) -> None:
         self.cost = 0
+        self.ids: list[int] = []
+        self.values: list[Value] = []
+        self._positions: defaultdict[int, list[int]] = defaultdict(list)
 
-    def spend(self, cost: int) -> None:
-        """Charge a step, and cancel the evaluation if that is too much."""
-        self.cost += cost
-        if self.cost > COST_LIMIT:
+    def push(self, node_id: int, value: Value) -> None:
+        ids, positions = self.ids, self._positions[node_id]
+        position = len(ids)
+        while positions and positions[-1] >= position:
+            positions.pop()
+        positions.append(position)
+        ids.append(node_id)
+        self.values.append(value)
+        # Upstream's count is unsigned: below zero it is a huge number.
+        if not 0 <= self.cost <= COST_LIMIT:
             raise CostLimitExceededError
+
+    def drop(self, node_id: int) -> None:
+        """Forget the step and all that came after it; a step that is not there is let be."""
+        position = self._find(node_id)
+        if position >= 0:
+            del self.ids[position:]
+            del self.values[position:]
+
+    def drop_arguments(self, argument_ids: list[int]) -> list[Value] | None:
+        """Take the values of a call's arguments off the stack; None if one is missing."""
+        count, values = len(argument_ids), self.values
+        if count and self.ids[-count:] == argument_ids:
+            # They mostly are the last there are.
+            found = values[-count:]
+            del self.ids[-count:]
+            del values[-count:]
+            return found
+        found = []
+        for wanted in reversed(argument_ids):
+            position = self._find(wanted)
+            if position < 0:
+                return None
+            found.append(values[position])
+            del self.ids[position:]
+            del values[position:]
+        found.reverse()
+        return found
+
+    def _find(self, node_id: int) -> int:
+        positions = self._positions[node_id]
+        ids = self.ids
+        while positions:
+            position = positions.pop()
+            if position < len(ids) and ids[position] == node_id:
+                return position
+        return -1
 
     def check(self, more: int) -> None:
         """Cancel before work whose price is known already and cannot be paid."""
