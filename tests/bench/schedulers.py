@@ -45,6 +45,12 @@ GOAL_EMBEDDED, GOAL_ATTACHED = 10.0, 1.0
 OURS = "dryrack"
 DRIVER = "gpu.example.com"
 DEVICES = 8
+_MIG = "device.attributes['gpu.nvidia.com'].type == 'mig'"
+CLASSES_BY_NAME = {
+    "gpu": f"device.driver == '{DRIVER}'",
+    # A whole device has no profile, and must not be asked for one.
+    "mig.nvidia.com": f"device.driver == 'gpu.nvidia.com' && {_MIG}",
+}
 # A load that takes longer than this on one side is given up, and said so.
 SECONDS_MAX = 600.0
 _SELECTOR = f"device.attributes['{DRIVER}'].memory > 1"
@@ -235,9 +241,8 @@ async def _watched(client: Client, bound: set[str], count: int, revision: str) -
 
 
 async def _furnish(client: Client, each: Load) -> None:
-    for name in ("gpu", "mig.nvidia.com"):
-        driver = DRIVER if name == "gpu" else "gpu.nvidia.com"
-        selectors = [{"cel": {"expression": f"device.driver == '{driver}'"}}]
+    for name, expression in CLASSES_BY_NAME.items():
+        selectors = [{"cel": {"expression": expression}}]
         if not any(it["metadata"]["name"] == name for it in (await client.list(CLASSES)).items):
             made: Raw = {"metadata": {"name": name}, "spec": {"selectors": selectors}}
             await client.create(CLASSES, made)
