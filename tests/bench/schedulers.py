@@ -129,7 +129,14 @@ def _partitionable(nodes: int) -> list[Raw]:
     options = ("--mig", "-o", "json", "--node", "NODE")
     done = subprocess.run((*command, *options), capture_output=True, text=True, check=True)
     items = json.loads(done.stdout)["items"]
-    gpus = json.dumps([each for each in items if each["spec"]["driver"] == "gpu.nvidia.com"])
+    # Without labels and owners: nobody here publishes them, so nobody shall take them away.
+    gpus = json.dumps(
+        [
+            {"metadata": {"name": each["metadata"]["name"]}, "spec": each["spec"]}
+            for each in items
+            if each["spec"]["driver"] == "gpu.nvidia.com"
+        ]
+    )
     return [each for n in range(nodes) for each in json.loads(gpus.replace("NODE", _name(n)))]
 
 
