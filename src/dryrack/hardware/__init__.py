@@ -5,6 +5,25 @@ from typing import TYPE_CHECKING
 from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
+    from dryrack.hardware.faults import (
+        DEVICE_FAULT,
+        NO_FAULTS,
+        NODE_FAULT,
+        DeviceFault,
+        DriverGone,
+        FaultError,
+        Health,
+        NodeFaults,
+        NotReady,
+        PrepareFault,
+        PrepareMode,
+        device_annotation,
+        faults_of,
+        limited,
+        node_annotation,
+        read_device_faults,
+        read_node_fault,
+    )
     from dryrack.hardware.inventory import (
         Assignment,
         Batch,
@@ -32,6 +51,11 @@ else:
     __getattr__ = exports(
         __name__,
         {
+            "faults": (
+                "DEVICE_FAULT NODE_FAULT NO_FAULTS DeviceFault DriverGone FaultError Health "
+                "NodeFaults NotReady PrepareFault PrepareMode device_annotation faults_of limited "
+                "node_annotation read_device_faults read_node_fault"
+            ),
             "inventory": (
                 "Assignment Batch Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
             ),
@@ -43,25 +67,42 @@ else:
     )
 
 __all__ = [
+    "DEVICE_FAULT",
     "INSTANCE_TYPE",
     "MANAGED_BY",
     "MANAGER",
+    "NODE_FAULT",
+    "NO_FAULTS",
     "SOURCE",
     "Assignment",
     "Batch",
+    "DeviceFault",
+    "DriverGone",
+    "FaultError",
+    "Health",
     "Inventory",
     "Matched",
     "Matcher",
+    "NodeFaults",
+    "NotReady",
     "Origin",
     "Overlay",
     "Pool",
+    "PrepareFault",
+    "PrepareMode",
     "Section",
     "Source",
     "SourceKind",
     "ThisNode",
     "broken_promises",
+    "device_annotation",
+    "faults_of",
+    "limited",
+    "node_annotation",
     "node_owner",
     "pools_of",
+    "read_device_faults",
+    "read_node_fault",
     "slices_of",
     "source_label",
 ]
