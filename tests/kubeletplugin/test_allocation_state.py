@@ -16,7 +16,7 @@ from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, plugin_families
 from dryrack.cluster.initial_objects import add_allocation_states, virtual_node
 from dryrack.kinds.decode import to_builtins
-from dryrack.kubeletplugin import STATE_NAMESPACE, device_class, states_of_node
+from dryrack.kubeletplugin import STATE_NAMESPACE, VirtualDrivers, device_class, states_of_node
 from dryrack.kubeletplugin.allocation_state import STATES, allocation_state
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
 
@@ -122,7 +122,8 @@ def test_virtual_nodes_have_states_that_come_to_rest() -> None:
     options = PlaneOptions(clock=clock, chance=CountedChance())
 
     async def scenario() -> list[Raw]:
-        engines = (*families(), *plugin_families([KIND]))
+        drivers = VirtualDrivers([KIND])
+        engines = (*families(drivers=drivers), *plugin_families(drivers))
         async with embedded(options, engines=engines) as cluster:
             client = cluster.client
             await add_allocation_states(client)

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.client.planes import CountedChance
 
 from dryrack.client.client import Selection
-from dryrack.client.endpoints import CLASSES, NAMESPACES, NODES, PODS, SLICES, TEMPLATES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SLICES,
+    TEMPLATES,
+)
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.client.transport import ADMIN, Request
 from dryrack.cluster import load_catalogue
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families, plugin_families
+from dryrack.cluster.engines import families, plugin_families, running_engines
 from dryrack.cluster.initial_objects import virtual_node
 from dryrack.kinds.decode import to_builtins
-from dryrack.kubeletplugin import VirtualDrivers, device_classes, read_devices
+from dryrack.kubeletplugin import PrepareError, VirtualDrivers, device_classes, read_devices
 from dryrack.kubeletplugin.kinds.cpu import CpuKind
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
 from dryrack.kubeletplugin.kinds.file import FileKind
@@ -30,7 +41,8 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.transport import Transport
     from dryrack.cluster.embedded import EmbeddedCluster
-    from dryrack.kubeletplugin import DeviceKind
+    from dryrack.cluster.engines import Family
+    from dryrack.kubeletplugin import AllocatedDevice, ContainerEdits, DeviceKind, PreparingClaim
 
 Raw = dict[str, Any]
 KINDS = (FakeKind(), FileKind())
@@ -42,11 +54,11 @@ def play(
 ) -> None:
     """A cluster with one virtual node that has these kinds."""
     clock = VirtualClock()
-    options = PlaneOptions(clock=clock, chance=CountedChance(), drivers=VirtualDrivers(kinds))
+    drivers = VirtualDrivers(kinds)
+    options = PlaneOptions(clock=clock, chance=CountedChance(), drivers=drivers)
 
     async def run() -> None:
-        engines = (*families(), *plugin_families(kinds))
-        async with embedded(options, engines=engines) as cluster:
+        async with embedded(options, engines=engines_with(drivers)) as cluster:
             for each in device_classes(kinds):
                 await cluster.client.create(CLASSES, to_builtins(each))
             await cluster.client.create(NODES, virtual_node("node-1"))
@@ -78,6 +90,28 @@ def request(name: str, device_class: str, count: int = 1) -> Raw:
 
 def container(name: str, *claims: Raw) -> Raw:
     return {"name": name, "image": "busybox", "resources": {"claims": list(claims)}}
+
+
+def engines_with(drivers: VirtualDrivers) -> tuple[Family, ...]:
+    return (*families(drivers=drivers), *plugin_families(drivers))
+
+
+async def reasons(client: Client, namespace: str) -> dict[str, str]:
+    """What events say, by their reasons."""
+    events = (await client.list(EVENTS, Selection(namespace=namespace))).items
+    return {each["reason"]: each.get("message") or each.get("note", "") for each in events}
+
+
+@dataclass(frozen=True, slots=True)
+class Moody(FakeKind):
+    """Cannot prepare anything while it is in a mood."""
+
+    mood: list[str] = field(default_factory=lambda: ["not now"])
+
+    def edits(self, device: AllocatedDevice, claim: PreparingClaim, number: int) -> ContainerEdits:
+        if self.mood:
+            raise PrepareError(self.mood[0])
+        return FakeKind.edits(self, device, claim, number)
 
 
 async def log(transport: Transport, namespace: str, container: str) -> list[str]:
@@ -142,8 +176,8 @@ def test_the_log_shows_what_the_containers_would_have_got() -> None:
     play(scene)
 
 
-def test_split_devices_and_parameters_that_make_no_sense_are_in_the_log() -> None:
-    """The planning is that of a real node, its refusals too."""
+def test_a_pod_whose_devices_cannot_be_prepared_waits_and_says_why() -> None:
+    """The planning is that of a real node, its refusals too; the words are the kubelet's."""
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
         client = cluster.client
@@ -155,13 +189,150 @@ def test_split_devices_and_parameters_that_make_no_sense_are_in_the_log() -> Non
             await clock.advance(30)
         good, bad = [await log(cluster.transport, f"split-{split}", "c") for split in (2, 0)]
         children = uuids_of("node-1", "fake-0", 2)
+        waiting = await client.get(PODS, "pod0", "split-0")
+        [claim] = (await client.list(CLAIMS, Selection(namespace="split-0"))).items
+        events = await reasons(client, "split-0")
 
         assert [f"env: FAKE_DEVICE_{n}={uuid}" for n, uuid in enumerate(children)] == [
             line for line in good if re.match(r"env: FAKE_DEVICE_\d", line)
         ]
-        assert [line for line in bad if line.startswith("not prepared: claim split-0/")] != []
+        assert (
+            'container \\"c\\" in pod \\"pod0\\" is waiting to start: ContainerCreating' in bad[0]
+        )
+        assert waiting["status"]["phase"] == "Pending"
+        assert waiting["status"]["containerStatuses"][0]["state"] == {
+            "waiting": {"reason": "ContainerCreating"}
+        }
+        assert events["FailedPrepareDynamicResources"] == (
+            "Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources "
+            f"failed for ResourceClaim {claim['metadata']['name']}: claim split-0/"
+            f"{claim['metadata']['name']}: request r, opaque parameters: invalid number of "
+            "children: split=0; 1 to 1000"
+        )
+        assert "devices" not in claim["status"]
 
     play(scene)
+
+
+def test_a_prepare_that_failed_is_tried_again_and_the_pod_runs() -> None:
+    """What stood in the way is looked for again, as the kubelet does, and not by an event."""
+    kind = Moody()
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        asked = {"requests": [request("r", kind.device_class)]}
+        await make(cluster.client, "test", {"one": asked}, [container("c", {"name": "one"})])
+        await clock.advance(60)
+        before = await cluster.client.get(PODS, "pod0", "test")
+        kind.mood.clear()
+        await clock.advance(15)
+        after = await cluster.client.get(PODS, "pod0", "test")
+
+        assert before["status"]["phase"] == "Pending"
+        assert after["status"]["phase"] == "Running"
+
+    play(scene, (kind,))
+
+
+def test_claims_of_virtual_nodes_say_what_is_prepared_and_come_to_rest() -> None:
+    """As on a real node; nothing is written twice, and it goes with the pod."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        client = cluster.client
+        asked = {"requests": [request("r", "fake.3-shake.com")]}
+        await make(client, "test", {"one": asked}, [container("c", {"name": "one"})])
+        await clock.advance(30)
+        [claim] = (await client.list(CLAIMS, Selection(namespace="test"))).items
+        await clock.advance(3600)
+        [later] = (await client.list(CLAIMS, Selection(namespace="test"))).items
+        [device] = claim["status"]["devices"]
+        uid = claim["metadata"]["uid"]
+
+        assert (device["driver"], device["pool"], device["device"]) == (DRIVER, "node-1", "fake-0")
+        assert device["data"] == {"cdiDeviceIDs": [f"k8s.{DRIVER}/fake={uid}-fake-0"]}
+        assert [(each["type"], each["status"]) for each in device["conditions"]] == [
+            ("Ready", "True")
+        ]
+        assert later["metadata"]["resourceVersion"] == claim["metadata"]["resourceVersion"]
+
+    play(scene)
+
+
+def test_a_kubelet_that_starts_again_prepares_what_its_pods_have() -> None:
+    """Pods that run go on; what they have is known again, and refused to others."""
+    clock = VirtualClock()
+    first, second = VirtualDrivers(KINDS), VirtualDrivers(KINDS)
+    options = PlaneOptions(clock=clock, chance=CountedChance())
+
+    async def run() -> None:
+        async with embedded(options, engines=()) as cluster:
+            async with running_engines(engines_with(first), cluster.plane.around):
+                for each in device_classes(KINDS):
+                    await cluster.client.create(CLASSES, to_builtins(each))
+                await cluster.client.create(NODES, virtual_node("node-1"))
+                asked = {"requests": [request("r", "fake.3-shake.com")]}
+                await make(
+                    cluster.client, "test", {"one": asked}, [container("c", {"name": "one"})]
+                )
+                await clock.advance(30)
+            async with running_engines(engines_with(second), cluster.plane.around):
+                await clock.advance(30)
+                known = second.records(DRIVER, "node-1")
+                await cluster.client.delete(PODS, "pod0", namespace="test")
+                await clock.advance(60)
+
+        assert [each.devices for each in known] == [
+            each.devices for each in first.records(DRIVER, "node-1")
+        ]
+        assert second.records(DRIVER) == ()
+
+    run_virtual(run())
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["sh", "-c", "export; sleep 9999"], "export FAKE_DEVICE_0='{}'"),
+        (["bash", "-c", "export; sleep 9999"], 'declare -x FAKE_DEVICE_0="{}"'),
+        (["sh", "-c", "env && sleep 9999"], "FAKE_DEVICE_0={}"),
+        (["printenv"], "FAKE_DEVICE_0={}"),
+        (["sh", "-c", "export X=1; sleep 9999"], "env: FAKE_DEVICE_0={}"),
+    ],
+)
+def test_a_command_that_prints_its_environment_has_it_in_the_log(
+    command: list[str], expected: str
+) -> None:
+    """In the form in which that shell prints it, as in the demos of the fake driver."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        asked = {"requests": [request("r", "fake.3-shake.com")]}
+        one = container("ctr0", {"name": "one"}) | {"command": command}
+        await make(cluster.client, "test1", {"one": asked}, [one])
+        await clock.advance(30)
+        lines = await log(cluster.transport, "test1", "ctr0")
+
+        assert [line for line in lines if "FAKE_DEVICE_0" in line] == [
+            expected.format(uuid_of("node-1", "fake-0"))
+        ]
+
+    play(scene)
+
+
+def test_a_shared_file_has_the_lines_of_all_pods_that_have_it() -> None:
+    """Also of those in other claims; a command that prints the file has the bare lines."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        asked = {"requests": [request("r", "file-resource")]}
+        for namespace in ("one", "two"):
+            command = {"command": ["sh", "-c", "cat /etc/dra/file1; sleep 9999"]}
+            made = container("c", {"name": "one"}) | command
+            await make(cluster.client, namespace, {"one": asked}, [made])
+            await clock.advance(30)
+        lines = await log(cluster.transport, "one", "c")
+
+        assert lines.count("pod0") == 2
+        assert "mount: /etc/dra/file1" in lines
+
+    play(scene, (FileKind(1, is_shared=True),))
 
 
 def test_partitions_of_a_gpu_exclude_the_whole_and_shares_show_what_they_are() -> None:

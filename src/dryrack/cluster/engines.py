@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.controllers import Engine
+    from dryrack.controllers import Drivers, Engine
     from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
-    from dryrack.kubeletplugin import DeviceKind
+    from dryrack.kubeletplugin import VirtualDrivers
     from dryrack.scheduler import SchedulerSettings
 
 
@@ -76,6 +76,7 @@ class _Controllers:
     """All controllers; what people decide about publishing is asked for when they start."""
 
     publishing: Callable[[], PublishOptions] | None
+    drivers: Drivers | None = None
 
     async def run(self, names: Collection[str], around: Wiring) -> None:
         from dryrack.controllers import ENGINES, run
@@ -88,6 +89,7 @@ class _Controllers:
             authority=around.authority,
             informers=around.informers,
             metrics=around.metrics,
+            drivers=self.drivers,
         )
 
     def _decided(self, engine: Engine) -> Engine:
@@ -132,18 +134,21 @@ def families(
     publishing: Callable[[], PublishOptions] | None = None,
     allocator: MakeAllocator | None = None,
     scheduling: SchedulerSettings | None = None,
+    *,
+    drivers: Drivers | None = None,
 ) -> tuple[Family, ...]:
     """
     All engines of a whole cluster.
 
     `publishing` says what is not usual about the slices, `allocator` how devices are handed out
-    if not as the reference release does it, `scheduling` how pods are scheduled.
+    if not as the reference release does it, `scheduling` how pods are scheduled, `drivers` what
+    prepares devices on virtual nodes.
     """
     from dryrack.controllers import ENGINES
 
     controllers = tuple(engine.name for engine in ENGINES)
     return (
-        Family("controllers", controllers, _Controllers(publishing).run),
+        Family("controllers", controllers, _Controllers(publishing, drivers).run),
         Family("scheduler", ("scheduler",), _Scheduling(allocator, scheduling).run),
     )
 
@@ -152,37 +157,37 @@ def families(
 class _Plugins:
     """What publishes the devices of virtual nodes that have a driver of their own."""
 
-    kinds: Sequence[DeviceKind]
+    drivers: VirtualDrivers
 
     async def run(self, _: Collection[str], around: Wiring) -> None:
         from dryrack.controllers import is_virtual
-        from dryrack.kubeletplugin import FakeKind, VirtualNodeSlices, states_of_virtual_nodes
-
-        assert around.informers is not None, "engines of one cluster share them"
-        slices = VirtualNodeSlices(
-            around.client,
-            around.informers,
-            self.kinds,
-            clock=around.clock,
-            is_virtual=is_virtual,
+        from dryrack.kubeletplugin import (
+            ClaimStatuses,
+            DriverRecords,
+            FakeKind,
+            VirtualNodeSlices,
+            states_of_virtual_nodes,
         )
+
+        informers, client, clock = around.informers, around.client, around.clock
+        assert informers is not None, "engines of one cluster share them"
+        kinds = self.drivers.kinds
+        slices = VirtualNodeSlices(client, informers, kinds, clock=clock, is_virtual=is_virtual)
         async with asyncio.TaskGroup() as group:
             group.create_task(slices.run(), name="slices of the plugin")
-            for kind in self.kinds:
+            for kind in kinds:
+                statuses = ClaimStatuses(client, DriverRecords(self.drivers, kind), clock=clock)
+                group.create_task(statuses.run(), name="devices of claims")
                 if isinstance(kind, FakeKind):
                     states = states_of_virtual_nodes(
-                        around.client,
-                        around.informers,
-                        kind,
-                        clock=around.clock,
-                        is_virtual=is_virtual,
+                        client, informers, kind, self.drivers, clock=clock, is_virtual=is_virtual
                     )
                     group.create_task(states.run(), name="allocation states")
 
 
-def plugin_families(kinds: Sequence[DeviceKind]) -> tuple[Family, ...]:
-    """What gives virtual nodes devices of these kinds; nothing without any."""
-    return (Family("plugin", ("plugin",), _Plugins(kinds).run),) if kinds else ()
+def plugin_families(drivers: VirtualDrivers | None) -> tuple[Family, ...]:
+    """What gives virtual nodes the devices of these drivers; nothing without any."""
+    return () if drivers is None else (Family("plugin", ("plugin",), _Plugins(drivers).run),)
 
 
 def wanted_engines(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:

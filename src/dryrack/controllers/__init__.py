@@ -11,7 +11,8 @@ from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
     from dryrack.controllers.engines import ENGINES, Engine, publisher, run
-    from dryrack.controllers.pods.logs import Drivers, log_of
+    from dryrack.controllers.pods.drivers import Drivers
+    from dryrack.controllers.pods.logs import log_of
     from dryrack.controllers.pods.virtual import is_virtual
     from dryrack.controllers.writes import Create, Delete, EngineContext, Write
 else:
@@ -19,7 +20,8 @@ else:
         __name__,
         {
             "engines": "ENGINES Engine publisher run",
-            "pods.logs": "Drivers log_of",
+            "pods.drivers": "Drivers",
+            "pods.logs": "log_of",
             "pods.virtual": "is_virtual",
             "writes": "Create Delete EngineContext Write",
         },

@@ -31,6 +31,7 @@ from dryrack.controllers.nodes.heartbeat import Heartbeat
 from dryrack.controllers.nodes.readiness import Readiness
 from dryrack.controllers.podgroups.protection import GroupProtection
 from dryrack.controllers.pods.collection import PodCollection
+from dryrack.controllers.pods.drivers import Drivers
 from dryrack.controllers.pods.running import VirtualKubelet
 from dryrack.controllers.quotas.accounting import Accounting
 from dryrack.controllers.replicasets.replication import Replication
@@ -89,16 +90,18 @@ async def run(
     authority: str = "",
     informers: Informers | None = None,
     metrics: Registry | None = None,
+    drivers: Drivers | None = None,
 ) -> None:
     """
     Runs these until it is cancelled.
 
     `authority` are the certificates by which pods know the server, in PEM; every namespace gets
     them. Without any there is nothing to publish. `informers` are somebody else's, who runs them;
-    without any the engines have their own. `metrics` is where they count what they do.
+    without any the engines have their own. `metrics` is where they count what they do. `drivers`
+    prepare the devices of virtual nodes.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
-    around = EngineContext(client, reading, clock, chance, authority, metrics)
+    around = EngineContext(client, reading, clock, chance, authority, metrics, drivers)
     parts = [(engine.name, part(around)) for engine in engines for part in engine.parts]
     async with asyncio.TaskGroup() as group:
         if informers is None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from dryrack.base.metrics import Registry
 from dryrack.base.ports import Chance
@@ -24,6 +24,9 @@ from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep
 from dryrack.kinds.raw import Raw
+
+if TYPE_CHECKING:
+    from dryrack.controllers.pods.drivers import Drivers
 
 Sight = Callable[[], Awaitable[None]]
 
@@ -145,6 +148,8 @@ class EngineContext:
     """The certificates by which pods know the server, in PEM; "" where there are none."""
     metrics: Registry | None = None
     """Where engines count what they do; None: nobody asks."""
+    drivers: "Drivers | None" = None
+    """What prepares devices on virtual nodes; None: every claim that is allocated is ready."""
 
 
 Revisions = dict[tuple[Endpoint, Name], str]

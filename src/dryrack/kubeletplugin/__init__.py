@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         device_classes,
         node_slices,
     )
-    from dryrack.kubeletplugin.virtual import VirtualDrivers, VirtualNodeSlices
+    from dryrack.kubeletplugin.virtual import DriverRecords, VirtualDrivers, VirtualNodeSlices
 else:
     __getattr__ = exports(
         __name__,
@@ -53,7 +53,7 @@ else:
             "registry": "KIND_GROUP read_devices",
             "serving": "Sockets serving_kubelet",
             "slices": "SlicePublisher device_class device_classes node_slices",
-            "virtual": "VirtualDrivers VirtualNodeSlices",
+            "virtual": "DriverRecords VirtualDrivers VirtualNodeSlices",
         },
     )
 
@@ -67,6 +67,7 @@ __all__ = [
     "DeviceKind",
     "DevicesError",
     "Directories",
+    "DriverRecords",
     "FakeKind",
     "HostLine",
     "KindOptions",

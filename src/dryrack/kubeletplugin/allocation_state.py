@@ -23,11 +23,11 @@ from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.kinds.fake import split_of, uuid_of
-from dryrack.kubeletplugin.prepare import NodeDevices, allocated_devices, plan
+from dryrack.kubeletplugin.prepare import NodeDevices, allocated_devices
 from dryrack.kubeletplugin.record import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.kinds.fake import FakeKind
     from dryrack.kubeletplugin.plugin import NodePlugin
     from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
+    from dryrack.kubeletplugin.virtual import VirtualDrivers
 
 _logger = logging.getLogger(__name__)
 
@@ -86,20 +87,6 @@ def allocation_state(
     }
 
 
-def _planned(kind: FakeKind, node: str, claims: Iterable[ResourceClaim]) -> tuple[ClaimRecord, ...]:
-    """What a node that does not exist has prepared: claims with a user, where they can be."""
-    devices = NodeDevices.of(kind, node)
-    records: list[ClaimRecord] = []
-    for claim in claims:
-        if not claim.status.reserved_for:
-            continue
-        try:
-            records.append(plan(claim, devices))
-        except PrepareError as error:
-            _logger.debug("not prepared on %s: %s", node, error)
-    return tuple(records)
-
-
 def _given(claim: ResourceClaim, devices: NodeDevices) -> list[Raw]:
     try:
         return [
@@ -143,7 +130,7 @@ class StateTerms:
     namespace: str
     includes: Callable[[Raw], bool]
     is_ready: Callable[[Raw], bool]
-    prepared: Callable[[str, Sequence[ResourceClaim]], Iterable[ClaimRecord]]
+    prepared: Callable[[str], Iterable[ClaimRecord]]
 
 
 class AllocationStates:
@@ -225,7 +212,7 @@ class AllocationStates:
             self._kind,
             node,
             claims,
-            terms.prepared(name, claims),
+            terms.prepared(name),
             namespace=terms.namespace,
             is_ready=terms.is_ready(node),
         )
@@ -291,9 +278,7 @@ def states_of_node(
         namespace,
         includes=lambda node: node["metadata"]["name"] == plugin.node,
         is_ready=lambda _: True,
-        prepared=lambda _node, _claims: (
-            record for record in plugin.records if record.state is State.PREPARED
-        ),
+        prepared=lambda _: (record for record in plugin.records if record.state is State.PREPARED),
     )
     caches = StateCaches(nodes, claims, states, (nodes, claims, states))
     kept = AllocationStates(client, kind, caches, terms, clock=clock)
@@ -305,20 +290,23 @@ def states_of_virtual_nodes(
     client: Client,
     informers: Informers,
     kind: FakeKind,
+    drivers: VirtualDrivers,
     *,
     clock: Timekeeper,
     is_virtual: Callable[[Raw], bool],
 ) -> AllocationStates:
-    """Of all nodes that are played; what has a user counts as prepared."""
+    """Of all nodes that are played."""
     states = informers.apart(STATES, Selection(namespace=STATE_NAMESPACE))
     caches = StateCaches(informers.of(NODES), informers.of(CLAIMS), states, (states,))
     terms = StateTerms(
         STATE_NAMESPACE,
         includes=is_virtual,
         is_ready=_is_node_ready,
-        prepared=lambda node, claims: _planned(kind, node, claims),
+        prepared=lambda node: drivers.records(kind.driver, node),
     )
-    return AllocationStates(client, kind, caches, terms, clock=clock)
+    kept = AllocationStates(client, kind, caches, terms, clock=clock)
+    drivers.listen(kept.mark)
+    return kept
 
 
 def _is_node_ready(node: Raw) -> bool:

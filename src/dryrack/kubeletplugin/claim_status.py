@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.client.endpoints import CLAIMS
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
@@ -18,12 +18,12 @@ from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.kubeletplugin.record import State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
-    from dryrack.kubeletplugin.plugin import NodePlugin
+    from dryrack.kubeletplugin.device_kind import DeviceKind
     from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
 
 _logger = logging.getLogger(__name__)
@@ -53,10 +53,22 @@ def _status(driver: str, device: PreparedDevice, now: float) -> Raw:
     return {**names, **share, "conditions": [condition], **data}
 
 
+class Plugin(Protocol):
+    """Who knows what is prepared of a driver."""
+
+    @property
+    def kind(self) -> DeviceKind: ...
+
+    @property
+    def records(self) -> tuple[ClaimRecord, ...]: ...
+
+    def listen(self, listener: Callable[[], None]) -> None: ...
+
+
 class ClaimStatuses:
     """Keeps what is said of the devices of a plugin's claims."""
 
-    def __init__(self, client: Client, plugin: NodePlugin, *, clock: Timekeeper) -> None:
+    def __init__(self, client: Client, plugin: Plugin, *, clock: Timekeeper) -> None:
         self._client = client
         self._plugin = plugin
         self._clock = clock
@@ -87,7 +99,7 @@ class ClaimStatuses:
                 await self._say(record, [])
                 del self._written[uid]
         for uid, record in prepared.items():
-            if self._written.get(uid) != record:
+            if self._written.get(uid) is not record:
                 statuses = device_statuses(self._plugin.kind.driver, record, self._clock.now())
                 await self._say(record, statuses)
                 self._written[uid] = record

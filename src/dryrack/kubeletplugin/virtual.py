@@ -1,16 +1,19 @@
 """
 The plugin of nodes that do not exist: the same kinds and the same planning, and no files.
 
-A virtual node runs no containers, so nothing is prepared on it; what would have been is planned
-when somebody asks for a container's log.
+A virtual node runs no containers, so nothing is written for it. What is prepared is remembered, so
+that numbers and refusals are those of a real node; after a restart the virtual kubelet asks for all
+of it again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, TransportError
@@ -19,17 +22,18 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
+from dryrack.kubeletplugin.record import State
 from dryrack.kubeletplugin.slices import MANAGED_BY, MANAGER, publish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin.device_kind import DeviceKind
-    from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
+    from dryrack.kubeletplugin.record import ClaimRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -37,58 +41,162 @@ _RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerInjection:
+    """What a container gets with its devices of one driver."""
+
+    env: tuple[tuple[str, str], ...] = ()
+    mounts: tuple[str, ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _VirtualPlugin:
+    """What is prepared of one driver on one node."""
+
+    devices: NodeDevices
+    records: dict[str, ClaimRecord] = field(default_factory=dict)
+
+
 class VirtualDrivers:
-    """What containers of virtual nodes would get, as lines of their logs."""
+    """The plugins of all virtual nodes, in memory."""
 
-    kinds: tuple[DeviceKind, ...]
+    def __init__(self, kinds: Sequence[DeviceKind]) -> None:
+        self.kinds = tuple(kinds)
+        self.names: Collection[str] = frozenset(kind.driver for kind in kinds)
+        self._plugins: dict[tuple[str, str], _VirtualPlugin] = {}
+        """By driver and node, where something is prepared."""
+        self._places: dict[str, set[tuple[str, str]]] = {}
+        """By the UID of a claim, where it is prepared."""
+        self._listeners: list[Callable[[str], None]] = []
 
-    @property
-    def names(self) -> Collection[str]:
-        return {kind.driver for kind in self.kinds}
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Calls it with the name of a node whenever something is prepared there, or given back."""
+        self._listeners.append(listener)
 
-    def lines(
+    def records(self, driver: str, node: str = "") -> tuple[ClaimRecord, ...]:
+        """What is prepared of a driver, on one node or on all."""
+        return tuple(
+            record
+            for (of, where), plugin in sorted(self._plugins.items(), key=lambda each: each[0])
+            if of == driver and (not node or where == node)
+            for record in plugin.records.values()
+        )
+
+    def call_seconds(self, node: Raw, now: float) -> float:
+        """At once."""
+        return 0.0
+
+    def prepare(self, node: Raw, claims: Sequence[Raw]) -> Mapping[str, str]:
+        """By the names of claims, why they cannot be prepared; as a real node would, in memory."""
+        errors: dict[str, str] = {}
+        for kind in self.kinds:
+            for claim in claims:
+                if _has(claim, kind.driver):
+                    try:
+                        self._prepare(kind, node["metadata"]["name"], claim)
+                    except PrepareError as error:
+                        errors.setdefault(claim["metadata"]["name"], str(error))
+        return errors
+
+    def unprepare(self, uid: str) -> None:
+        """A claim that is not prepared is unprepared already."""
+        for place in sorted(self._places.pop(uid, ())):
+            plugin = self._plugins[place]
+            del plugin.records[uid]
+            if not plugin.records:
+                del self._plugins[place]
+            self._tell(place[1])
+
+    def injections(
         self, node: str, claims: Sequence[Raw], uses: Sequence[tuple[Raw, str]]
-    ) -> Iterable[str]:
-        """Variables and mounted files of a container; the claims of its pod in their order."""
-        decoded = [decode(each, ResourceClaim) for each in claims]
+    ) -> Iterable[ContainerInjection]:
+        """
+        What a container gets of each driver; the claims of its pod in their order.
+
+        Of a pod that has ended, claims may be prepared no more: then it is what it would get now.
+        """
         wanted = [(use["metadata"]["uid"], request) for use, request in uses]
         for kind in self.kinds:
+            plugin = self._plugin(kind, node)
+            records = dict(plugin.records)
+            mine = [decode(each, ResourceClaim) for each in claims if _has(each, kind.driver)]
             try:
-                records = _records(decoded, kind, node)
+                for claim in mine:
+                    if claim.metadata.uid not in records:
+                        record = plan(claim, plugin.devices, records.values())
+                        records[record.uid] = record
             except PrepareError as error:
-                yield f"not prepared: {error}"
+                yield ContainerInjection(error=str(error))
                 continue
-            devices = [
-                device
-                for record in records
-                for device in record.devices
-                if any(
-                    record.uid == uid and (not request or request in device.requests)
-                    for uid, request in wanted
-                )
-            ]
-            yield from dict.fromkeys(line for device in devices for line in _lines(device))
+            yield _injection(records, wanted)
+
+    def _prepare(self, kind: DeviceKind, node: str, raw: Raw) -> None:
+        plugin, place = self._plugin(kind, node), (kind.driver, node)
+        uid = raw["metadata"]["uid"]
+        if uid in plugin.records:
+            return
+        record = plan(decode(raw, ResourceClaim), plugin.devices, plugin.records.values())
+        plugin.records[uid] = replace(record, state=State.PREPARED)
+        self._plugins[place] = plugin
+        self._places.setdefault(uid, set()).add(place)
+        self._tell(node)
+
+    def _plugin(self, kind: DeviceKind, node: str) -> _VirtualPlugin:
+        there = self._plugins.get((kind.driver, node))
+        return there or _VirtualPlugin(NodeDevices.of(kind, node))
+
+    def _tell(self, node: str) -> None:
+        for listener in self._listeners:
+            listener(node)
 
 
-def _records(claims: Iterable[ResourceClaim], kind: DeviceKind, node: str) -> list[ClaimRecord]:
-    records: list[ClaimRecord] = []
-    devices = NodeDevices.of(kind, node)
-    for claim in claims:
-        allocation = claim.status.allocation
-        if allocation and any(each.driver == kind.driver for each in allocation.devices.results):
-            records.append(plan(claim, devices, records))
-    return records
+@dataclass(frozen=True, slots=True)
+class DriverRecords:
+    """What is prepared of one driver on all virtual nodes, as `ClaimStatuses` reads it."""
+
+    drivers: VirtualDrivers
+    kind: DeviceKind
+
+    @property
+    def records(self) -> tuple[ClaimRecord, ...]:
+        return self.drivers.records(self.kind.driver)
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        self.drivers.listen(lambda _: listener())
 
 
-def _lines(device: PreparedDevice) -> Iterator[str]:
-    edits = device.edits
-    for name, value in edits.env:
-        yield f"env: {name}={value}"
-    for mount in edits.mounts:
-        yield f"mount: {mount.container_path}"
-        for line in edits.lines:
-            if line.path == mount.host_path:
-                yield f"file {mount.container_path}: {line.text}"
+def _injection(
+    records: Mapping[str, ClaimRecord], wanted: Sequence[tuple[str, str]]
+) -> ContainerInjection:
+    used = [
+        device.edits
+        for record in records.values()
+        for device in record.devices
+        if any(
+            record.uid == uid and (not request or request in device.requests)
+            for uid, request in wanted
+        )
+    ]
+    mounts = {mount.host_path: mount.container_path for edits in used for mount in edits.mounts}
+    return ContainerInjection(
+        env=tuple(dict.fromkeys(pair for edits in used for pair in edits.env)),
+        mounts=tuple(mounts.values()),
+        # Whoever else has the file has a line in it, too.
+        lines=tuple(
+            (mounts[line.path], line.text)
+            for record in records.values()
+            for device in record.devices
+            for line in device.edits.lines
+            if line.path in mounts
+        ),
+    )
+
+
+def _has(claim: Raw, driver: str) -> bool:
+    """Whether a claim was given devices of a driver."""
+    devices = ((claim.get("status") or {}).get("allocation") or {}).get("devices") or {}
+    return any(each["driver"] == driver for each in devices.get("results") or ())
 
 
 class VirtualNodeSlices:

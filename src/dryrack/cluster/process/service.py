@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.process.launching import Launch
     from dryrack.controllers import Drivers
     from dryrack.controllers.slices import PublishOptions
+    from dryrack.kubeletplugin import VirtualDrivers
 
 # Objects of a large cluster are many and stay: looking through all of them for garbage after
 # every 700 new ones costs more than the requests that make them.
@@ -81,7 +82,8 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
 
             journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
             stack.push_async_callback(journal.close)
-        plane = build(_plane_options(launch, keys, journal))
+        drivers = _drivers(launch)
+        plane = build(_plane_options(launch, keys, journal, drivers))
         door = _Door(plane.transport)
         url = await stack.enter_async_context(served(plane, listening, keys, door=door))
         tell(f"API server at {url}")
@@ -92,8 +94,8 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
         engines = (
-            *families(_publishing(launch), launch.allocator, launch.scheduling),
-            *plugin_families(launch.devices),
+            *families(_publishing(launch), launch.allocator, launch.scheduling, drivers=drivers),
+            *plugin_families(drivers),
         )
         chosen = wanted_engines(launch.without, engines)
         await stack.enter_async_context(running_engines(chosen, plane.around))
@@ -178,7 +180,10 @@ def _listen(launch: Launch) -> socket.socket:
 
 
 def _plane_options(
-    launch: Launch, keys: certificates.Keys, journal: SqliteJournal | None
+    launch: Launch,
+    keys: certificates.Keys,
+    journal: SqliteJournal | None,
+    drivers: Drivers | None,
 ) -> PlaneOptions:
     signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
     return PlaneOptions(
@@ -187,16 +192,16 @@ def _plane_options(
         signing_key=signing,
         journal=journal,
         authority=keys.authority.certificate.read_text(),
-        drivers=_drivers(launch),
+        drivers=drivers,
     )
 
 
-def _drivers(launch: Launch) -> Drivers | None:
+def _drivers(launch: Launch) -> VirtualDrivers | None:
     if not launch.devices:
         return None
     from dryrack.kubeletplugin import VirtualDrivers
 
-    return VirtualDrivers(tuple(launch.devices))
+    return VirtualDrivers(launch.devices)
 
 
 async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) -> None:

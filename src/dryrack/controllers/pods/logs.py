@@ -2,16 +2,26 @@
 What `kubectl logs` answers for a container that was never executed.
 
 Nothing ran, and the log does not pretend otherwise: it says what would have been executed, with
-which environment and which devices. The environment that a driver would add comes from a
-`Devices` seam, because only the driver knows it.
+which environment and which devices. The environment that a driver would add comes from `Drivers`,
+because only the driver knows it. A command that prints its environment, or a file that comes with a
+device, has these lines in the log as that command would have written them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from dryrack.controllers.claims.references import claims_of_pod
 from dryrack.controllers.objects import spec_of, status_of
+from dryrack.controllers.pods.drivers import Drivers
 from dryrack.kinds.raw import Raw
+
+_SCRIPT = re.compile(r"-[a-z]*c")
+_QUOTED_BY_BASH = re.compile(r"([$`\"\\])")
+# A word of a shell's script that is a command by itself.
+_EXPORT = re.compile(r"(?:^|[;&|\n])\s*export\s*(?:-p\s*)?(?=$|[;&|\n])")
+_ENV = re.compile(r"(?:^|[;&|\n])\s*(?:/usr/bin/|/bin/)?(?:env|printenv)\s*(?=$|[;&|\n])")
+_CAT = re.compile(r"(?:^|[;&|\n])\s*(?:/usr/bin/|/bin/)?cat\s+([^;&|\n]+)")
 
 
 class Claims(Protocol):
@@ -24,23 +34,6 @@ class Devices(Protocol):
     """The environment that allocated devices bring into a container."""
 
     def __call__(self, devices: Sequence[str]) -> Mapping[str, str]: ...
-
-
-class Drivers(Protocol):
-    """Drivers that know what containers get with their devices."""
-
-    @property
-    def names(self) -> Collection[str]: ...
-
-    def lines(
-        self, node: str, claims: Sequence[Raw], uses: Sequence[tuple[Raw, str]]
-    ) -> Iterable[str]:
-        """
-        What a container gets: `uses` are its claims, each with a request or with "" for all.
-
-        `claims` are all claims of its pod, in their order.
-        """
-        ...
 
 
 def numbered_devices(devices: Sequence[str]) -> Mapping[str, str]:
@@ -65,14 +58,60 @@ def log_of(
     known = () if drivers is None else drivers.names
     others = [device for device in devices if device.partition("/")[0] not in known]
     node = spec_of(pod).get("nodeName", "")
+    words = [str(each) for each in (*_list(spec, "command"), *_list(spec, "args"))]
+    injections = drivers.injections(node, list(_claims(pod, claims)), uses) if drivers else ()
+    found = list(injections)
+    variables = [
+        *_environment(pod, spec),
+        *environment(others).items(),
+        *(pair for each in found for pair in each.env),
+    ]
     lines = [
-        f"command: {' '.join(map(str, (*_list(spec, 'command'), *_list(spec, 'args'))))}".rstrip(),
-        *(f"env: {key}={value}" for key, value in _environment(pod, spec)),
-        *(f"env: {key}={value}" for key, value in environment(others).items()),
-        *(drivers.lines(node, list(_claims(pod, claims)), uses) if drivers else ()),
+        f"command: {' '.join(words)}".rstrip(),
+        *map(_variable_form(words), dict.fromkeys(variables)),
+        *(f"not prepared: {each.error}" for each in found if each.error),
+        *(f"mount: {path}" for each in found for path in each.mounts),
+        *_file_lines(words, [pair for each in found for pair in each.lines]),
         *(f"device: {device}" for device in devices),
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _variable_form(words: Sequence[str]) -> Callable[[tuple[str, str]], str]:
+    """As the command would print a variable; with a word before it if it prints none."""
+    is_script = len(words) > 2 and _SCRIPT.fullmatch(words[1]) is not None
+    script = " ".join(words[2:] if is_script else words)
+    if is_script and _EXPORT.search(script):
+        return _declared if words[0].rpartition("/")[2] == "bash" else _exported
+    return _plain if _ENV.search(script) else _told
+
+
+def _exported(variable: tuple[str, str]) -> str:
+    name, value = variable
+    quoted = value.replace("'", "'\"'\"'")
+    return f"export {name}='{quoted}'"
+
+
+def _declared(variable: tuple[str, str]) -> str:
+    name, value = variable
+    quoted = _QUOTED_BY_BASH.sub(r"\\\1", value)
+    return f'declare -x {name}="{quoted}"'
+
+
+def _plain(variable: tuple[str, str]) -> str:
+    return f"{variable[0]}={variable[1]}"
+
+
+def _told(variable: tuple[str, str]) -> str:
+    return f"env: {variable[0]}={variable[1]}"
+
+
+def _file_lines(words: Sequence[str], lines: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Lines of mounted files; bare where the command prints the file."""
+    printed = {path for found in _CAT.findall(" ".join(words[2:])) for path in found.split()}
+    printed |= set(words[1:]) if words[:1] == ["cat"] else set()
+    for path, line in lines:
+        yield line if path in printed else f"file {path}: {line}"
 
 
 def _claims(pod: Raw, claims: Claims) -> Iterator[Raw]:

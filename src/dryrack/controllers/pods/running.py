@@ -15,6 +15,7 @@ from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
+    annotations_of,
     is_deleted,
     is_terminal,
     node_names,
@@ -31,6 +32,12 @@ from dryrack.controllers.pods.configuration import (
     missing,
     referred,
     unmounted,
+)
+from dryrack.controllers.pods.drivers import (
+    PrepareCalls,
+    Unprepared,
+    present_claims,
+    unprepared,
 )
 from dryrack.controllers.pods.lifecycle import (
     Deleted,
@@ -66,14 +73,6 @@ from dryrack.kinds.raw import Raw
 
 
 @dataclass(frozen=True, slots=True)
-class Unprepared:
-    """Why a pod cannot begin: the reason and the message of the event that says so."""
-
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Scene:
     """All that decides about one pod at one time."""
 
@@ -103,6 +102,8 @@ def plan(scene: Scene) -> tuple[Run, Plan]:
         writes.append(Update(PODS, scene.pod | {"status": status}, "status"))
     wake = next((each.when for each in effects if isinstance(each, WakeAt)), None)
     again = None if wake is None else max(0.0, wake - scene.now)
+    if scene.unprepared is not None and scene.unprepared.retry_seconds is not None:
+        again = min(again or scene.unprepared.retry_seconds, scene.unprepared.retry_seconds)
     if any(isinstance(each, Remove) for each in effects):
         # The server raises the revision with the status; the uid alone names the pod here.
         writes.append(Delete(PODS, name_of(scene.pod), uid_of(scene.pod), grace_seconds=0))
@@ -118,9 +119,9 @@ def _event(scene: Scene) -> Event:
     return Passed(scene.now)
 
 
-def _warning(pod: Raw, unprepared: Unprepared) -> Report:
+def _warning(pod: Raw, problem: Unprepared) -> Report:
     """The same problem is one event, also when it is met again after a restart."""
-    return Report(pod, "Warning", unprepared.reason, unprepared.message, unprepared.message)
+    return Report(pod, "Warning", problem.reason, problem.message, problem.message)
 
 
 def _reports(scene: Scene, run: Run) -> Sequence[Report]:
@@ -136,9 +137,9 @@ def _reports(scene: Scene, run: Run) -> Sequence[Report]:
             found.append(Report(scene.pod, "Normal", "Started", "Container started"))
         if isinstance(state, Waiting) and state.message and state != old.state:
             found.append(_warning(scene.pod, Unprepared("Failed", f"Error: {state.message}")))
-    unprepared = scene.unprepared
-    if unprepared is not None and unprepared != scene.told and not run.is_stopping:
-        found.append(_warning(scene.pod, unprepared))
+    problem = scene.unprepared
+    if problem is not None and problem.message and problem != scene.told and not run.is_stopping:
+        found.append(_warning(scene.pod, problem))
     if run.is_expired and not scene.run.is_expired:
         found.append(Report(scene.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_MESSAGE))
     return found
@@ -148,7 +149,7 @@ def undelivered(pod: Raw, claims: Mapping[Name, Raw]) -> str:
     """Why the claims of a pod cannot be prepared on its node, in the kubelet's words, or ""."""
     for reference in claims_of_pod(pod):
         if reference.claim is None:
-            return f"prepare dynamic resources: podclaim {reference.name}: not yet created"
+            return f"podclaim {reference.name}: not yet created"
         if not reference.claim:
             continue
         claim = claims.get(Name(pod["metadata"]["namespace"], reference.claim))
@@ -176,6 +177,7 @@ class VirtualKubelet:
         self._by_node = self._pods.index("node", node_names)
         self._by_configuration = self._pods.index("configuration", referred)
         self._by_address = self._pods.index("address", _address_keys)
+        self._calls = None if around.drivers is None else PrepareCalls(around.drivers)
         self._runs: dict[str, Run] = {}
         self._told: dict[str, Unprepared] = {}
         self._loop: Loop[Name] = Loop(
@@ -195,25 +197,35 @@ class VirtualKubelet:
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
-            self._runs.pop(uid_of(old or {"metadata": {}}), None)
-            self._told.pop(uid_of(old or {"metadata": {}}), None)
+            uid = uid_of(old or {"metadata": {}})
+            self._runs.pop(uid, None)
+            self._told.pop(uid, None)
+            if self._calls is not None:
+                self._calls.forget(uid)
         elif spec_of(new).get("nodeName"):
             self._loop.queue.add(name_of(new))
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
-        if new is None or is_played(new) == is_played(old):
+        if new is None:
             return
+        has_turned = is_played(new) != is_played(old)
+        if not has_turned and (old is None or annotations_of(new) == annotations_of(old)):
+            return
+        # What is wrong with a node may be on it as an annotation, and pods wait for its end.
         for pod in self._by_node.get(new["metadata"]["name"]):
-            self._loop.queue.add(name_of(pod))
+            if has_turned or self._is_unprepared(uid_of(pod)):
+                self._loop.queue.add(name_of(pod))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        if self._calls is not None:
+            self._calls.on_claim(old, new)
         if new is None:
             return
         namespace = new["metadata"]["namespace"]
         for consumer in status_of(new).get("reservedFor") or ():
             if consumer.get("resource") == "pods":
                 name = Name(namespace, consumer["name"])
-                if consumer["uid"] not in self._runs or self._is_unprepared(consumer["uid"]):
+                if self._is_unprepared(consumer["uid"]):
                     self._loop.queue.add(name)
 
     def _on_configuration(self, kind: str, old: Raw | None, new: Raw | None) -> None:
@@ -224,7 +236,8 @@ class VirtualKubelet:
                 self._loop.queue.add(name_of(pod))
 
     def _is_unprepared(self, uid: str) -> bool:
-        return self._runs[uid].prepared_at is None
+        run = self._runs.get(uid)
+        return run is None or run.prepared_at is None
 
     async def _decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
@@ -236,11 +249,11 @@ class VirtualKubelet:
         if is_terminal(pod):
             return _farewell(pod)
         now, uid = self._clock.now(), uid_of(pod)
-        run = self._runs.get(uid) or _run_of(pod, now)
+        run = self._runs.get(uid) or self._begun(pod, node, now)
         scene = Scene(
             pod,
             replace(run, deadline_seconds=spec_of(pod).get("activeDeadlineSeconds")),
-            self._unprepared(pod) if run.prepared_at is None else None,
+            self._unprepared(pod, node) if run.prepared_at is None else None,
             missing(pod, self._find),
             address=self._address(pod, node),
             host=host_address(node),
@@ -252,12 +265,25 @@ class VirtualKubelet:
             self._told[uid] = scene.unprepared
         return answer
 
-    def _unprepared(self, pod: Raw) -> Unprepared | None:
+    def _begun(self, pod: Raw, node: Raw, now: float) -> Run:
+        if not status_of(pod).get("startTime"):
+            return new_run(pod, now)
+        run = resume(pod, now)
+        if self._calls is not None and run.prepared_at is not None:
+            self._calls.again(node, present_claims(pod, self._claims.objects))
+        return run
+
+    def _unprepared(self, pod: Raw, node: Raw) -> Unprepared | None:
         lacking = undelivered(pod, self._claims.objects)
         if lacking:
-            return Unprepared("FailedPrepareDynamicResources", lacking)
+            return unprepared(lacking)
         lacking = unmounted(pod, self._find)
-        return Unprepared("FailedMount", lacking) if lacking else None
+        if lacking:
+            return Unprepared("FailedMount", lacking)
+        if self._calls is None or is_deleted(pod):
+            return None
+        claims = present_claims(pod, self._claims.objects)
+        return self._calls.problem(pod, node, claims, self._clock.now()) if claims else None
 
     def _find(self, kind: str, namespace: str, name: str) -> Raw | None:
         return self._configuration[kind].get(namespace, name)
@@ -267,10 +293,6 @@ class VirtualKubelet:
             return host_address(node)
         known = status_of(pod).get("podIP")
         return known or pod_address(uid_of(pod), lambda it: bool(self._by_address.get(it)))
-
-
-def _run_of(pod: Raw, now: float) -> Run:
-    return resume(pod, now) if status_of(pod).get("startTime") else new_run(pod, now)
 
 
 def _farewell(pod: Raw) -> Plan:

@@ -1,0 +1,140 @@
+"""
+DRA drivers of virtual nodes, as the virtual kubelet calls them.
+
+Only a driver knows what containers get with its devices, and whether it can prepare them. Without
+one, devices are counted, and every claim that is allocated is ready.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dryrack.client.informer import Name
+from dryrack.controllers.claims.references import claims_of_pod
+from dryrack.controllers.objects import status_of, uid_of
+from dryrack.kinds.raw import Raw
+
+# The kubelet's: how long it waits for an answer of a driver, and until it syncs a pod again.
+CALL_SECONDS_MAX = 45.0
+RETRY_SECONDS = 10.0
+_TIMED_OUT = "NodePrepareResources: rpc error: code = DeadlineExceeded desc = "
+
+
+class Injection(Protocol):
+    """What a container gets with its devices of one driver."""
+
+    @property
+    def env(self) -> Sequence[tuple[str, str]]: ...
+
+    @property
+    def mounts(self) -> Sequence[str]:
+        """Paths in the container."""
+        ...
+
+    @property
+    def lines(self) -> Sequence[tuple[str, str]]:
+        """Paths of mounted files, and a line that is in them."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """Why there is nothing of it; "" if there is."""
+        ...
+
+
+class Drivers(Protocol):
+    """The drivers of virtual nodes."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def injections(
+        self, node: str, claims: Sequence[Raw], uses: Sequence[tuple[Raw, str]]
+    ) -> Iterable[Injection]:
+        """
+        What a container gets: `uses` are its claims, each with a request or with "" for all.
+
+        `claims` are all claims of its pod, in their order.
+        """
+        ...
+
+    def call_seconds(self, node: Raw, now: float) -> float:
+        """How long a call takes on a node; infinite if it is never answered."""
+        ...
+
+    def prepare(self, node: Raw, claims: Sequence[Raw]) -> Mapping[str, str]:
+        """Why claims cannot be prepared, by their names; one that is prepared stays so."""
+        ...
+
+    def unprepare(self, uid: str) -> None:
+        """A claim has no user any more, or is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unprepared:
+    """Why a pod cannot begin: the reason and the message of the event that says so."""
+
+    reason: str
+    message: str
+    """"" if there is nothing to say yet."""
+    retry_seconds: float | None = None
+    """When to look again; None: when something changes."""
+
+
+class PrepareCalls:
+    """The calls of NodePrepareResources for pods that wait for it."""
+
+    def __init__(self, drivers: Drivers) -> None:
+        self._drivers = drivers
+        self._began: dict[str, float] = {}
+        """By the UIDs of pods, when the call began that is not answered yet."""
+
+    def problem(self, pod: Raw, node: Raw, claims: Sequence[Raw], now: float) -> Unprepared | None:
+        """Why the devices of a pod are not ready; None if they are."""
+        if not any(set(_drivers_of(each)) & set(self._drivers.names) for each in claims):
+            return None
+        seconds = self._drivers.call_seconds(node, now)
+        passed = now - self._began.setdefault(uid_of(pod), now)
+        if passed < min(seconds, CALL_SECONDS_MAX):
+            left = min(seconds, CALL_SECONDS_MAX) - passed
+            return unprepared("", left)
+        self.forget(uid_of(pod))
+        if seconds > CALL_SECONDS_MAX:
+            return unprepared(f"{_TIMED_OUT}context deadline exceeded", RETRY_SECONDS)
+        for name, error in self._drivers.prepare(node, claims).items():
+            what = f"NodePrepareResources failed for ResourceClaim {name}: {error}"
+            return unprepared(what, RETRY_SECONDS)
+        return None
+
+    def again(self, node: Raw, claims: Sequence[Raw]) -> None:
+        """For a pod that ran before the kubelet was started: its devices are prepared anew."""
+        self._drivers.prepare(node, claims)
+
+    def forget(self, uid: str) -> None:
+        """A pod is gone, or its call answered."""
+        self._began.pop(uid, None)
+
+    def on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        """A claim that nobody uses any more is given back."""
+        if new is None or not status_of(new).get("reservedFor"):
+            self._drivers.unprepare(uid_of(new or old or {}))
+
+
+def unprepared(message: str, retry_seconds: float | None = None) -> Unprepared:
+    """A claim is not prepared, in the kubelet's words."""
+    said = f"Failed to prepare dynamic resources: prepare dynamic resources: {message}"
+    return Unprepared("FailedPrepareDynamicResources", said if message else "", retry_seconds)
+
+
+def present_claims(pod: Raw, claims: Mapping[Name, Raw]) -> list[Raw]:
+    """The claims of a pod that are there, in their order."""
+    namespace = pod["metadata"].get("namespace", "")
+    names = dict.fromkeys(each.claim for each in claims_of_pod(pod) if each.claim)
+    return [claims[key] for name in names if (key := Name(namespace, name)) in claims]
+
+
+def _drivers_of(claim: Raw) -> Iterator[str]:
+    devices = (status_of(claim).get("allocation") or {}).get("devices") or {}
+    for result in devices.get("results") or ():
+        yield result["driver"]
