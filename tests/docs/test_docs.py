@@ -21,7 +21,11 @@ from dryrack.hardware.catalogue.entries import API_VERSION
 
 ROOT = Path(__file__).parents[2]
 PAGES_WITH_EXAMPLES = [path for path in sorted(ROOT.glob("docs/**/*.md")) if examples(path)]
-EVERY_PAGE = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+EVERY_PAGE = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted(ROOT.glob("examples/**/*.md")),
+]
 EXAMPLES = "src/dryrack/cli/examples"
 # One screen of a laptop.
 README_LINES_MAX = 45

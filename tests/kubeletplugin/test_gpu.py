@@ -121,6 +121,7 @@ def test_parameters_that_make_no_sense_are_told(
         "cpu:300",
         "gpu:9,partitions=7",
         "gpu,partitions=40,shared=true",
+        "gpu:300,binding=true",
         "fake:300",
         "fake:9,split=7",
         "file:2,shared=true",
@@ -187,7 +188,7 @@ def test_no_two_gpus_have_one_uuid() -> None:
         ("gpu,partitions=101", "partitions='101'; 0 to 100"),
         ("gpu,partitions=41,shared=true", "partitions='41'; 0 to 40"),
         ("gpu,shared=yes", "shared='yes'; true or false"),
-        ("gpu,model=x", "no option 'model'; it has: partitions, shared"),
+        ("gpu,model=x", "no option 'model'; it has: binding, partitions, shared"),
     ],
 )
 def test_options_that_make_no_sense_are_told(text: str, complaint: str) -> None:

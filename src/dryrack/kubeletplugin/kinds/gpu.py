@@ -2,7 +2,8 @@
 GPUs with the names, variables and parameters of Kubernetes' example driver.
 
 With `partitions=4` each is on offer as four partitions and as a whole, which share counters; with
-`shared=true` several claims may have parts of one, by consumable capacity.
+`shared=true` several claims may have parts of one, by consumable capacity; with `binding=true` pods
+are bound when somebody has said in the status of their claim that the GPU is attached.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ PROFILE = "gpu"
 DRIVER = example.driver_of(PROFILE)
 PARAMETERS_KIND = "GpuConfig"
 PARAMETERS_VERSION = "gpu.resource.example.com/v1alpha1"
+ATTACHED = f"{DRIVER}/attached"
+ATTACH_FAILED = f"{DRIVER}/attach-failed"
 MEMORY_MIB = 80 * 1024
 COMPUTE = 100
 # The least that can be asked for, and the step from there.
@@ -83,6 +86,8 @@ class GpuKind:
     count: int = example.COUNT
     is_shared: bool = False
     partitions: int = 0
+    is_attached_late: bool = False
+    """Whether it takes the condition `ATTACHED` of a claim's device before a pod is bound."""
     driver: str = DRIVER
     device_class: str = DRIVER
     cdi_kind: str = f"k8s.{DRIVER}/{PROFILE}"
@@ -147,6 +152,8 @@ class GpuKind:
             attributes=attributes,
             capacity={each: self._capacity(each, amounts[each]) for each in amounts},
             consumes_counters=(taken,) if counter_set else (),
+            binding_conditions=(ATTACHED,) if self.is_attached_late else (),
+            binding_failure_conditions=(ATTACH_FAILED,) if self.is_attached_late else (),
             allow_multiple_allocations=True if self.is_shared else None,
         )
 
@@ -160,14 +167,15 @@ class GpuKind:
 
 
 def gpu_kind(options: KindOptions) -> GpuKind:
-    """`gpu:8`, `gpu:2,partitions=4`, `gpu,shared=true`."""
-    taken = options.take({"partitions": "0", "shared": "false"})
+    """`gpu:8`, `gpu:2,partitions=4`, `gpu,shared=true`, `gpu,binding=true`."""
+    taken = options.take({"binding": "false", "partitions": "0", "shared": "false"})
     is_shared = example.truth_of(options, "shared", taken["shared"])
     # The API wants room for one step above the least that can be asked for.
     most = MEMORY_MIB // 1024 // 2 if is_shared else COMPUTE
     partitions = example.number_of(options, "partitions", taken["partitions"], 0, most)
     count = example.count_of(options, partitions + 1 if partitions else 1)
-    return GpuKind(count, is_shared, partitions)
+    is_attached_late = example.truth_of(options, "binding", taken["binding"])
+    return GpuKind(count, is_shared, partitions, is_attached_late)
 
 
 def _counter_set(index: int) -> str:

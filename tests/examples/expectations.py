@@ -1,0 +1,173 @@
+"""
+What an example must lead to, from the `expect.yaml` beside its manifest.
+
+An example is a list of steps: one thing that its reader does, and what holds when all has come to
+rest. `problems` compares that with what was seen, wherever it was seen.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+Raw = dict[str, Any]
+
+ROOT = Path(__file__).parents[2] / "examples"
+# `GPU_DEVICE_0`, `GPU_DEVICE_0_PARTITION_1`; what tells more of a device has another end.
+_DEVICE = re.compile(r"[A-Z_]+_DEVICE_\d+(_PARTITION_\d+|_CHILD_\d+|_FULL)?")
+# As a shell exports them, and as the log of a container has them that nobody executed.
+_VARIABLE = re.compile(r"^(?:export |env: )?([A-Z][A-Z0-9_]*)=(?:'(.*)'|(.*))$", re.MULTILINE)
+
+
+class Container(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a container has: how many devices, and variables, both sides by pattern."""
+
+    devices: int
+    env: dict[str, str] = {}
+    log: tuple[str, ...] = ()
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """
+    One thing to do, and what then holds.
+
+    Pods are `NAME`, or `NAMESPACE/NAME` where that is not the example's; containers have their
+    name behind that.
+    """
+
+    apply: str = ""
+    delete: str = ""
+    patch: str = ""
+    """The object whose status is changed, by what is in `file`."""
+    file: str = ""
+    pods: dict[str, str] = {}
+    waiting: dict[str, str] = {}
+    """Pods without a node, and why."""
+    unbound: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    containers: dict[str, Container] = {}
+    same: tuple[tuple[str, ...], ...] = ()
+    different: tuple[tuple[str, ...], ...] = ()
+
+
+class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A folder of examples."""
+
+    name: str
+    devices: tuple[str, ...]
+    steps: tuple[Step, ...]
+    runtime_config: dict[str, bool] = {}
+    feature_gates: tuple[str, ...] = ()
+    """Those that Kubernetes 1.36 has switched off."""
+
+    @property
+    def directory(self) -> Path:
+        return ROOT / self.name
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        texts = [(self.directory / step.apply).read_text() for step in self.steps if step.apply]
+        objects = [each for text in texts for each in yaml.safe_load_all(text)]
+        return tuple(each["metadata"]["name"] for each in objects if each["kind"] == "Namespace")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What there is: pods and logs by their names in an example, and the texts of events."""
+
+    pods: Mapping[str, Raw]
+    logs: Mapping[str, str]
+    events: Sequence[str] = field(default_factory=tuple)
+
+
+def names() -> tuple[str, ...]:
+    return tuple(sorted(path.parent.name for path in ROOT.glob("*/expect.yaml")))
+
+
+def read(name: str) -> Example:
+    content = yaml.safe_load((ROOT / name / "expect.yaml").read_text())
+    return msgspec.convert({"name": name, **content}, Example)
+
+
+def place(name: str, parts: int, namespace: str) -> tuple[str, ...]:
+    """The namespace, then the parts of a name that has it in front, or not."""
+    found = tuple(name.split("/"))
+    return found if len(found) > parts else (namespace, *found)
+
+
+def variables(log: str) -> dict[str, str]:
+    """What a container printed of its environment."""
+    return {name: quoted or plain for name, quoted, plain in _VARIABLE.findall(log)}
+
+
+def devices(log: str) -> frozenset[str]:
+    """The devices of a container, by what its variables say of them."""
+    return frozenset(v for name, v in variables(log).items() if _DEVICE.fullmatch(name))
+
+
+def problems(step: Step, seen: Seen) -> list[str]:
+    """All that is not as the step says."""
+    return [*_pods(step, seen), *_containers(step, seen), *_sharing(step, seen)]
+
+
+def _pods(step: Step, seen: Seen) -> Iterator[str]:
+    for name, phase in step.pods.items():
+        pod = seen.pods.get(name)
+        if pod is None or pod["status"].get("phase") != phase:
+            yield f"pod {name} is not {phase}: {pod and pod['status']}"
+    for name, reason in step.waiting.items():
+        told = _unscheduled(seen.pods.get(name))
+        if not re.search(reason, told):
+            yield f"pod {name} does not wait because of {reason!r}: {told}"
+    for name in step.unbound:
+        if name not in seen.pods or seen.pods[name]["spec"].get("nodeName"):
+            yield f"pod {name} is gone, or has a node"
+    yield from (f"pod {name} is still there" for name in step.gone if name in seen.pods)
+    for event in step.events:
+        if not any(re.search(event, text) for text in seen.events):
+            yield f"no event says {event!r}: {seen.events}"
+
+
+def _unscheduled(pod: Raw | None) -> str:
+    """Why a pod has no node, as its condition says; "" if it has one or nobody looked at it yet."""
+    if pod is None or pod["spec"].get("nodeName"):
+        return ""
+    conditions = pod["status"].get("conditions") or ()
+    return next((each.get("message", "") for each in conditions if _is_refusal(each)), "")
+
+
+def _is_refusal(condition: Raw) -> bool:
+    return bool(condition["type"] == "PodScheduled" and condition["status"] == "False")
+
+
+def _containers(step: Step, seen: Seen) -> Iterator[str]:
+    for name, wanted in step.containers.items():
+        log = seen.logs.get(name, "")
+        if len(devices(log)) != wanted.devices:
+            yield f"container {name} has {sorted(devices(log))}, not {wanted.devices}: {log}"
+        for variable, value in wanted.env.items():
+            found = [v for k, v in variables(log).items() if re.fullmatch(variable, k)]
+            if not found or not all(re.fullmatch(value, each) for each in found):
+                yield f"container {name}: {variable} is {found}, not {value!r}"
+        for line in wanted.log:
+            if not re.search(line, log, re.MULTILINE):
+                yield f"container {name}: no line like {line!r}: {log}"
+
+
+def _sharing(step: Step, seen: Seen) -> Iterator[str]:
+    for group in step.same:
+        if len({devices(seen.logs.get(each, "")) for each in group}) != 1:
+            yield f"containers {group} do not have the same devices"
+    for group in step.different:
+        held = [each for name in group for each in devices(seen.logs.get(name, ""))]
+        if len(set(held)) != len(held):
+            yield f"containers {group} have devices in common: {held}"

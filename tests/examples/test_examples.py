@@ -1,0 +1,150 @@
+"""The examples do what they say, on the embedded control plane and on a real node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from tests.client.planes import CountedChance
+from tests.docs import console
+from tests.examples import expectations
+from tests.examples.expectations import Container, Seen, Step, place, problems
+
+from dryrack.apiserver.runtime_config import RuntimeConfig
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, TAINT_RULES
+from dryrack.client.errors import NotFoundError
+from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.client.transport import ADMIN, Request
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import embedded
+from dryrack.cluster.engines import families, plugin_families
+from dryrack.cluster.initial_objects import add_device_classes, add_nodes, add_objects
+from dryrack.kinds import documents
+from dryrack.kubeletplugin import VirtualDrivers, device_classes, read_devices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.examples.expectations import Example
+
+    from dryrack.client.client import Client
+    from dryrack.cluster.embedded import EmbeddedCluster
+
+Raw = dict[str, Any]
+EXAMPLES = expectations.names()
+# One screen of a laptop.
+PAGE_LINES_MAX = 45
+_KINDS = {"pod": PODS, "resourceclaim": CLAIMS, "devicetaintrule": TAINT_RULES}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_page_of_an_example_has_the_commands_that_are_tested(name: str) -> None:
+    """The same devices and API versions, the same files in the same order, on one screen."""
+    example = expectations.read(name)
+    page = (example.directory / "README.md").read_text()
+    commands = [each.command for each in console.examples(example.directory / "README.md")]
+    start = f"dryrack up -d --nodes 1 --devices {' --devices '.join(example.devices)}"
+    for version in example.runtime_config:
+        start += f" --runtime-config {version}=true"
+    files = [each.rpartition("/")[2] for each in commands if each.startswith("kubectl apply")]
+
+    assert commands[0] == start
+    assert files == [step.apply for step in example.steps if step.apply]
+    assert [gate for gate in example.feature_gates if f"`{gate}`" not in page] == []
+    assert len(page.splitlines()) <= PAGE_LINES_MAX
+
+
+def test_what_is_not_as_an_example_says_is_noticed() -> None:
+    """The comparison itself can fail, in each of its parts."""
+    step = Step(
+        pods={"a": "Running"},
+        waiting={"b": "no room"},
+        unbound=("c",),
+        gone=("a",),
+        events=("ready",),
+        containers={"a/x": Container(2, {"GPU_DEVICE_0": "gpu-1"}, ("^hello$",))},
+        same=(("a/x", "a/y"),),
+        different=(("a/x", "a/z"),),
+    )
+    pod = {"spec": {"nodeName": "n"}, "status": {"phase": "Pending"}}
+    log = "export GPU_DEVICE_0='gpu-0'\nexport GPU_DEVICE_0_MEMORY='8Gi'\n"
+    seen = Seen({"a": pod, "b": pod, "c": pod}, {"a/x": log, "a/z": log})
+
+    assert len(problems(step, seen)) == 10
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
+    """Step by step: pods, what their containers have, who shares with whom, and who waits."""
+    example = expectations.read(name)
+    kinds = read_devices(example.devices, [])
+    clock, drivers = VirtualClock(), VirtualDrivers(kinds)
+    options = PlaneOptions(
+        clock=clock,
+        chance=CountedChance(),
+        drivers=drivers,
+        runtime_config=RuntimeConfig(example.runtime_config),
+    )
+
+    async def run() -> None:
+        engines = (*families(drivers=drivers), *plugin_families(drivers))
+        async with embedded(options, engines=engines) as cluster:
+            await add_device_classes(cluster.client, device_classes(kinds))
+            await add_nodes(cluster.client, 1)
+            await clock.advance(2)
+            for step in example.steps:
+                await _do(example, step, cluster)
+                await clock.advance(60)
+                assert problems(step, await _look(example, step, cluster)) == []
+
+    run_virtual(run())
+
+
+async def _do(example: Example, step: Step, cluster: EmbeddedCluster) -> None:
+    if step.apply:
+        text = (example.directory / step.apply).read_text()
+        await add_objects(cluster.plane, documents.read(text, step.apply).documents)
+    kind, _, name = (step.delete or step.patch).partition("/")
+    endpoint = _KINDS.get(kind, PODS)
+    namespace = example.name if endpoint.is_namespaced else ""
+    if step.delete:
+        await cluster.client.delete(endpoint, name, namespace=namespace)
+    if step.patch:
+        change = yaml.safe_load((example.directory / step.file).read_text())
+        await cluster.client.patch(
+            endpoint, name, change, namespace=namespace, subresource="status"
+        )
+
+
+async def _look(example: Example, step: Step, cluster: EmbeddedCluster) -> Seen:
+    client = cluster.client
+    logs = {name: await _log(cluster, name, example.name) for name in step.containers}
+    asked = (*step.pods, *step.waiting, *step.unbound, *step.gone)
+    events = [
+        each["message"]
+        for namespace in example.namespaces
+        for each in (await client.list(EVENTS, Selection(namespace=namespace))).items
+    ]
+    return Seen(await _pods(client, asked, example.name), logs, events)
+
+
+async def _pods(client: Client, asked: Sequence[str], usual: str) -> dict[str, Raw]:
+    found = {}
+    for name in asked:
+        namespace, pod = place(name, 1, usual)
+        try:
+            found[name] = await client.get(PODS, pod, namespace)
+        except NotFoundError:
+            continue
+    return found
+
+
+async def _log(cluster: EmbeddedCluster, name: str, usual: str) -> str:
+    namespace, pod, container = place(name, 2, usual)
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+    request = Request("GET", path, f"container={container}", {}, b"", ADMIN)
+    response = await cluster.transport.send(request)
+    assert isinstance(response.body, bytes)
+    return response.body.decode()
