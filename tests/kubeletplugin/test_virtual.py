@@ -27,6 +27,7 @@ from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, plugin_families, running_engines
 from dryrack.cluster.initial_objects import virtual_node
+from dryrack.hardware import node_annotation
 from dryrack.kinds.decode import to_builtins
 from dryrack.kubeletplugin import PrepareError, VirtualDrivers, device_classes, read_devices
 from dryrack.kubeletplugin.kinds.cpu import CpuKind
@@ -231,6 +232,59 @@ def test_a_prepare_that_failed_is_tried_again_and_the_pod_runs() -> None:
         assert after["status"]["phase"] == "Running"
 
     play(scene, (kind,))
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("prepare: fail=no power", ": no power"),
+        ("prepare: hang", "code = DeadlineExceeded desc = context deadline exceeded"),
+        ("driver: gone", f"prepare dynamic resources: DRA driver {DRIVER} is not registered"),
+    ],
+)
+def test_a_fault_of_the_node_keeps_its_pods_waiting_until_it_is_over(
+    fault: str, words: str
+) -> None:
+    """By an annotation of the Node; when it goes, the pod runs at once."""
+    part, _, text = fault.partition(": ")
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        client, key = cluster.client, node_annotation(part)
+        await client.patch(NODES, "node-1", {"metadata": {"annotations": {key: text}}})
+        asked = {"requests": [request("r", "fake.3-shake.com")]}
+        await make(client, "test", {"one": asked}, [container("c", {"name": "one"})])
+        await clock.advance(120)
+        before = await client.get(PODS, "pod0", "test")
+        events = await reasons(client, "test")
+        await client.patch(NODES, "node-1", {"metadata": {"annotations": {key: None}}})
+        await clock.advance(1)
+        after = await client.get(PODS, "pod0", "test")
+
+        assert before["status"]["phase"] == "Pending"
+        assert events["FailedPrepareDynamicResources"].endswith(words)
+        assert after["status"]["phase"] == "Running"
+
+    play(scene)
+
+
+def test_a_node_that_is_slow_prepares_in_its_time() -> None:
+    """The pod waits for as long as the annotation says, without an event."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        client = cluster.client
+        marks = {"annotations": {node_annotation("prepare"): "slow=20s"}}
+        await client.patch(NODES, "node-1", {"metadata": marks})
+        asked = {"requests": [request("r", "fake.3-shake.com")]}
+        await make(client, "test", {"one": asked}, [container("c", {"name": "one"})])
+        phases = []
+        for seconds in (15, 15):
+            await clock.advance(seconds)
+            phases.append((await client.get(PODS, "pod0", "test"))["status"]["phase"])
+
+        assert phases == ["Pending", "Running"]
+        assert "FailedPrepareDynamicResources" not in await reasons(client, "test")
+
+    play(scene)
 
 
 def test_claims_of_virtual_nodes_say_what_is_prepared_and_come_to_rest() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.timekeeping import sleep
+from dryrack.hardware import PrepareMode, faults_of
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.hardware import NodeFaults, PrepareFault
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin.device_kind import DeviceKind
     from dryrack.kubeletplugin.record import ClaimRecord
@@ -84,19 +87,27 @@ class VirtualDrivers:
         )
 
     def call_seconds(self, node: Raw, now: float) -> float:
-        """At once."""
-        return 0.0
+        """How long a call takes: no time, but for a fault of the node."""
+        fault = _faults(node, now).prepare
+        if fault is None:
+            return 0.0
+        return math.inf if fault.mode is PrepareMode.HANG else fault.seconds
 
-    def prepare(self, node: Raw, claims: Sequence[Raw]) -> Mapping[str, str]:
+    def is_registered(self, node: Raw, now: float) -> bool:
+        return not _faults(node, now).is_driver_gone
+
+    def prepare(self, node: Raw, claims: Sequence[Raw], now: float) -> Mapping[str, str]:
         """By the names of claims, why they cannot be prepared; as a real node would, in memory."""
         errors: dict[str, str] = {}
+        name, fault = node["metadata"]["name"], _faults(node, now).prepare
         for kind in self.kinds:
             for claim in claims:
-                if _has(claim, kind.driver):
-                    try:
-                        self._prepare(kind, node["metadata"]["name"], claim)
-                    except PrepareError as error:
-                        errors.setdefault(claim["metadata"]["name"], str(error))
+                if not _has(claim, kind.driver):
+                    continue
+                try:
+                    self._prepare(kind, name, claim, fault)
+                except PrepareError as error:
+                    errors.setdefault(claim["metadata"]["name"], str(error))
         return errors
 
     def unprepare(self, uid: str) -> None:
@@ -131,11 +142,13 @@ class VirtualDrivers:
                 continue
             yield _injection(records, wanted)
 
-    def _prepare(self, kind: DeviceKind, node: str, raw: Raw) -> None:
+    def _prepare(self, kind: DeviceKind, node: str, raw: Raw, fault: PrepareFault | None) -> None:
         plugin, place = self._plugin(kind, node), (kind.driver, node)
         uid = raw["metadata"]["uid"]
         if uid in plugin.records:
             return
+        if fault is not None and fault.mode is PrepareMode.FAIL:
+            raise PrepareError(fault.message or f"node {node}: told to fail by an annotation")
         record = plan(decode(raw, ResourceClaim), plugin.devices, plugin.records.values())
         plugin.records[uid] = replace(record, state=State.PREPARED)
         self._plugins[place] = plugin
@@ -191,6 +204,10 @@ def _injection(
             if line.path in mounts
         ),
     )
+
+
+def _faults(node: Raw, now: float) -> NodeFaults:
+    return faults_of(node["metadata"].get("annotations") or {}, now)
 
 
 def _has(claim: Raw, driver: str) -> bool:

@@ -62,7 +62,11 @@ class Drivers(Protocol):
         """How long a call takes on a node; infinite if it is never answered."""
         ...
 
-    def prepare(self, node: Raw, claims: Sequence[Raw]) -> Mapping[str, str]:
+    def is_registered(self, node: Raw, now: float) -> bool:
+        """Whether the kubelet of a node knows the drivers."""
+        ...
+
+    def prepare(self, node: Raw, claims: Sequence[Raw], now: float) -> Mapping[str, str]:
         """Why claims cannot be prepared, by their names; one that is prepared stays so."""
         ...
 
@@ -92,8 +96,12 @@ class PrepareCalls:
 
     def problem(self, pod: Raw, node: Raw, claims: Sequence[Raw], now: float) -> Unprepared | None:
         """Why the devices of a pod are not ready; None if they are."""
-        if not any(set(_drivers_of(each)) & set(self._drivers.names) for each in claims):
+        needed = [name for each in claims for name in _drivers_of(each)]
+        known = [name for name in needed if name in self._drivers.names]
+        if not known:
             return None
+        if not self._drivers.is_registered(node, now):
+            return unprepared(f"DRA driver {known[0]} is not registered", RETRY_SECONDS)
         seconds = self._drivers.call_seconds(node, now)
         passed = now - self._began.setdefault(uid_of(pod), now)
         if passed < min(seconds, CALL_SECONDS_MAX):
@@ -102,14 +110,14 @@ class PrepareCalls:
         self.forget(uid_of(pod))
         if seconds > CALL_SECONDS_MAX:
             return unprepared(f"{_TIMED_OUT}context deadline exceeded", RETRY_SECONDS)
-        for name, error in self._drivers.prepare(node, claims).items():
+        for name, error in self._drivers.prepare(node, claims, now).items():
             what = f"NodePrepareResources failed for ResourceClaim {name}: {error}"
             return unprepared(what, RETRY_SECONDS)
         return None
 
-    def again(self, node: Raw, claims: Sequence[Raw]) -> None:
+    def again(self, node: Raw, claims: Sequence[Raw], now: float) -> None:
         """For a pod that ran before the kubelet was started: its devices are prepared anew."""
-        self._drivers.prepare(node, claims)
+        self._drivers.prepare(node, claims, now)
 
     def forget(self, uid: str) -> None:
         """A pod is gone, or its call answered."""

@@ -270,7 +270,7 @@ class VirtualKubelet:
             return new_run(pod, now)
         run = resume(pod, now)
         if self._calls is not None and run.prepared_at is not None:
-            self._calls.again(node, present_claims(pod, self._claims.objects))
+            self._calls.again(node, present_claims(pod, self._claims.objects), now)
         return run
 
     def _unprepared(self, pod: Raw, node: Raw) -> Unprepared | None:
