@@ -54,3 +54,9 @@ WATCH_BACKLOG_BYTES_MAX = 64 * 1024 * 1024
 READABLE_OBJECTS_MAX = 2048
 READABLE_LARGE_OBJECTS_MAX = 16
 LARGE_OBJECT_BYTES = 8 * 1024
+
+# What one scenario may ask for. More nodes than one process can hold a fleet of, more steps than
+# anybody reads, or more time than any lease and certificate lasts is a mistake in the file.
+SCENARIO_NODES_MAX = 10_000
+SCENARIO_STEPS_MAX = 10_000
+SCENARIO_SECONDS_MAX = 30 * 86_400.0

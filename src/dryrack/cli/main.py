@@ -20,6 +20,7 @@ from dryrack.base.version import __version__
 from dryrack.cli import hardware, plugin, schedule
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown
+from dryrack.cli.scenarios import commands as scenarios
 from dryrack.cli.views import commands as views
 
 EXIT_FAILED = 1
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 
 app.add_typer(hardware.app, name="hardware", rich_help_panel=_ON_FILES)
+app.add_typer(scenarios.app, name="scenario", rich_help_panel=_ON_A_PLANE)
 
 
 @app.callback(invoke_without_command=True)

@@ -128,13 +128,26 @@ class VirtualClock:
         end = self._now + seconds
         await settle()
         while self._calls and self._calls[0][0] <= end:
-            when, _, pending = heapq.heappop(self._calls)
-            if pending.is_cancelled:
-                continue
-            self._now = max(self._now, when)
-            pending.callback()
-            await settle()
+            if self._call_next():
+                await settle()
         self._now = end
+
+    async def advance_until(self, is_done: Callable[[], bool]) -> None:
+        """Lets time pass, from one call to the next, until something is so."""
+        await settle()
+        while not is_done():
+            assert self._calls, "everybody waits, and nobody for the time"
+            if self._call_next():
+                await settle()
+
+    def _call_next(self) -> bool:
+        """Moves on to the next call; whether there was one that was not called off."""
+        when, _, pending = heapq.heappop(self._calls)
+        if pending.is_cancelled:
+            return False
+        self._now = max(self._now, when)
+        pending.callback()
+        return True
 
 
 async def settle(steps: int = SETTLING_STEPS) -> None:

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
         UnknownEngineError,
         Wiring,
         families,
+        plugin_families,
         running_engines,
         scheduling_family,
         wanted_engines,
         with_catalogue,
     )
+    from dryrack.cluster.initial_objects import allocation_state_objects, virtual_node
     from dryrack.cluster.ports import SystemChance, SystemClock
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP, installed_plugins
@@ -57,9 +59,10 @@ else:
             "certificates": "write_private",
             "control_plane": "PlaneOptions",
             "engines": (
-                "Family MakeAllocator UnknownEngineError Wiring families running_engines "
-                "scheduling_family wanted_engines with_catalogue"
+                "Family MakeAllocator UnknownEngineError Wiring families plugin_families "
+                "running_engines scheduling_family wanted_engines with_catalogue"
             ),
+            "initial_objects": "allocation_state_objects virtual_node",
             "ports": "SystemChance SystemClock",
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
@@ -87,6 +90,7 @@ __all__ = [
     "SystemClock",
     "UnknownEngineError",
     "Wiring",
+    "allocation_state_objects",
     "check_needs",
     "connection_of",
     "families",
@@ -94,12 +98,14 @@ __all__ = [
     "installed_plugins",
     "load_catalogue",
     "new_identity",
+    "plugin_families",
     "publisher_needs",
     "read_snapshot",
     "read_world",
     "running_engines",
     "scheduling_family",
     "stopping_by_signal",
+    "virtual_node",
     "wanted_engines",
     "with_catalogue",
     "write_private",

@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from dryrack.controllers import Drivers
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
+    from dryrack.store import Journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,8 @@ class PlaneOptions:
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
     journal: SqliteJournal | None = None
+    recorder: Journal | None = None
+    """Told of every write to a store that is in memory alone."""
     event_seconds: float = EVENT_SECONDS
     """How long an Event is kept after it was last written."""
     watch_log_events_max: int = WATCH_LOG_EVENTS_MAX
@@ -187,7 +190,7 @@ def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
 def _store(options: PlaneOptions) -> Store:
     journal, events_max = options.journal, options.watch_log_events_max
     if journal is None:
-        return Store(events_max=events_max)
+        return Store(options.recorder, events_max=events_max)
     revision = journal.revision()
     return Store.restore(journal.records(), journal, revision=revision, events_max=events_max)
 

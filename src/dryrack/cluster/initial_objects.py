@@ -78,16 +78,23 @@ async def add_device_classes(client: Client, classes: Iterable[DeviceClass]) -> 
         await _create(client, CLASSES, to_builtins(each))
 
 
-async def add_allocation_states(client: Client) -> None:
-    """The kind NodeAllocationState and the namespace of its objects."""
+def allocation_state_objects() -> tuple[Raw, ...]:
+    """The namespace of NodeAllocationStates, and their kind."""
     import yaml
 
     from dryrack.cluster.rights import ALLOCATION_STATES
     from dryrack.kubeletplugin import STATE_NAMESPACE
 
-    await _create(client, NAMESPACES, {"metadata": {"name": STATE_NAMESPACE}})
-    for path in ALLOCATION_STATES:
-        await _create(client, DEFINITIONS, yaml.safe_load(path.read_text()))
+    namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": STATE_NAMESPACE}}
+    return (namespace, *(yaml.safe_load(path.read_text()) for path in ALLOCATION_STATES))
+
+
+async def add_allocation_states(client: Client) -> None:
+    """The kind NodeAllocationState and the namespace of its objects."""
+    namespace, *definitions = allocation_state_objects()
+    await _create(client, NAMESPACES, namespace)
+    for each in definitions:
+        await _create(client, DEFINITIONS, each)
 
 
 async def add_nodes(client: Client, count: int, machine: InstanceType | None = None) -> None:

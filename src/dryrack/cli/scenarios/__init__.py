@@ -1,0 +1,1 @@
+"""`dryrack scenario` and `dryrack demo`: scenarios run, shown and judged."""

@@ -1,0 +1,53 @@
+"""
+A described world, what happens to it, and what must come of it.
+
+    loaded = load_scenario(Path("scenario.yaml"))
+    outcome = run_in_virtual_time(loaded, EmbeddedRun(seed=1))
+"""
+
+from typing import TYPE_CHECKING
+
+from dryrack.base.lazy import exports
+
+if TYPE_CHECKING:
+    from dryrack.scenario.embedded_world import (
+        EmbeddedRun,
+        run_in_real_time,
+        run_in_virtual_time,
+    )
+    from dryrack.scenario.exhibits import Exhibit
+    from dryrack.scenario.model import Scenario, Step, schema
+    from dryrack.scenario.outcome import Outcome, StepOutcome, Verdict
+    from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
+    from dryrack.scenario.runner import Observer, title_of
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "embedded_world": "EmbeddedRun run_in_real_time run_in_virtual_time",
+            "exhibits": "Exhibit",
+            "model": "Scenario Step schema",
+            "outcome": "Outcome StepOutcome Verdict",
+            "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
+            "runner": "Observer title_of",
+        },
+    )
+
+__all__ = [
+    "EmbeddedRun",
+    "Exhibit",
+    "LoadedScenario",
+    "Observer",
+    "Outcome",
+    "Scenario",
+    "ScenarioError",
+    "Step",
+    "StepOutcome",
+    "Verdict",
+    "load_scenario",
+    "read_scenario",
+    "run_in_real_time",
+    "run_in_virtual_time",
+    "schema",
+    "title_of",
+]

@@ -1,0 +1,146 @@
+"""
+A scenario in this process: a fresh control plane, in virtual time or in real time.
+
+In virtual time an hour takes as long as working out what happens in it, and the same file and seed
+give the same journal, byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
+from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster import (
+    PlaneOptions,
+    SeededChance,
+    SystemClock,
+    families,
+    plugin_families,
+    with_catalogue,
+)
+from dryrack.cluster.embedded import embedded
+from dryrack.scenario.fleet import Hardware, fleet_objects
+from dryrack.scenario.journal import Journal
+from dryrack.scenario.runner import Nobody, Setting, run
+from dryrack.scenario.world import Faults, NoFaults, planned_log
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from dryrack.client.client import Client
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.cluster.embedded import EmbeddedCluster
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin import VirtualDrivers
+    from dryrack.scenario.outcome import Outcome
+    from dryrack.scenario.reading import LoadedScenario
+    from dryrack.scenario.runner import Observer
+
+# Kinds that are stored as they are served, and that expectations read again and again.
+_STORED = frozenset((CLAIMS, EVENTS, NODES, PODS, SLICES))
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedWorld:
+    """A control plane of this process."""
+
+    cluster: EmbeddedCluster
+    journal: Journal
+    faults: Faults
+    drivers: VirtualDrivers | None
+    is_reproducible: bool
+
+    @property
+    def client(self) -> Client:
+        return self.cluster.client
+
+    @property
+    def clock(self) -> Timekeeper:
+        return self.cluster.plane.options.clock
+
+    def revision(self) -> int | None:
+        return self.cluster.plane.store.revision
+
+    async def list(self, endpoint: Endpoint) -> Sequence[Raw]:
+        if endpoint not in _STORED:
+            return (await self.client.list(endpoint)).items
+        kind = {"kind": endpoint.kind, "apiVersion": endpoint.api_version}
+        found, _ = self.cluster.plane.store.list(endpoint.resource, None)
+        return [kind | each.object for each in found]
+
+    async def log(self, pod: Raw, container: str) -> str:
+        return await planned_log(self, self.drivers, pod, container)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedRun:
+    """How to run in this process."""
+
+    seed: int = 0
+    observer: Observer = field(default_factory=Nobody)
+    journal_line: Callable[[str], None] | None = None
+    """Told every line of the journal."""
+
+
+def run_in_virtual_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
+    """Time moves on as soon as nobody can act."""
+    return run_virtual(_virtual(loaded, how))
+
+
+def run_in_real_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
+    """Time is the machine's."""
+    return asyncio.run(_run(loaded, SystemClock(), how))
+
+
+async def _virtual(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
+    clock = VirtualClock()
+    task = asyncio.create_task(_run(loaded, clock, how), name=f"scenario {loaded.name}")
+    try:
+        await clock.advance_until(task.done)
+    finally:
+        task.cancel()
+    return await task
+
+
+async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> Outcome:
+    hardware = Hardware.of(loaded.scenario.fleet)
+    async with embedded_world(hardware, clock=clock, how=how) as world:
+        setup = tuple(fleet_objects(loaded.scenario.fleet, hardware))
+        setting = Setting(seed=how.seed, setup=setup, observer=how.observer)
+        return await run(loaded, world, setting)
+
+
+@asynccontextmanager
+async def embedded_world(
+    hardware: Hardware, *, clock: Timekeeper, how: EmbeddedRun
+) -> AsyncIterator[EmbeddedWorld]:
+    """A fresh control plane with the engines that a fleet needs, for the length of a block."""
+    journal = Journal(clock)
+    if how.journal_line is not None:
+        journal.listen(how.journal_line)
+    drivers = drivers_of(hardware)
+    options = PlaneOptions(
+        clock=clock, chance=SeededChance(how.seed), recorder=journal, drivers=drivers
+    )
+    publishing = None
+    if hardware.catalogue is not None:
+        publishing = partial(with_catalogue, hardware.catalogue)
+    engines = (*families(publishing, drivers=drivers), *plugin_families(drivers))
+    async with embedded(options, engines=engines) as cluster:
+        is_virtual = isinstance(clock, VirtualClock)
+        yield EmbeddedWorld(cluster, journal, NoFaults(), drivers, is_virtual)
+
+
+def drivers_of(hardware: Hardware) -> VirtualDrivers | None:
+    """What containers get with the devices that every node has."""
+    if not hardware.devices:
+        return None
+    from dryrack.kubeletplugin import VirtualDrivers
+
+    return VirtualDrivers(hardware.devices)

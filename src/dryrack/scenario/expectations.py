@@ -1,0 +1,229 @@
+"""
+Expectations, held against a cluster: what is lacking, in words.
+
+A `Sight` is the cluster at one moment: what was read of it once is not read again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dryrack.base.text import listed
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, SLICES
+from dryrack.scenario.references import (
+    Reference,
+    as_text,
+    fit_all,
+    holds,
+    name_in,
+    values_at,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.raw import Raw
+    from dryrack.scenario.model import EventExpectation, Expectation, LogExpectation
+
+ALL_NODES = "all nodes"
+SOME_NODES = "some nodes"
+_NOTHING = "nothing"
+# Of objects that are alike in what they lack, these tell enough.
+_SHOWN_MAX = 3
+
+
+class Sight(Protocol):
+    """A cluster at one moment."""
+
+    async def endpoint(self, reference: Reference) -> Endpoint | None:
+        """Where objects of that kind are; None if there is no such kind."""
+        ...
+
+    async def list(self, endpoint: Endpoint) -> Sequence[Raw]: ...
+
+    async def log(self, pod: Raw, container: str) -> str: ...
+
+
+def described(each: Expectation) -> str:
+    """What is expected, in words."""
+    if each.object:
+        fields = ", ".join(f"{path} {_wanted(value)}" for path, value in each.fields.items())
+        count = "" if each.count is None else f"{each.count} × "
+        text = f"{count}{each.object}{': ' if fields else ''}{fields}"
+    elif each.devices:
+        text = "; ".join(f"{pod} has {_list(wanted)}" for pod, wanted in each.devices.items())
+    elif each.published:
+        text = "; ".join(f"{node} has {_offer(wanted)}" for node, wanted in each.published.items())
+    elif each.log is not None:
+        text = f"log of {each.log.of} has {listed(each.log.has)}"
+    elif each.event is not None:
+        text = f"event {each.event.reason} of {each.event.of} {each.event.says}".strip()
+    else:
+        text = f"{each.gone} is gone"
+    return f"{text}, for {each.lasting}" if each.lasting else text
+
+
+async def lacking(each: Expectation, sight: Sight) -> list[str]:
+    """What is expected and not so, each as a sentence."""
+    if each.object:
+        return await _objects(each, sight)
+    if each.devices:
+        return await _devices(each.devices, sight)
+    if each.published:
+        slices = await sight.list(SLICES)
+        return list(_published(each.published, slices, await sight.list(NODES)))
+    if each.log is not None:
+        return await _log(each.log, sight)
+    if each.event is not None:
+        return await _event(each.event, sight)
+    there = await _matching(each.gone, sight)
+    return [f"{name_in(obj)} is there" for obj in there[:_SHOWN_MAX]]
+
+
+async def _matching(text: str, sight: Sight) -> list[Raw]:
+    reference = Reference.parse(text)
+    assert reference is not None, "a scenario that was read names objects as it must"
+    endpoint = await sight.endpoint(reference)
+    if endpoint is None:
+        return []
+    return [obj for obj in await sight.list(endpoint) if reference.fits(obj)]
+
+
+async def _objects(each: Expectation, sight: Sight) -> list[str]:
+    found = await _matching(each.object, sight)
+    fitting = [obj for obj in found if not _wrong(obj, each.fields)]
+    if each.count is not None:
+        if len(fitting) == each.count:
+            return []
+        first = [what for obj in found for what in _wrong(obj, each.fields)][:_SHOWN_MAX]
+        return [f"{each.object}: {len(fitting)}, not {each.count}", *first]
+    if not found:
+        return [f"{each.object}: there is none"]
+    wrong = [what for obj in found for what in _wrong(obj, each.fields)]
+    more = len(wrong) - _SHOWN_MAX
+    return [*wrong[:_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
+
+
+def _wrong(obj: Raw, fields: Mapping[str, Any]) -> list[str]:
+    wrong: list[str] = []
+    for path, wanted in fields.items():
+        values = values_at(obj, path)
+        if not holds(values, wanted):
+            got = ", ".join(as_text(value) for value in values) or "not there"
+            wrong.append(f"{name_in(obj)}: {path} is {got}, not {_wanted(wanted)}")
+    return wrong
+
+
+def _wanted(value: Any) -> str:
+    return "not there" if value is None else as_text(value)
+
+
+async def _devices(expected: Mapping[str, Sequence[str]], sight: Sight) -> list[str]:
+    held = devices_by_pod(await sight.list(CLAIMS))
+    wrong: list[str] = []
+    for text, wanted in expected.items():
+        pods = await _matching(text, sight)
+        if not pods:
+            wrong.append(f"{text}: there is none")
+        for pod in pods:
+            found = held.get(name_in(pod), ())
+            if not fit_all(found, wanted):
+                wrong.append(f"{name_in(pod)} has {_list(found)}, not {_list(wanted)}")
+    return wrong
+
+
+def devices_by_pod(claims: Iterable[Raw]) -> dict[str, list[str]]:
+    """By pod, as `Pod/namespace/name`: the devices that it has."""
+    found: dict[str, list[str]] = {}
+    for claim in claims:
+        status = claim.get("status") or {}
+        results = (status.get("allocation") or {}).get("devices", {}).get("results") or ()
+        devices = [f"{each['driver']}/{each['pool']}/{each['device']}" for each in results]
+        for user in status.get("reservedFor") or ():
+            if user.get("resource") == "pods":
+                name = f"Pod/{claim['metadata']['namespace']}/{user['name']}"
+                found.setdefault(name, []).extend(devices)
+    return found
+
+
+def published_by_place(slices: Iterable[Raw]) -> dict[str, list[str]]:
+    """By node, or where else they are: every device."""
+    found: dict[str, list[str]] = {}
+    for each in slices:
+        spec = each["spec"]
+        place = spec.get("nodeName") or (ALL_NODES if spec.get("allNodes") else SOME_NODES)
+        pool = f"{spec['driver']}/{spec['pool']['name']}"
+        devices = [f"{pool}/{device['name']}" for device in spec.get("devices") or ()]
+        found.setdefault(place, []).extend(devices)
+    return found
+
+
+def _published(
+    expected: Mapping[str, Any], slices: Iterable[Raw], nodes: Iterable[Raw]
+) -> Iterator[str]:
+    there = published_by_place(slices)
+    names = [node["metadata"]["name"] for node in nodes]
+    for pattern, wanted in expected.items():
+        places = [name for name in names if fnmatchcase(name, pattern)] or [pattern]
+        for place in places:
+            found = there.get(place, [])
+            if isinstance(wanted, dict):
+                counts = Counter(device.partition("/")[0] for device in found)
+                fits = counts == {driver: count for driver, count in wanted.items() if count}
+                shown = _offer(dict(counts))
+            else:
+                fits, shown = fit_all(found, wanted), _list(found)
+            if not fits:
+                yield f"{place} has {shown}, not {_offer(wanted)}"
+
+
+async def _log(expected: LogExpectation, sight: Sight) -> list[str]:
+    pods = await _matching(expected.of, sight)
+    if not pods:
+        return [f"{expected.of}: there is none"]
+    wrong: list[str] = []
+    for pod in pods:
+        container = expected.container or pod["spec"]["containers"][0]["name"]
+        lines = (await sight.log(pod, container)).splitlines()
+        wrong += (
+            f"log of {name_in(pod)} {container}: no line has {pattern!r}"
+            for pattern in expected.has
+            if not any(fnmatchcase(line, f"*{pattern}*") for line in lines)
+        )
+    return wrong
+
+
+async def _event(expected: EventExpectation, sight: Sight) -> list[str]:
+    reference = Reference.parse(expected.of)
+    assert reference is not None, "a scenario that was read names objects as it must"
+    about = [
+        event
+        for event in await sight.list(EVENTS)
+        if event["involvedObject"].get("kind") == reference.kind and reference.fits(_subject(event))
+    ]
+    for event in about:
+        says = event.get("message") or ""
+        if fnmatchcase(event.get("reason") or "", expected.reason) and expected.says in says:
+            return []
+    said = dict.fromkeys(f"{each.get('reason')}: {each.get('message')}" for each in about)
+    instead = "; ".join(list(said)[:_SHOWN_MAX]) or "no event at all"
+    what = f"{expected.reason} {expected.says!r}" if expected.says else expected.reason
+    return [f"{expected.of}: no event {what}, but {instead}"]
+
+
+def _subject(event: Raw) -> Raw:
+    about = event["involvedObject"]
+    return {"metadata": {"namespace": about.get("namespace", ""), "name": about.get("name", "")}}
+
+
+def _list(names: Sequence[str]) -> str:
+    return listed(names) or _NOTHING
+
+
+def _offer(wanted: Any) -> str:
+    if isinstance(wanted, dict):
+        return ", ".join(f"{count} of {driver}" for driver, count in wanted.items()) or _NOTHING
+    return _list(wanted)

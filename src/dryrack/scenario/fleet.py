@@ -1,0 +1,70 @@
+"""
+The fleet of a scenario as objects: nodes, and what the drivers of their devices install.
+
+They are written through the API like everybody's objects, so that they are the same on any cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.cluster import (
+    allocation_state_objects,
+    load_catalogue,
+    virtual_node,
+)
+from dryrack.kinds.decode import to_builtins
+from dryrack.kubeletplugin import FakeKind, device_classes, read_devices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.hardware.catalogue import Catalogue
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin import DeviceKind
+    from dryrack.scenario.model import Fleet, NodeGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What devices a fleet has: by the kinds that every node has, and by instance type."""
+
+    devices: tuple[DeviceKind, ...]
+    catalogue: Catalogue | None
+
+    @classmethod
+    def of(cls, fleet: Fleet) -> Hardware:
+        by_type = fleet.catalogue or any(group.profile for group in fleet.nodes)
+        return cls(
+            read_devices(fleet.devices, catalogue=load_catalogue) if fleet.devices else (),
+            load_catalogue() if by_type else None,
+        )
+
+
+def fleet_objects(fleet: Fleet, hardware: Hardware) -> Iterator[Raw]:
+    """All objects of a fleet, in the order in which they are brought."""
+    if hardware.catalogue is not None:
+        yield from map(to_builtins, hardware.catalogue.device_classes.values())
+    yield from map(to_builtins, device_classes(hardware.devices))
+    if any(isinstance(each, FakeKind) for each in hardware.devices):
+        yield from allocation_state_objects()
+    for group in fleet.nodes:
+        yield from (_node(name, group, hardware.catalogue) for name in group.names)
+
+
+def _node(name: str, group: NodeGroup, catalogue: Catalogue | None) -> Raw:
+    machine = catalogue.instance_types[group.profile] if catalogue and group.profile else None
+    made = virtual_node(name, machine)
+    metadata = made["metadata"]
+    capacity = {**made["status"]["capacity"], **group.capacity}
+    return {
+        **made,
+        "metadata": {
+            **metadata,
+            "labels": {**metadata["labels"], **group.labels},
+            "annotations": {**metadata["annotations"], **group.annotations},
+        },
+        "spec": {"taints": list(group.taints)} if group.taints else {},
+        "status": {"capacity": capacity, "allocatable": dict(capacity)},
+    }

@@ -1,0 +1,67 @@
+"""
+The journal of a run: every write to the store, every step and every fault, in order, and its hash.
+
+A line has the scenario's time, what was done, to which object, and a digest of what it became. Only
+the hash and a count are kept, so that a long run needs no memory; who wants the lines listens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.base.ports import Clock
+    from dryrack.store import Key, Record
+
+_DIGEST_BYTES = 8
+
+
+class Journal:
+    """Takes down what happens; a store's journal in a run that is in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._start = clock.now()
+        self._hash = hashlib.sha256()
+        self._known: set[Key] = set()
+        self._listeners: list[Callable[[str], None]] = []
+        self._watchers: list[Callable[[Record], None]] = []
+        self.writes = 0
+
+    def append(self, record: Record) -> None:
+        """A write to the store."""
+        self.writes += 1
+        if record.json is None:
+            verb, digest = "delete", ""
+            self._known.discard(record.key)
+        else:
+            verb = "update" if record.key in self._known else "create"
+            self._known.add(record.key)
+            digest = hashlib.blake2b(record.json, digest_size=_DIGEST_BYTES).hexdigest()
+        key = record.key
+        self.note(f"{verb} {key.resource} {key.namespace}/{key.name} {digest}".rstrip())
+        for watcher in self._watchers:
+            watcher(record)
+
+    def note(self, what: str) -> None:
+        """Anything else that happens."""
+        line = f"{self._clock.now() - self._start:.6f} {what}"
+        self._hash.update(line.encode())
+        self._hash.update(b"\n")
+        for listener in self._listeners:
+            listener(line)
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Tells every line from now on."""
+        self._listeners.append(listener)
+
+    def watch(self, watcher: Callable[[Record], None]) -> None:
+        """Tells every write from now on, after it was taken down; it must not write itself."""
+        self._watchers.append(watcher)
+
+    @property
+    def hash(self) -> str:
+        return self._hash.hexdigest()

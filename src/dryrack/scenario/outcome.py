@@ -1,0 +1,109 @@
+"""What came of a scenario: a verdict for every step and expectation, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """What came of a step."""
+
+    HELD = "held"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """It was not begun, because another had failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationOutcome:
+    """What was expected, and what was lacking at the end."""
+
+    expected: str
+    lacking: tuple[str, ...]
+    seconds: float
+    """How long it took, from the moment on at which its step was done."""
+
+    @property
+    def held(self) -> bool:
+        return not self.lacking
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "expected": self.expected,
+            "held": self.held,
+            "seconds": round(self.seconds, 3),
+        }
+        return found | ({"lacking": list(self.lacking)} if self.lacking else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutcome:
+    """One step; times are the scenario's."""
+
+    id: str
+    title: str
+    verdict: Verdict
+    began: float = 0.0
+    ended: float = 0.0
+    expectations: tuple[ExpectationOutcome, ...] = ()
+    problem: str = ""
+    """Why it could not be done at all."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        lacking = tuple(what for each in self.expectations for what in each.lacking)
+        return (self.problem, *lacking) if self.problem else lacking
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"id": self.id} if self.id else {}
+        found |= {
+            "title": self.title,
+            "verdict": str(self.verdict),
+            "began": round(self.began, 3),
+            "ended": round(self.ended, 3),
+            "expectations": [each.document() for each in self.expectations],
+        }
+        return found | ({"problem": self.problem} if self.problem else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One run of a scenario."""
+
+    name: str
+    title: str
+    seed: int
+    steps: tuple[StepOutcome, ...]
+    seconds: float
+    """How long it took, in the scenario's time."""
+    writes: int = 0
+    """How many writes its journal has."""
+    hash: str = ""
+    """Of the journal; empty where chance or time were not the scenario's own."""
+    problem: str = ""
+    """Why it came to no end, or why an invariant does not hold."""
+
+    @property
+    def held(self) -> bool:
+        return not self.problem and all(each.verdict is Verdict.HELD for each in self.steps)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        found = [f"{each.title}: {what}" for each in self.steps for what in each.failures]
+        return (*found, self.problem) if self.problem else tuple(found)
+
+    def document(self) -> dict[str, Any]:
+        """The outcome as programs read it."""
+        found: dict[str, Any] = {
+            "name": self.name,
+            "title": self.title,
+            "seed": self.seed,
+            "held": self.held,
+            "seconds": round(self.seconds, 3),
+            "steps": [each.document() for each in self.steps],
+            "writes": self.writes,
+        }
+        found |= {"hash": self.hash} if self.hash else {}
+        return found | ({"problem": self.problem} if self.problem else {})

@@ -1,0 +1,280 @@
+"""
+What is wrong with a scenario beyond its types: times, names, cycles, limits.
+
+Each is a problem with the line and the field that it is about.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.durations import seconds_in
+from dryrack.base.limits import SCENARIO_NODES_MAX, SCENARIO_SECONDS_MAX, SCENARIO_STEPS_MAX
+from dryrack.base.text import hint
+from dryrack.kinds.shape import Path, described, render
+from dryrack.kubeletplugin import DevicesError, read_devices
+from dryrack.scenario.references import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.documents import Document, Problem
+    from dryrack.scenario.model import Expectation, Fleet, Scenario, Step
+
+ACTIONS = ("apply", "delete", "scale", "fail", "heal", "wait")
+SUBJECTS = ("object", "devices", "published", "log", "event", "gone")
+EXHIBITS = ("claims", "devices", "events", "gangs", "nodes", "pods", "slices")
+_FILE_ENDINGS = (".yaml", ".yml", ".json")
+_REFERENCE = "write KIND/NAME or KIND/NAMESPACE/NAME, as in Pod/default/web-*"
+
+
+def is_file(entry: Any) -> bool:
+    """Whether an entry of `apply`, `delete` or `objects` is the name of a file."""
+    return isinstance(entry, str) and (
+        entry.endswith(_FILE_ENDINGS) or Reference.parse(entry) is None
+    )
+
+
+def problems_of(document: Document, scenario: Scenario) -> Iterator[Problem]:
+    """All problems, each with its place."""
+    for path, message, fix in _all(scenario):
+        yield document.problem(path, f"{render(path)}: {message}", fix)
+
+
+def _all(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
+    yield from _limit(scenario)
+    yield from _fleet(scenario.fleet)
+    yield from _objects(("objects",), scenario.objects)
+    if len(scenario.steps) > SCENARIO_STEPS_MAX:
+        limit = f"the limit SCENARIO_STEPS_MAX is {SCENARIO_STEPS_MAX}"
+        yield ("steps",), f"{len(scenario.steps)} steps; {limit}", "make two scenarios of it"
+    if not scenario.steps:
+        yield (), "no steps", "add steps, each with an action and what to expect of it"
+    for index, step in enumerate(scenario.steps):
+        yield from _step(("steps", index), step, seconds_in(scenario.limit))
+    yield from _order(scenario.steps)
+
+
+def _limit(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
+    yield from _duration(("limit",), scenario.limit)
+    if (seconds_in(scenario.limit) or 0) > SCENARIO_SECONDS_MAX:
+        days = int(SCENARIO_SECONDS_MAX // 86_400)
+        limit = f"the limit SCENARIO_SECONDS_MAX is {days} days"
+        yield ("limit",), f"{scenario.limit}; {limit}", "write a shorter time"
+
+
+def _fleet(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
+    total, names = 0, dict[str, int]()
+    for index, group in enumerate(fleet.nodes):
+        place: Path = ("fleet", "nodes", index)
+        if group.count is not None and group.count < 1:
+            yield (*place, "count"), f"{group.count} nodes", "write 1 or more"
+            continue
+        total += group.count or 1
+        if total > SCENARIO_NODES_MAX:
+            limit = f"the limit SCENARIO_NODES_MAX is {SCENARIO_NODES_MAX}"
+            yield (*place, "count"), f"makes {total} nodes; {limit}", "write fewer"
+            return
+        repeated = [name for name in group.names if name in names]
+        if repeated:
+            first = names[repeated[0]]
+            message = f"node {repeated[0]} is there already, by fleet.nodes[{first}]"
+            yield (*place, "name"), message, "write another name"
+        names |= dict.fromkeys(group.names, index)
+    yield from _devices(fleet)
+    yield from _profiles(fleet)
+
+
+def _devices(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
+    from dryrack.cluster import load_catalogue
+
+    for index in range(len(fleet.devices)):
+        try:
+            read_devices(fleet.devices[: index + 1], catalogue=load_catalogue)
+        except DevicesError as error:
+            message = str(error).removeprefix("--devices ")
+            yield ("fleet", "devices", index), message, ""
+            return
+
+
+def _profiles(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
+    if not any(group.profile for group in fleet.nodes):
+        return
+    from dryrack.cluster import load_catalogue
+
+    known = load_catalogue().instance_types
+    for index, group in enumerate(fleet.nodes):
+        if group.profile and group.profile not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(group.profile, list(known), n=1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            message = f"no profile {group.profile!r} in the catalogue"
+            place: Path = ("fleet", "nodes", index, "profile")
+            yield place, message, f"{meant}see: dryrack hardware list"
+
+
+def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, str, str]]:
+    yield from _beginning(place, step, limit)
+    actions = [name for name in ACTIONS if getattr(step, name) not in ((), None, "")]
+    if len(actions) > 1:
+        fix = "make a step of each"
+        yield (*place, actions[1]), f"a second action, beside {actions[0]}", fix
+    if not (actions or step.expect or step.show):
+        choice = ", ".join((*ACTIONS, "expect"))
+        yield place, "a step that does nothing", f"add one of {choice}"
+    yield from _objects((*place, "apply"), step.apply)
+    yield from _objects((*place, "delete"), step.delete, references=True)
+    if step.scale is not None:
+        yield from _reference((*place, "scale", "object"), step.scale.object)
+        if step.scale.replicas < 0:
+            yield (*place, "scale", "replicas"), f"{step.scale.replicas}", "write 0 or more"
+    for index, each in enumerate(step.expect):
+        yield from _expectation((*place, "expect", index), each)
+    for index, exhibit in enumerate(step.show):
+        yield from _exhibit((*place, "show", index), exhibit)
+
+
+def _beginning(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, str, str]]:
+    for field in ("at", "delay", "wait"):
+        text = getattr(step, field)
+        if text:
+            yield from _duration((*place, field), text)
+        if text and limit and (seconds_in(text) or 0) > limit:
+            yield (
+                (*place, field),
+                f"{text} is after the end of the scenario",
+                "write a longer limit",
+            )
+    if step.at and step.after:
+        yield (*place, "after"), "a step has one beginning, at or after", "leave one of them out"
+    if step.at and step.delay:
+        yield (*place, "delay"), "a time after a step, and this one has a time", "leave it out"
+
+
+def _expectation(place: Path, each: Expectation) -> Iterator[tuple[Path, str, str]]:
+    subjects = [name for name in SUBJECTS if getattr(each, name) not in ("", {}, None)]
+    if len(subjects) != 1:
+        said = f"has {' and '.join(subjects)}" if subjects else "expects nothing"
+        yield place, f"{said}; an expectation has one subject", f"one of {', '.join(SUBJECTS)}"
+    if (each.fields or each.count is not None) and not each.object:
+        field = "fields" if each.fields else "count"
+        yield (*place, field), "of which object?", "add object: KIND/[NAMESPACE/]NAME"
+    if each.count is not None and each.count < 0:
+        yield (*place, "count"), f"{each.count} objects", "write 0 or more"
+    yield from _subject(place, each)
+    yield from _duration((*place, "within"), each.within)
+    if each.lasting:
+        yield from _duration((*place, "lasting"), each.lasting)
+
+
+def _subject(place: Path, each: Expectation) -> Iterator[tuple[Path, str, str]]:
+    for field in ("object", "gone"):
+        if getattr(each, field):
+            yield from _reference((*place, field), getattr(each, field))
+    for pod in each.devices:
+        yield from _reference((*place, "devices", pod), pod, kind="Pod")
+    if each.log is not None:
+        yield from _reference((*place, "log", "of"), each.log.of, kind="Pod")
+    if each.event is not None:
+        yield from _reference((*place, "event", "of"), each.event.of)
+    for node, wanted in each.published.items():
+        yield from _published((*place, "published", node), wanted)
+
+
+def _published(place: Path, wanted: Any) -> Iterator[tuple[Path, str, str]]:
+    fix = "write {DRIVER: COUNT}, or a list of DRIVER/POOL/DEVICE patterns"
+    if isinstance(wanted, dict):
+        good = all(type(each) is int for each in wanted.values())
+    else:
+        good = isinstance(wanted, list) and all(isinstance(each, str) for each in wanted)
+    if not good:
+        yield place, f"expected counts or patterns, got {described(wanted)}", fix
+
+
+def _exhibit(place: Path, exhibit: Any) -> Iterator[tuple[Path, str, str]]:
+    if isinstance(exhibit, str):
+        if exhibit not in EXHIBITS:
+            yield place, f"{exhibit!r}: nothing that can be shown", hint(exhibit, EXHIBITS)
+        return
+    keys = set(exhibit) if isinstance(exhibit, dict) else set()
+    if keys not in ({"log"}, {"log", "container"}, {"object"}, {"object", "fields"}):
+        fix = "write one of " + ", ".join(EXHIBITS) + ", {log: Pod/…} or {object: KIND/…}"
+        yield place, f"nothing that can be shown: {described(exhibit)}", fix
+        return
+    subject = "log" if "log" in exhibit else "object"
+    yield from _reference((*place, subject), exhibit[subject], kind="Pod" * (subject == "log"))
+
+
+def _reference(place: Path, text: Any, *, kind: str = "") -> Iterator[tuple[Path, str, str]]:
+    found = Reference.parse(text) if isinstance(text, str) else None
+    if found is None:
+        yield place, f"{text!r} names no object", _REFERENCE
+    elif kind and found.kind != kind:
+        yield place, f"{text!r} is no {kind}", f"write {kind}/[NAMESPACE/]NAME"
+
+
+def _objects(
+    place: Path, entries: tuple[Any, ...], *, references: bool = False
+) -> Iterator[tuple[Path, str, str]]:
+    for index, each in enumerate(entries):
+        if isinstance(each, dict):
+            metadata = each.get("metadata")
+            named = isinstance(metadata, dict) and metadata.get("name")
+            if not (each.get("apiVersion") and each.get("kind") and named):
+                fix = "write apiVersion, kind and metadata.name"
+                yield (*place, index), "an object without its name or kind", fix
+        elif not isinstance(each, str):
+            fix = "write the name of a file, or an object"
+            yield (*place, index), f"expected a file or an object, got {described(each)}", fix
+        elif not references and not is_file(each):
+            yield (
+                (*place, index),
+                f"{each!r} is the name of an object",
+                "write a file, or all of it",
+            )
+
+
+def _duration(place: Path, text: str) -> Iterator[tuple[Path, str, str]]:
+    if seconds_in(text) is None:
+        yield place, f"{text!r} is no time", "write how long, as in 30s or 1m30s"
+
+
+def _order(steps: tuple[Step, ...]) -> Iterator[tuple[Path, str, str]]:
+    """That every step has a beginning: names are known, and no two wait for each other."""
+    places: dict[str, int] = {}
+    for index, step in enumerate(steps):
+        if step.id and step.id in places:
+            message = f"{step.id!r} is the id of steps[{places[step.id]}], too"
+            yield ("steps", index, "id"), message, "write another"
+        elif step.id:
+            places[step.id] = index
+    for index, step in enumerate(steps):
+        if step.after and step.after not in places:
+            message = f"no step has the id {step.after!r}"
+            yield ("steps", index, "after"), message, hint(step.after, places)
+    yield from _cycles(steps, places)
+
+
+def _cycles(steps: tuple[Step, ...], places: dict[str, int]) -> Iterator[tuple[Path, str, str]]:
+    ends: set[int] = set()
+    for index in range(len(steps)):
+        trail: list[int] = []
+        at: int | None = index
+        while at is not None and at not in ends and at not in trail:
+            trail.append(at)
+            at = before(steps, places, at)
+        if at is not None and at in trail:
+            circle = [*trail[trail.index(at) :], at]
+            names = " after ".join(steps[each].id or f"steps[{each}]" for each in circle)
+            message = f"a cycle: {names}"
+            yield ("steps", min(circle), "after"), message, "let one of them begin at a time"
+        ends.update(trail)
+
+
+def before(steps: tuple[Step, ...], places: dict[str, int], index: int) -> int | None:
+    """The step that another follows; None if it begins by itself."""
+    step = steps[index]
+    if step.at or (index == 0 and not step.after):
+        return None
+    return places.get(step.after) if step.after else index - 1

@@ -1,0 +1,165 @@
+"""
+A scenario file, read with the line of every mistake.
+
+All that is wrong is told at once, each with file, line and field. The files that a scenario names
+are read here, too: from beside it, or else from the manifests that come with dryrack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dryrack.base.errors import ContentError
+from dryrack.base.limits import FILE_BYTES_MAX
+from dryrack.base.text import hint
+from dryrack.cluster.rights import MANIFESTS
+from dryrack.kinds import shape
+from dryrack.kinds.documents import read
+from dryrack.kinds.text.source_positions import parse_path
+from dryrack.scenario.model import API_VERSION, KIND, Scenario
+from dryrack.scenario.problems import is_file, problems_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from dryrack.kinds.documents import Document, Problem
+    from dryrack.kinds.raw import Raw
+
+FILE_NAME = "scenario.yaml"
+
+
+class ScenarioError(ContentError):
+    """A scenario file that says something wrong: all of it, each with its line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedScenario:
+    """A scenario that is right, and the objects of the files that it names."""
+
+    name: str
+    scenario: Scenario
+    files: Mapping[str, tuple[Raw, ...]]
+
+    def objects_of(self, entries: Iterable[Any]) -> list[Raw]:
+        """The objects that `apply`, `delete` or `objects` mean, in their order."""
+        found: list[Raw] = []
+        for each in entries:
+            if isinstance(each, dict):
+                found.append(each)
+            elif each in self.files:
+                found += self.files[each]
+        return found
+
+
+def load_scenario(path: Path) -> LoadedScenario:
+    """The scenario of a file; raises with all that is wrong with it."""
+    name = path.parent.name if path.name == FILE_NAME else path.stem
+    return read_scenario(_bytes(path), str(path), name=name, folder=path.parent)
+
+
+def read_scenario(data: bytes | str, file: str, *, name: str, folder: Path) -> LoadedScenario:
+    """The same of text; `folder` is where the files are that it names."""
+    document = _document(data, file)
+    wrong = list(_shape_problems(document))
+    if wrong:
+        raise ScenarioError(wrong)
+    try:
+        scenario = msgspec.convert(document.raw, Scenario)
+    except msgspec.ValidationError as error:
+        raise ScenarioError([_missing(document, str(error))]) from None
+    files: dict[str, tuple[Raw, ...]] = {}
+    for place, entry in _file_entries(scenario):
+        if entry not in files:
+            objects, found = _objects(folder, entry, document, place)
+            files[entry] = objects
+            wrong += found
+    wrong += problems_of(document, scenario)
+    if wrong:
+        raise ScenarioError(sorted(wrong, key=lambda each: (each.file != file, each.line)))
+    return LoadedScenario(name, scenario, files)
+
+
+def _bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(FILE_BYTES_MAX + 1)
+
+
+def _document(data: bytes | str, file: str) -> Document:
+    reading = read(data, file)
+    if reading.problems:
+        raise ScenarioError(reading.problems)
+    if len(reading.documents) > 1:
+        second = reading.documents[1]
+        fix = "put objects below objects, and another scenario into another file"
+        raise ScenarioError([second.problem("", "a second document; a scenario is one", fix)])
+    [document] = reading.documents
+    found = (document.api_version, document.kind)
+    if found != (API_VERSION, KIND):
+        said = " ".join(found).strip() or "neither apiVersion nor kind"
+        fix = f"write apiVersion: {API_VERSION} and kind: {KIND}"
+        raise ScenarioError([document.problem("kind", f"not a scenario but {said}", fix)])
+    return document
+
+
+def _shape_problems(document: Document) -> Iterator[Problem]:
+    expected = shape.of(Scenario)
+    for path in shape.unknown(document.raw, expected):
+        known = _fields_at(expected, path[:-1])
+        message = f"{shape.render(path)}: no such field"
+        yield document.problem(path, message, hint(str(path[-1]), known))
+    for each in shape.mismatches(document.raw, expected):
+        yield document.problem(each.path, str(each), each.fix)
+
+
+def _fields_at(expected: shape.Shape, path: shape.Path) -> Iterable[str]:
+    for step in path:
+        match expected:
+            case shape.Fields(fields=fields):
+                expected = fields[str(step)]
+            case shape.Items(item=inner) | shape.Entries(value=inner):
+                expected = inner
+            case _:
+                return ()
+    return expected.fields if isinstance(expected, shape.Fields) else ()
+
+
+def _missing(document: Document, complaint: str) -> Problem:
+    """What msgspec says of a field that must be there and is not."""
+    what, _, where = complaint.partition(" - at `$")
+    path = parse_path(where.rstrip("`"))
+    name = what.rpartition("field ")[2].strip("`")
+    message = f"{shape.render((*path, name))}: has to be there"
+    return document.problem(path, message)
+
+
+def _file_entries(scenario: Scenario) -> Iterator[tuple[shape.Path, str]]:
+    rows: list[tuple[shape.Path, tuple[Any, ...]]] = [(("objects",), scenario.objects)]
+    for index, step in enumerate(scenario.steps):
+        rows += [(("steps", index, "apply"), step.apply), (("steps", index, "delete"), step.delete)]
+    for place, entries in rows:
+        for index, entry in enumerate(entries):
+            if is_file(entry):
+                yield (*place, index), entry
+
+
+def _objects(
+    folder: Path, name: str, document: Document, place: shape.Path
+) -> tuple[tuple[Raw, ...], Sequence[Problem]]:
+    path = folder / name
+    if not path.is_file() and (MANIFESTS / name).is_file():
+        path = MANIFESTS / name
+    try:
+        reading = read(_bytes(path), str(path))
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        message = f"{shape.render(place)}: {name!r}: {why}"
+        return (), [document.problem(place, message, f"files are looked for in {folder}")]
+    return tuple(each.raw for each in reading.documents), reading.problems

@@ -1,0 +1,332 @@
+"""
+Runs a scenario: steps in their order, and every expectation until it holds or its time is up.
+
+Steps are tasks of their own: one begins at its time or when another has ended, so that two may be
+under way at once. The first that fails ends the run. All times are those of the world's clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dryrack.base.durations import seconds_in
+from dryrack.base.errors import ContentError, DryrackError
+from dryrack.client.client import MERGE_PATCH
+from dryrack.client.endpoints import NODES
+from dryrack.client.errors import AlreadyExistsError, NotFoundError
+from dryrack.client.timekeeping import deadline, sleep
+from dryrack.scenario.exhibits import exhibit_of
+from dryrack.scenario.expectations import described, lacking
+from dryrack.scenario.outcome import ExpectationOutcome, Outcome, StepOutcome, Verdict
+from dryrack.scenario.problems import before
+from dryrack.scenario.references import DEFAULT_NAMESPACE, Reference, name_in
+from dryrack.scenario.world import Glance, Kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.raw import Raw
+    from dryrack.scenario.exhibits import Exhibit
+    from dryrack.scenario.model import Expectation, Scenario, Step
+    from dryrack.scenario.reading import LoadedScenario
+    from dryrack.scenario.world import World
+
+MANAGER = "dryrack-scenario"
+# How soon a change is looked at, and how much longer that takes for who has waited for long.
+_LOOK_SECONDS = 0.1
+_LOOK_SHARE = 0.1
+_LOOK_SECONDS_MAX = 5.0
+# A kind that was defined just now may take a moment.
+_KIND_SECONDS_MAX = 10.0
+
+
+class Observer(Protocol):
+    """Who follows a run."""
+
+    def began(self, step: Step, at: float) -> None: ...
+
+    def ended(self, outcome: StepOutcome) -> None: ...
+
+    def shown(self, exhibit: Exhibit) -> None: ...
+
+
+class Nobody:
+    """Who does not look."""
+
+    def began(self, step: Step, at: float) -> None: ...
+
+    def ended(self, outcome: StepOutcome) -> None: ...
+
+    def shown(self, exhibit: Exhibit) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a run has beside its scenario and its world."""
+
+    seed: int = 0
+    setup: tuple[Raw, ...] = ()
+    """Objects of the fleet, to be brought first."""
+    observer: Observer = field(default_factory=Nobody)
+
+
+async def run(loaded: LoadedScenario, world: World, setting: Setting) -> Outcome:
+    """Runs a scenario to its end; what is wrong in the world is an outcome, and not raised."""
+    return await _Run(loaded, world, setting).outcome()
+
+
+class _Run:
+    """One run."""
+
+    def __init__(self, loaded: LoadedScenario, world: World, setting: Setting) -> None:
+        self._loaded = loaded
+        self._scenario: Scenario = loaded.scenario
+        self._world = world
+        self._setting = setting
+        self._kinds = Kinds(world.client)
+        self._start = world.clock.now()
+        self._outcomes: dict[int, StepOutcome] = {}
+        self._ends = [asyncio.Event() for _ in self._scenario.steps]
+        self._problem = ""
+
+    def _now(self) -> float:
+        return self._world.clock.now() - self._start
+
+    async def outcome(self) -> Outcome:
+        limit = self._scenario.limit
+        try:
+            async with deadline(self._world.clock, self._start + _seconds(limit)):
+                await self._bring_all()
+                await self._steps()
+        except TimeoutError:
+            self._problem = f"not at its end after its limit of {limit}"
+        except DryrackError as error:
+            self._problem = str(error)
+        journal = self._world.journal
+        return Outcome(
+            name=self._loaded.name,
+            title=self._scenario.title or self._loaded.name,
+            seed=self._setting.seed,
+            steps=tuple(self._outcome_of(index) for index in range(len(self._scenario.steps))),
+            seconds=self._now(),
+            writes=journal.writes,
+            hash=journal.hash if self._world.is_reproducible else "",
+            problem=self._problem,
+        )
+
+    def _outcome_of(self, index: int) -> StepOutcome:
+        step = self._scenario.steps[index]
+        skipped = StepOutcome(id=step.id, title=title_of(step), verdict=Verdict.SKIPPED)
+        return self._outcomes.get(index, skipped)
+
+    async def _bring_all(self) -> None:
+        for obj in self._setting.setup:
+            await self._bring(obj)
+        await self._apply(self._loaded.objects_of(self._scenario.objects))
+        if self._scenario.faults:
+            await self._world.faults.begin(self._scenario.faults)
+
+    async def _steps(self) -> None:
+        places = {step.id: index for index, step in enumerate(self._scenario.steps) if step.id}
+        tasks = [
+            asyncio.create_task(self._step(index, places), name=f"step {index}")
+            for index in range(len(self._scenario.steps))
+        ]
+        try:
+            for done in asyncio.as_completed(tasks):
+                if (await done).verdict is Verdict.FAILED:
+                    return
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _step(self, index: int, places: Mapping[str, int]) -> StepOutcome:
+        step = self._scenario.steps[index]
+        await self._wait_for_turn(step, before(self._scenario.steps, dict(places), index))
+        began = self._now()
+        self._world.journal.note(f"step {index} {title_of(step)}")
+        self._setting.observer.began(step, began)
+        results: list[ExpectationOutcome] = []
+        problem = ""
+        try:
+            await self._act(step)
+            results = await self._expect(step)
+        except DryrackError as error:
+            problem = str(error)
+        held = not problem and all(each.held for each in results)
+        outcome = StepOutcome(
+            id=step.id,
+            title=title_of(step),
+            verdict=Verdict.HELD if held else Verdict.FAILED,
+            began=began,
+            ended=self._now(),
+            expectations=tuple(results),
+            problem=problem,
+        )
+        self._outcomes[index] = outcome
+        self._world.journal.note(f"step {index} {outcome.verdict}")
+        await self._show(step)
+        self._setting.observer.ended(outcome)
+        if held:
+            self._ends[index].set()
+        return outcome
+
+    async def _wait_for_turn(self, step: Step, follows: int | None) -> None:
+        if step.at:
+            await sleep(
+                self._world.clock, self._start + _seconds(step.at) - self._world.clock.now()
+            )
+            return
+        if follows is not None:
+            await self._ends[follows].wait()
+        if step.delay:
+            await sleep(self._world.clock, _seconds(step.delay))
+
+    async def _act(self, step: Step) -> None:
+        if step.apply:
+            await self._apply(self._loaded.objects_of(step.apply))
+        elif step.delete:
+            await self._delete(step.delete)
+        elif step.scale is not None:
+            await self._scale(step.scale.object, step.scale.replicas)
+        elif step.fail is not None:
+            await self._world.faults.begin(step.fail)
+        elif step.heal is not None:
+            await self._world.faults.end(step.heal)
+        elif step.wait:
+            await sleep(self._world.clock, _seconds(step.wait))
+
+    async def _apply(self, objects: Iterable[Raw]) -> None:
+        for obj in objects:
+            endpoint, placed = await self._placed(obj)
+            await self._world.client.apply(endpoint, placed, manager=MANAGER, force=True)
+
+    async def _bring(self, obj: Raw) -> None:
+        """Creates an object of the fleet; what is there already stays as it is."""
+        endpoint, placed = await self._placed(obj)
+        try:
+            made = await self._world.client.create(endpoint, placed)
+        except AlreadyExistsError:
+            return
+        status = obj.get("status") or {}
+        if endpoint == NODES and not (made.get("status") or {}).get("capacity"):
+            name = obj["metadata"]["name"]
+            patch = {"status": status}
+            await self._world.client.patch(
+                NODES, name, patch, subresource="status", media_type=MERGE_PATCH
+            )
+
+    async def _delete(self, entries: Iterable[Any]) -> None:
+        for entry in entries:
+            reference = Reference.parse(entry) if isinstance(entry, str) else None
+            if reference is not None and entry not in self._loaded.files:
+                await self._delete_matching(reference)
+                continue
+            for obj in reversed(self._loaded.objects_of([entry])):
+                endpoint, placed = await self._placed(obj)
+                await self._remove(endpoint, placed)
+
+    async def _delete_matching(self, reference: Reference) -> None:
+        endpoint = await self._kinds.named(reference)
+        if endpoint is None:
+            raise ContentError(f"{reference}: the cluster has no such kind")
+        found = [obj for obj in await self._world.list(endpoint) if reference.fits(obj)]
+        if not found:
+            raise ContentError(f"{reference}: there is none to delete")
+        for obj in found:
+            await self._remove(endpoint, obj)
+
+    async def _remove(self, endpoint: Endpoint, obj: Raw) -> None:
+        metadata = obj["metadata"]
+        try:
+            await self._world.client.delete(
+                endpoint, metadata["name"], namespace=metadata.get("namespace", "")
+            )
+        except NotFoundError:
+            raise ContentError(f"{name_in(obj)}: not there, and so not deleted") from None
+
+    async def _scale(self, text: str, replicas: int) -> None:
+        reference = Reference.parse(text)
+        assert reference is not None, "a scenario that was read names objects as it must"
+        endpoint = await self._kinds.named(reference)
+        if endpoint is None:
+            raise ContentError(f"{text}: the cluster has no such kind")
+        namespace = reference.namespace or DEFAULT_NAMESPACE
+        patch = {"spec": {"replicas": replicas}}
+        await self._world.client.patch(
+            endpoint, reference.name, patch, namespace=namespace, subresource="scale"
+        )
+
+    async def _placed(self, obj: Raw) -> tuple[Endpoint, Raw]:
+        """Where an object goes; one that names no namespace goes into the namespace default."""
+        latest = self._now() + _KIND_SECONDS_MAX
+        while (endpoint := await self._kinds.of(obj["apiVersion"], obj["kind"])) is None:
+            if self._now() >= latest:
+                what = f"{obj['kind']} of {obj['apiVersion']}"
+                raise ContentError(f"{what}: the cluster has no such kind")
+            await sleep(self._world.clock, _LOOK_SECONDS)
+        metadata = obj["metadata"]
+        if not endpoint.is_namespaced or metadata.get("namespace"):
+            return endpoint, obj
+        return endpoint, {**obj, "metadata": {**metadata, "namespace": DEFAULT_NAMESPACE}}
+
+    async def _expect(self, step: Step) -> list[ExpectationOutcome]:
+        tasks = [asyncio.create_task(self._judge(each)) for each in step.expect]
+        try:
+            return [await task for task in tasks]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _judge(self, each: Expectation) -> ExpectationOutcome:
+        """Looks until it holds, and then for as long as it must; a revision is looked at once."""
+        began = self._now()
+        lasting = _seconds(each.lasting) if each.lasting else 0.0
+        latest = began + _seconds(each.within)
+        since: float | None = None
+        seen: int | None = None
+        wrong: list[str] = []
+        while True:
+            revision = self._world.revision()
+            if revision is None or revision != seen:
+                seen = revision
+                wrong = await lacking(each, Glance(self._world, self._kinds))
+            now = self._now()
+            if wrong and since is not None:
+                return self._judged(each, [f"{what}, after it had held" for what in wrong], began)
+            if not wrong:
+                since = now if since is None else since
+                if now - since >= lasting:
+                    return self._judged(each, (), began)
+            elif now >= latest:
+                return self._judged(each, wrong, began)
+            until = latest if since is None else since + lasting
+            await sleep(self._world.clock, min(_pause(now - began), max(until - now, 0.001)))
+
+    def _judged(self, each: Expectation, wrong: Iterable[str], began: float) -> ExpectationOutcome:
+        return ExpectationOutcome(described(each), tuple(wrong), self._now() - began)
+
+    async def _show(self, step: Step) -> None:
+        for wanted in step.show:
+            glance = Glance(self._world, self._kinds)
+            self._setting.observer.shown(await exhibit_of(wanted, glance, self._now()))
+
+
+def title_of(step: Step) -> str:
+    """What people call a step."""
+    return step.title or step.id or "step"
+
+
+def _pause(waited: float) -> float:
+    return min(max(_LOOK_SECONDS, waited * _LOOK_SHARE), _LOOK_SECONDS_MAX)
+
+
+def _seconds(text: str) -> float:
+    seconds = seconds_in(text)
+    assert seconds is not None, "a scenario that was read has times that are times"
+    return seconds
