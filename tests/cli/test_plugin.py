@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import yaml
 from tests.cli.command import dryrack
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -68,3 +73,54 @@ def test_the_definition_and_the_rights_of_allocation_states_are_printed() -> Non
     assert rights["Namespace"]["name"] == "elsewhere"
     assert rights["Role"]["namespace"] == rights["RoleBinding"]["namespace"] == "elsewhere"
     assert "fake-system" not in printed
+
+
+def described(tmp_path: Path, devices: str) -> str:
+    """A file with these devices."""
+    file = tmp_path / "devices.yaml"
+    file.write_text(f"apiVersion: dryrack.dev/v1alpha1\nkind: NodeDevices\ndevices:\n{devices}")
+    return str(file)
+
+
+def test_a_file_says_the_same_as_the_option(tmp_path: Path) -> None:
+    """Kinds, counts, names and options; beside what `--devices` says."""
+    text = (
+        "- kind: gpu\n  count: 2\n  options: {partitions: 4, shared: true}\n"
+        "- kind: catalogue\n  name: g4dn.xlarge\n"
+    )
+    file = described(tmp_path, text)
+    by_file = dryrack("plugin", "--config", file, "--devices", "file", "--print-classes")
+    words = ("--devices=gpu:2,partitions=4,shared=true", "--devices=catalogue:g4dn.xlarge")
+    by_options = dryrack("plugin", "--devices", "file", *words, "--print-classes")
+
+    assert by_file.stdout == by_options.stdout != ""
+
+
+@pytest.mark.parametrize(
+    ("devices", "complaint"),
+    [
+        ("- kind: fake\n  cuont: 8\n", ":5: devices[0].cuont: no such field"),
+        ("- kind: fake\n  count: 0\n", ":5: devices[0].count: 0 is less than 1"),
+        ("- kind: fake\n  count: many\n", ":5: devices[0].count: expected "),
+        ("- count: 8\n", ":4: devices[0]: kind is missing"),
+        ("- kind: fake\n- kind: tpu\n", ":5: devices[1]: no such kind; there are: catalogue"),
+        ("- kind: fake\n  options:\n    modle: x\n", ":6: devices[0].options.modle: no option"),
+        (
+            "- kind: fake\n  options:\n    split: no\n",
+            ":6: devices[0].options.split: split='false'",
+        ),
+        ("- kind: fake\n- kind: fake\n", ":5: devices[1]: driver fake.resource.3-shake.com is "),
+        ("- kind: catalogue\n", ":4: devices[0]: of which machine?"),
+        ("---\nkind: Pod\napiVersion: v1\n", ":5: Pod says nothing about devices"),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_with_its_line_and_field(
+    tmp_path: Path, devices: str, complaint: str
+) -> None:
+    """What, where and why; nothing is done."""
+    done = dryrack("plugin", "--config", described(tmp_path, devices), "--print-classes")
+
+    assert f"devices.yaml{complaint}" in done.stderr
+    assert done.stdout == ""
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr

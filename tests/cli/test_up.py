@@ -181,6 +181,26 @@ def test_nodes_of_a_type_come_with_the_classes_of_their_drivers(home: Path, tmp_
     assert {"card", "gpu.nvidia.com"} <= {each["metadata"]["name"] for each in classes}
 
 
+def test_a_config_can_say_what_nodes_have(home: Path, tmp_path: Path) -> None:
+    """NodeDevices beside objects come to devices; a mistake in them has its line."""
+    file = tmp_path / "world.yaml"
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: test1}\n---\n"
+    devices = (
+        "apiVersion: dryrack.dev/v1alpha1\nkind: NodeDevices\ndevices:\n- kind: %s\n  count: 2\n"
+    )
+    file.write_text(namespace + devices % "tpu")
+    refused = dryrack("up", "--detach", "--nodes", "1", "--config", file)
+    file.write_text(namespace + devices % "fake")
+    up = dryrack("up", "--detach", "--nodes", "1", "--config", file)
+    config = home / "default" / "kubeconfig"
+    [slice_] = fetched(config, "/apis/resource.k8s.io/v1/resourceslices")["items"]
+
+    assert f"{file}:8: devices[0]: no such kind" in refused.stderr
+    assert up.returncode == 0, up.stderr
+    assert [each["name"] for each in slice_["spec"]["devices"]] == ["fake-0", "fake-1"]
+    assert fetched(config, "/api/v1/namespaces/test1")["kind"] == "Namespace"
+
+
 def test_a_cluster_behaves_as_it_is_told(home: Path) -> None:
     """Versions of the API, a release and its gates: the scheduler and the API server start so."""
     gates = ("--release", "1.37", "--feature-gates", "DRADeviceTaints=false")

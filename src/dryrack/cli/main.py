@@ -236,7 +236,9 @@ def up(
     config: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Kubernetes objects; - is stdin.", rich_help_panel=_INHABITANTS
+            metavar="FILE",
+            help="Kubernetes objects, and NodeDevices in place of --devices; - is stdin.",
+            rich_help_panel=_INHABITANTS,
         ),
     ] = None,
     name: Annotated[

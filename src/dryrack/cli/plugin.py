@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dryrack.cli.files import UsageError
+from dryrack.cli.files import UsageError, read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ class Wish:
     """The options of the command, as they were given."""
 
     devices: tuple[str, ...] = ()
+    config: str = ""
     node: str = ""
     kubelet_dir: str = "/var/lib/kubelet"
     cdi_dir: str = "/var/run/cdi"
@@ -63,12 +64,7 @@ def run(wish: Wish) -> bool:
 
         sys.stdout.write(definitions(ALLOCATION_STATES))
         return True
-    if not wish.devices:
-        raise UsageError("--devices: which devices this node has, for example fake:8")
-    from dryrack.cluster import connection_of, load_catalogue
-    from dryrack.kubeletplugin import read_devices
-
-    kinds = read_devices(wish.devices, catalogue=load_catalogue)
+    kinds = kinds_of(wish)
     if wish.prints_classes:
         print_classes(kinds)
         return True
@@ -77,8 +73,22 @@ def run(wish: Wish) -> bool:
         address_of("--metrics-address", wish.metrics_address),
         address_of("--grpc-health-address", wish.health_address),
     )
+    from dryrack.cluster import connection_of
+
     connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
     return serve(form, lambda: _served(connection, kinds, site, wish, addresses))
+
+
+def kinds_of(wish: Wish) -> tuple[DeviceKind, ...]:
+    """What the options and the file say that the node has."""
+    if not wish.devices and not wish.config:
+        raise UsageError("--devices: which devices this node has, for example fake:8")
+    from dryrack.cluster import load_catalogue
+    from dryrack.kubeletplugin import devices_documents, read_devices
+
+    sources = read_sources([wish.config]) if wish.config else ()
+    documents = [each for it in sources for each in devices_documents(it.content, it.name)]
+    return read_devices(wish.devices, catalogue=load_catalogue, documents=documents)
 
 
 def check_namespace(name: str) -> None:
@@ -153,6 +163,14 @@ Devices = Annotated[
         "--devices",
         metavar="KIND[:COUNT][,option=value...]",
         help="What the node has: fake:8, gpu:8, file; repeatable.",
+        rich_help_panel=_NODE,
+    ),
+]
+Config = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="The same, as a NodeDevices document; - is stdin.",
         rich_help_panel=_NODE,
     ),
 ]
@@ -250,6 +268,7 @@ PrintDefinitions = Annotated[
 
 def plugin(
     devices: Devices = None,
+    config: Config = "",
     node: Node = "",
     kubelet_dir: KubeletDirectory = "/var/lib/kubelet",
     cdi_dir: CdiDirectory = "/var/run/cdi",
@@ -268,6 +287,7 @@ def plugin(
     """Give this node devices: publish them, and prepare them for the pods of its kubelet."""
     wish = Wish(
         devices=tuple(devices or ()),
+        config=config,
         node=node,
         kubelet_dir=kubelet_dir,
         cdi_dir=cdi_dir,

@@ -107,16 +107,17 @@ def _launch(wish: Wish) -> Launch:
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
     catalogue = _catalogue(wish)
+    objects, described = _objects(wish.config)
     return Launch(
         state=state,
         address=_address(wish),
         nodes=wish.nodes,
-        objects=_objects(wish.config),
+        objects=objects,
         data_directory=data_directory_of(wish.data_directory) if wish.data_directory else None,
         without=without,
         catalogue=catalogue,
         machine=catalogue.instance_types.get(wish.instance_type) if catalogue else None,
-        devices=_devices(wish),
+        devices=_devices(wish, described),
         allocator=_allocator(wish),
         scheduling=_scheduling(wish.scheduler_config),
         runtime_config=_runtime_config(wish.runtime_config),
@@ -157,13 +158,15 @@ def _catalogue(wish: Wish) -> Catalogue | None:
     return found
 
 
-def _devices(wish: Wish) -> tuple[DeviceKind, ...]:
-    if not wish.devices:
+def _devices(wish: Wish, described: Sequence[Document]) -> tuple[DeviceKind, ...]:
+    if not wish.devices and not described:
         return ()
     from dryrack.cli.hardware import load
     from dryrack.kubeletplugin import read_devices
 
-    kinds = read_devices(wish.devices, catalogue=lambda: load(wish.catalogue_files))
+    kinds = read_devices(
+        wish.devices, catalogue=lambda: load(wish.catalogue_files), documents=described
+    )
     if wish.instance_type:
         _check_once(wish.instance_type, kinds, load(wish.catalogue_files))
     return kinds
@@ -237,17 +240,26 @@ def _authorization(text: str) -> AuthorizationMode:
         raise UsageError(f"--authorization {text!r}: {known}") from None
 
 
-def _objects(config: str | None) -> Sequence[Document]:
-    """The objects of the file; whether they are right is for the API server to say."""
+def _objects(config: str | None) -> tuple[Sequence[Document], Sequence[Document]]:
+    """
+    The objects of the file, and what it says of the devices of nodes.
+
+    Whether the objects are right is for the API server to say.
+    """
     if config is None:
-        return ()
+        return (), ()
     from dryrack.kinds.documents import read
 
     (source,) = read_sources([config])
     reading = read(source.content, source.name)
     if reading.problems:
         raise ContentError("\n".join(str(problem) for problem in reading.problems))
-    return reading.documents
+    described = [each for each in reading.documents if each.api_version.startswith("dryrack.dev/")]
+    if described:
+        from dryrack.kubeletplugin import is_node_devices
+
+        described = [each for each in described if is_node_devices(each)]
+    return [each for each in reading.documents if each not in described], described
 
 
 def _kubeconfig(wish: Wish) -> Path | None:

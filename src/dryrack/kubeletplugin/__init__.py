@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         PrepareError,
         PreparingClaim,
     )
+    from dryrack.kubeletplugin.devices_file import devices_documents, is_node_devices
     from dryrack.kubeletplugin.health_check import serving_health
     from dryrack.kubeletplugin.kinds.fake import FakeKind
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
@@ -46,6 +47,7 @@ else:
                 "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
                 "Mount PartitionableKind PrepareError PreparingClaim"
             ),
+            "devices_file": "devices_documents is_node_devices",
             "health_check": "serving_health",
             "kinds.fake": "FakeKind",
             "plugin": "ClaimReference Directories NodePlugin",
@@ -82,7 +84,9 @@ __all__ = [
     "VirtualNodeSlices",
     "device_class",
     "device_classes",
+    "devices_documents",
     "fatal_errors",
+    "is_node_devices",
     "node_slices",
     "read_devices",
     "serving_health",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from dryrack.hardware.catalogue import Catalogue
+    from dryrack.kinds.documents import Document
 
 KIND_GROUP = "dryrack.device_kinds"
 CATALOGUE = "catalogue"
@@ -38,23 +39,47 @@ def read_devices(
     texts: Sequence[str],
     entries: Iterable[EntryPoint] | None = None,
     catalogue: Callable[[], Catalogue] | None = None,
+    *,
+    documents: Iterable[Document] = (),
 ) -> tuple[DeviceKind, ...]:
     """
-    The kinds that the values of `--devices` ask for; each driver once.
+    The kinds that the values of `--devices` and NodeDevices documents ask for; each driver once.
 
     `catalogue` is called if one of them names what is in it.
     """
     entries = tuple(entry_points(group=KIND_GROUP) if entries is None else entries)
-    asked = [(text, kind) for text in texts for kind in _kinds(text, entries, catalogue)]
+    asked = [
+        (f"--devices {text}", kind)
+        for text in texts
+        for kind in _kinds(options_of(text), entries, catalogue)
+    ]
+    for document in documents:
+        asked += _of_document(document, entries, catalogue)
     drivers: dict[str, str] = {}
-    for text, kind in asked:
+    for said, kind in asked:
         if kind.driver in drivers:
-            first = drivers[kind.driver]
+            first = drivers[kind.driver].removeprefix("--devices ")
             raise DevicesError(
-                f"--devices {text}: driver {kind.driver} is there already, by {first}; name it once"
+                f"{said}: driver {kind.driver} is there already, by {first}; name it once"
             )
-        drivers[kind.driver] = text
+        drivers[kind.driver] = said
     return tuple(kind for _, kind in asked)
+
+
+def _of_document(
+    document: Document, entries: Sequence[EntryPoint], catalogue: Callable[[], Catalogue] | None
+) -> list[tuple[str, DeviceKind]]:
+    # Who has no such file need not wait for what reads it.
+    from dryrack.kubeletplugin.devices_file import options_in, problem_with
+
+    asked: list[tuple[str, DeviceKind]] = []
+    for index, options in enumerate(options_in(document)):
+        where = f"{document.file}:{document.place(('devices', index)).line}: devices[{index}]"
+        try:
+            asked += ((where, kind) for kind in _kinds(_checked(options), entries, catalogue))
+        except DevicesError as error:
+            raise problem_with(document, index, options, str(error)) from None
+    return asked
 
 
 def options_of(text: str) -> KindOptions:
@@ -62,8 +87,6 @@ def options_of(text: str) -> KindOptions:
     head, *rest = text.split(",")
     kind, colon, count = head.partition(":")
     is_named = kind == CATALOGUE
-    if is_named and not count:
-        raise DevicesError(f"--devices {text!r}: of which machine? as in {CATALOGUE}:p5.48xlarge")
     is_count = count.isascii() and count.isdecimal() and int(count) > 0
     if not kind or (colon and not is_named and not is_count):
         raise DevicesError(f"--devices {text!r}: KIND[:COUNT][,option=value...], as in fake:8")
@@ -74,14 +97,27 @@ def options_of(text: str) -> KindOptions:
             raise DevicesError(f"--devices {text!r}: {part!r}; option=value, each option once")
         options[name] = value
     if is_named:
-        return KindOptions(kind, None, options, count)
+        return _checked(KindOptions(kind, None, options, count))
     return KindOptions(kind, int(count) if colon else None, options)
 
 
+def _checked(options: KindOptions) -> KindOptions:
+    """Of the catalogue something has to be named, and of others nothing can be."""
+    is_named = options.kind == CATALOGUE
+    if is_named and (not options.name or options.count is not None):
+        raise DevicesError(
+            f"--devices {options.kind}: of which machine? as in {CATALOGUE}:p5.48xlarge"
+        )
+    if options.name and not is_named:
+        raise DevicesError(f"--devices {options.kind}: name is for the kind {CATALOGUE}")
+    return options
+
+
 def _kinds(
-    text: str, entries: Sequence[EntryPoint], catalogue: Callable[[], Catalogue] | None
+    options: KindOptions,
+    entries: Sequence[EntryPoint],
+    catalogue: Callable[[], Catalogue] | None,
 ) -> tuple[DeviceKind, ...]:
-    options = options_of(text)
     if options.kind != CATALOGUE or catalogue is None:
         return (_kind(options, entries),)
     # Who names no machine need not wait for what reads machines.

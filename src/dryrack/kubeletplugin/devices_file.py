@@ -1,0 +1,142 @@
+"""
+NodeDevices: what nodes have, as a document of a file, in place of many values of `--devices`.
+
+It is never stored in a cluster. What is wrong comes back as one error that names all of it, each
+with file, line, field and fix.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dryrack.base.errors import ContentError
+from dryrack.base.text import hint
+from dryrack.kinds import shape
+from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.documents import Document, Problem, read
+from dryrack.kinds.meta import Int32, Model
+from dryrack.kinds.shape import Path
+from dryrack.kinds.text.source_positions import parse_path
+from dryrack.kubeletplugin.device_kind import KindOptions
+
+API_VERSION = "dryrack.dev/v1alpha1"
+KIND = "NodeDevices"
+
+
+class DevicesEntry(Model, frozen=True, kw_only=True):
+    """Devices of one kind: what one `--devices` says."""
+
+    kind: str = ""
+    name: str = ""
+    """Which machine or model, of the kind catalogue."""
+    count: Int32 | None = None
+    options: Mapping[str, Any] = {}
+
+
+class NodeDevicesDocument(Model, frozen=True, kw_only=True):
+    """The whole document."""
+
+    api_version: str = ""
+    kind: str = ""
+    devices: tuple[DevicesEntry, ...] = ()
+
+
+def is_node_devices(document: Document) -> bool:
+    return document.kind == KIND and document.api_version.partition("/")[0] == "dryrack.dev"
+
+
+def devices_documents(data: bytes, name: str) -> tuple[Document, ...]:
+    """The documents of a file that has nothing else."""
+    reading = read(data, name)
+    strangers = [each for each in reading.documents if not is_node_devices(each)]
+    problems = [
+        *reading.problems,
+        *(
+            each.problem(
+                "",
+                f"{each.kind or 'a document without kind'} says nothing about devices",
+                f"write kind: {KIND} and apiVersion: {API_VERSION}",
+            )
+            for each in strangers
+        ),
+    ]
+    _raise(problems)
+    return reading.documents
+
+
+def options_in(document: Document) -> tuple[KindOptions, ...]:
+    """What the document asks for, in its order."""
+    if document.api_version != API_VERSION:
+        message = f"apiVersion: {document.api_version!r} is not known"
+        _raise([document.problem("apiVersion", message, f"write {API_VERSION}")])
+    written = _decoded(document)
+    problems = [
+        each for entry in enumerate(written.devices) for each in _problems(document, *entry)
+    ]
+    if not written.devices:
+        said = "devices: none are named"
+        problems.append(document.problem("devices", said, "write for example - kind: fake"))
+    _raise(problems)
+    return tuple(
+        KindOptions(
+            each.kind, each.count, {k: _text(v) for k, v in each.options.items()}, each.name
+        )
+        for each in written.devices
+    )
+
+
+def problem_with(document: Document, index: int, options: KindOptions, words: str) -> ContentError:
+    """What a kind has to say about its options, at the line that says them."""
+    path: Path = ("devices", index)
+    for name in options.options:
+        if f"{name}=" in words or f"no option {name!r}" in words:
+            path = (*path, "options", name)
+            break
+    if words.startswith("--devices "):
+        _, _, words = words.partition(": ")
+    return ContentError(str(_problem(document, path, words)))
+
+
+def _decoded(document: Document) -> NodeDevicesDocument:
+    form = shape.of(NodeDevicesDocument)
+    known = ("apiVersion", "kind", "metadata", "devices", "name", "count", "options")
+    problems = [
+        _problem(document, path, "no such field", hint(str(path[-1]), known))
+        for path in shape.unknown(document.raw, form)
+        if path[0] != "metadata"
+    ]
+    try:
+        written = decode(document.raw, NodeDevicesDocument)
+    except DecodeError as error:
+        problems += [
+            _problem(document, parse_path(each.path), f"expected {each.expected}, got {each.got}")
+            for each in error.mismatches
+        ]
+        written = NodeDevicesDocument()
+    _raise(problems)
+    return written
+
+
+def _problems(document: Document, index: int, entry: DevicesEntry) -> Sequence[Problem]:
+    within: Path = ("devices", index)
+    if not entry.kind:
+        return [_problem(document, within, "kind is missing", "write for example kind: fake")]
+    if entry.count is not None and entry.count < 1:
+        return [_problem(document, (*within, "count"), f"{entry.count} is less than 1")]
+    return [
+        _problem(document, (*within, "options", name), "expected a text, a number or a truth")
+        for name, value in entry.options.items()
+        if not isinstance(value, str | bool | int)
+    ]
+
+
+def _problem(document: Document, path: Path, message: str, fix: str = "") -> Problem:
+    return document.problem(path, f"{shape.render(path)}: {message}", fix)
+
+
+def _raise(problems: Sequence[Problem]) -> None:
+    if problems:
+        raise ContentError("\n".join(str(each) for each in problems))
+
+
+def _text(value: str | bool | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
