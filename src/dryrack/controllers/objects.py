@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dryrack.client.endpoints import Endpoint
+from dryrack.hardware import DEVICE_FAULT, NODE_FAULT
 from dryrack.kinds.raw import Raw
+
+FAULTS = (DEVICE_FAULT, NODE_FAULT)
 
 
 def uid_of(obj: Raw) -> str:
@@ -17,6 +20,12 @@ def labels_of(obj: Raw) -> Mapping[str, str]:
 
 def annotations_of(obj: Raw) -> Mapping[str, str]:
     return obj["metadata"].get("annotations") or {}
+
+
+def fault_annotations(node: Raw | None) -> Mapping[str, str]:
+    """What a node says about its faults."""
+    annotations = annotations_of(node) if node is not None else {}
+    return {key: annotations[key] for key in annotations if key.startswith(FAULTS)}
 
 
 def finalizers_of(obj: Raw) -> Sequence[str]:

@@ -18,7 +18,16 @@ from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.informer import Informer
 from dryrack.client.timekeeping import sleep
-from dryrack.hardware import Origin, Pool, Section, SourceKind, ThisNode, node_owner, slices_of
+from dryrack.hardware import (
+    NO_FAULTS,
+    Origin,
+    Pool,
+    Section,
+    SourceKind,
+    ThisNode,
+    node_owner,
+    slices_of,
+)
 from dryrack.kinds.decode import DecodeError, decode, to_builtins
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.resource import (
@@ -32,11 +41,12 @@ from dryrack.kinds.resource import (
 from dryrack.kubeletplugin.device_kind import ClassifiedKind, PartitionableKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.hardware import NodeFaults
     from dryrack.kinds.meta import OwnerReference
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin.device_kind import DeviceKind
@@ -50,11 +60,16 @@ _RETRY_SECONDS = 2.0
 
 
 def node_slices(
-    kind: DeviceKind, node: str, *, owner: OwnerReference | None = None
+    kind: DeviceKind,
+    node: str,
+    *,
+    owner: OwnerReference | None = None,
+    faults: NodeFaults = NO_FAULTS,
 ) -> tuple[ResourceSlice, ...]:
     """The slices that publish the devices of a kind on a node, in one pool with the node's name."""
     counters = kind.counter_sets() if isinstance(kind, PartitionableKind) else ()
-    section = Section(Origin(SourceKind.CONFIG, MANAGER, kind.driver), kind.devices(node), counters)
+    devices = faults.apply(kind.devices(node))
+    section = Section(Origin(SourceKind.CONFIG, MANAGER, kind.driver), devices, counters)
     pool = Pool(kind.driver, node, node, ThisNode(), (section,))
     # These are not for the publisher to look after: its labels stay away from them.
     return tuple(
@@ -87,7 +102,8 @@ def plan(wanted: Sequence[ResourceSlice], observed: Sequence[Raw]) -> tuple[list
     """What to write, and then what to delete; nothing where the API says what is wanted."""
     there = {each["metadata"]["name"]: each for each in observed}
     newest = max((_generation(each) for each in observed), default=0)
-    documents = [_at(to_builtins(each), newest) for each in wanted]
+    times = dict(_times(observed))
+    documents = [_timed(_at(to_builtins(each), newest), times) for each in wanted]
     names = {each["metadata"]["name"] for each in documents}
     obsolete = [each for name, each in there.items() if name not in names]
     if not obsolete and all(_is_same(each, there.get(_name(each))) for each in documents):
@@ -143,11 +159,17 @@ class SlicePublisher:
         await publish(self._client, self._kind, node, self._informer.all())
 
 
-async def publish(client: Client, kind: DeviceKind, node: Raw, observed: Sequence[Raw]) -> None:
+async def publish(
+    client: Client,
+    kind: DeviceKind,
+    node: Raw,
+    observed: Sequence[Raw],
+    faults: NodeFaults = NO_FAULTS,
+) -> None:
     """Writes the slices of a kind on a node, where what is observed is not that."""
     name = _name(node)
     owner = node_owner(name, node["metadata"]["uid"])
-    wanted = node_slices(kind, name, owner=owner)
+    wanted = node_slices(kind, name, owner=owner, faults=faults)
     writes, obsolete = plan(wanted, observed)
     for each in writes:
         if each["metadata"].get("resourceVersion"):
@@ -180,6 +202,32 @@ def _generation(slice_: Raw) -> int:
 def _at(slice_: Raw, generation: int) -> Raw:
     spec = slice_["spec"]
     return {**slice_, "spec": {**spec, "pool": {**spec["pool"], "generation": generation}}}
+
+
+_Mark = tuple[str, str, str, str]
+
+
+def _times(observed: Iterable[Raw]) -> Iterator[tuple[_Mark, str]]:
+    """When taints came, as the server has noted it where it was not told."""
+    for each in observed:
+        for device in each["spec"].get("devices") or ():
+            for taint in device.get("taints") or ():
+                if "timeAdded" in taint:
+                    yield _mark(device, taint), taint["timeAdded"]
+
+
+def _timed(slice_: Raw, times: Mapping[_Mark, str]) -> Raw:
+    """With the times of taints that are there already."""
+    for device in slice_["spec"].get("devices") or ():
+        for taint in device.get("taints") or ():
+            when = times.get(_mark(device, taint))
+            if when is not None:
+                taint.setdefault("timeAdded", when)
+    return slice_
+
+
+def _mark(device: Raw, taint: Raw) -> _Mark:
+    return device["name"], taint["key"], taint.get("value", ""), taint["effect"]
 
 
 def _is_same(new: Raw, old: Raw | None) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
-    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.client.timekeeping import Timekeeper, Timer
     from dryrack.hardware import NodeFaults, PrepareFault
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin.device_kind import DeviceKind
@@ -118,6 +118,21 @@ class VirtualDrivers:
             if not plugin.records:
                 del self._plugins[place]
             self._tell(place[1])
+
+    def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
+        """
+        The CDI devices of a claim that is prepared on a node.
+
+        By driver, pool, device, request and share; a device that brings nothing has none.
+        """
+        return {
+            (kind.driver, device.pool, device.device, request, device.share_id or ""): cdi_id
+            for kind in self.kinds
+            if (kind.driver, node) in self._places.get(uid, ())
+            for device in self._plugins[kind.driver, node].records[uid].devices
+            for request in device.requests
+            for cdi_id in device.cdi_ids
+        }
 
     def injections(
         self, node: str, claims: Sequence[Raw], uses: Sequence[tuple[Raw, str]]
@@ -217,7 +232,12 @@ def _has(claim: Raw, driver: str) -> bool:
 
 
 class VirtualNodeSlices:
-    """Keeps the slices of every node that is played: with the node they come and go."""
+    """
+    Keeps the slices of every node that is played: with the node they come and go.
+
+    They show the faults of devices that the Node's annotations tell of. A driver that is gone
+    leaves its slices as they are.
+    """
 
     def __init__(
         self,
@@ -237,6 +257,7 @@ class VirtualNodeSlices:
         self._by_node = self._slices.index("plugin node", _nodes_of)
         self._due: set[str] = set()
         self._changed = asyncio.Event()
+        self._expiries: dict[str, Timer] = {}
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -255,19 +276,33 @@ class VirtualNodeSlices:
         node = self._nodes.get("", name)
         if node is None or not self._is_virtual(node) or "deletionTimestamp" in node["metadata"]:
             return
+        faults = _faults(node, self._clock.now())
+        self._look_again_at(name, faults.next_expiry)
+        if faults.is_driver_gone:
+            return
         for kind in self._kinds:
             there = [s for s in self._by_node.get(name) if s["spec"]["driver"] == kind.driver]
             try:
-                await publish(self._client, kind, node, there)
+                await publish(self._client, kind, node, there, faults)
             except (ApiError, TransportError) as error:
                 # Mostly the cache is behind what was just written; a look later all is well.
                 _logger.debug("slices of %s not written: %s", name, error)
                 self._mark(name)
                 await sleep(self._clock, _RETRY_SECONDS)
 
-    def _on_node(self, _: Raw | None, new: Raw | None) -> None:
+    def _look_again_at(self, name: str, when: float | None) -> None:
+        """When the first fault of a node is over, its devices are others."""
+        timer = self._expiries.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+        if when is not None:
+            self._expiries[name] = self._clock.call_at(when, lambda: self._mark(name))
+
+    def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
             self._mark(new["metadata"]["name"])
+        elif old is not None:
+            self._look_again_at(old["metadata"]["name"], None)
 
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
         for each in (old, new):

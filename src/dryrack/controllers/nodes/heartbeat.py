@@ -5,16 +5,38 @@ What a node says about itself is kept: capacity and conditions that are there al
 replaced, so a fleet can be made with any sizes.
 """
 
+import logging
+from dataclasses import replace
+
 from dryrack.client.endpoints import LEASES, NODES
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import micro_timestamp, seconds_of, timestamp
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.objects import is_deleted, labels_of, status_of, uid_of, with_condition
+from dryrack.controllers.objects import (
+    annotations_of,
+    is_deleted,
+    labels_of,
+    status_of,
+    uid_of,
+    with_condition,
+)
 from dryrack.controllers.pods.addresses import host_address
 from dryrack.controllers.pods.virtual import is_played
-from dryrack.controllers.writes import NOTHING, Create, EngineContext, Patch, Plan, Update, Write
+from dryrack.controllers.writes import (
+    NOTHING,
+    Create,
+    EngineContext,
+    Patch,
+    Plan,
+    Report,
+    Update,
+    Write,
+)
+from dryrack.hardware import NO_FAULTS, NodeFaults, faults_of, node_annotation
 from dryrack.kinds.expansion.virtual_nodes import sizes
 from dryrack.kinds.raw import Raw
+
+_logger = logging.getLogger(__name__)
 
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
@@ -36,13 +58,31 @@ _HEALTHY = (
 )
 
 
-def plan(node: Raw, lease: Raw | None, now: float, *, renew_seconds: float) -> Plan:
+# The fault is told by its message from what others write into the condition, which stays.
+_FAULTY = (
+    "Ready",
+    "False",
+    "KubeletNotReady",
+    f"is not ready: {node_annotation('ready')} is false",
+)
+
+
+def plan(
+    node: Raw,
+    lease: Raw | None,
+    now: float,
+    *,
+    renew_seconds: float,
+    faults: NodeFaults = NO_FAULTS,
+) -> Plan:
     """What a virtual node writes about itself now, and when it is to write again."""
-    writes = [*_labels(node), *_status(node, now)]
+    writes = [*_labels(node), *_status(node, now, faults)]
     due = _renewal(lease) + renew_seconds
     if lease is None or not _is_kept(lease, node) or now >= due:
         writes.append(_lease(node, lease, now))
         due = now + renew_seconds
+    if faults.next_expiry is not None:
+        due = min(due, faults.next_expiry)
     return Plan(tuple(writes), max(0.05, due - now))
 
 
@@ -62,7 +102,7 @@ def _labels(node: Raw) -> list[Write]:
     return [Patch(NODES, name_of(node), patch)]
 
 
-def _status(node: Raw, now: float) -> list[Write]:
+def _status(node: Raw, now: float, faults: NodeFaults) -> list[Write]:
     status = status_of(node)
     capacity, allocatable = sizes(status)
     wanted = {
@@ -71,7 +111,7 @@ def _status(node: Raw, now: float) -> list[Write]:
         "addresses": status.get("addresses") or _addresses(node),
         "nodeInfo": _node_info(node),
         "declaredFeatures": status.get("declaredFeatures") or _FEATURES,
-        "conditions": _conditions(node, now),
+        "conditions": _conditions(node, now, faults),
     }
     changed = {key: value for key, value in wanted.items() if status.get(key) != value}
     if not changed:
@@ -104,19 +144,25 @@ def _node_info(node: Raw) -> Raw:
     return usual | {key: value for key, value in told.items() if value}
 
 
-def _conditions(node: Raw, now: float) -> list[Raw]:
+def _conditions(node: Raw, now: float, faults: NodeFaults) -> list[Raw]:
     conditions: list[Raw] = list(status_of(node).get("conditions") or ())
     known = {each["type"]: each for each in conditions}
     when = timestamp(now)
-    for kind, status, reason, message in _HEALTHY:
-        # Another status than ours is somebody's wish, as a fault is; only "Unknown" means that
-        # nobody has spoken.
-        if known.get(kind, {}).get("status", "Unknown") != "Unknown":
+    for wanted in _HEALTHY if faults.is_ready else (*_HEALTHY[:-1], _FAULTY):
+        kind, status, reason, message = wanted
+        old = known.get(kind, {"status": "Unknown"})
+        # Another status than ours is somebody's wish; only "Unknown" means that nobody has spoken.
+        is_ours = wanted is _FAULTY or old["status"] == "Unknown" or _is_fault(old)
+        if not is_ours or old["status"] == status:
             continue
         new = {"type": kind, "status": status, "lastHeartbeatTime": when}
         new |= {"lastTransitionTime": when, "reason": reason, "message": f"kubelet {message}"}
         conditions = with_condition(conditions, new)
     return conditions
+
+
+def _is_fault(condition: Raw) -> bool:
+    return condition.get("message") == f"kubelet {_FAULTY[3]}"
 
 
 def _renewal(lease: Raw | None) -> float:
@@ -149,6 +195,7 @@ class Heartbeat:
         self._clock = around.clock
         self._nodes = around.informers.of(NODES)
         self._leases = around.informers.of(LEASES)
+        self._told: dict[str, tuple[str, ...]] = {}
         self._loop: Loop[str] = Loop(
             around, "kubelet", self._decide, reads=(self._nodes, self._leases), workers=8
         )
@@ -160,6 +207,8 @@ class Heartbeat:
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and is_played(new):
             self._loop.queue.add(new["metadata"]["name"])
+        elif new is None and old is not None:
+            self._told.pop(old["metadata"]["name"], None)
 
     async def _decide(self, name: str) -> Plan:
         node = self._nodes.get("", name)
@@ -168,4 +217,19 @@ class Heartbeat:
         fleet = len(self._nodes.objects)
         renew = min(max(RENEW_SECONDS_MIN, fleet / RENEWALS_PER_SECOND), RENEW_SECONDS_MAX)
         lease = self._leases.get(LEASE_NAMESPACE, name)
-        return plan(node, lease, self._clock.now(), renew_seconds=renew)
+        now = self._clock.now()
+        faults = faults_of(annotations_of(node), now)
+        decided = plan(node, lease, now, renew_seconds=renew, faults=faults)
+        reports = self._reports(node, faults.problems)
+        return replace(decided, writes=(*reports, *decided.writes)) if reports else decided
+
+    def _reports(self, node: Raw, problems: tuple[str, ...]) -> list[Write]:
+        """Annotations that say nothing are told of once."""
+        name = node["metadata"]["name"]
+        told = self._told.pop(name, ())
+        if problems:
+            self._told[name] = problems
+        new = [each for each in problems if each not in told]
+        for each in new:
+            _logger.warning("node %s: %s", name, each)
+        return [Report(node, "Warning", "InvalidFault", each, each) for each in new]

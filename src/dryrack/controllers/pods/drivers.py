@@ -20,6 +20,10 @@ RETRY_SECONDS = 10.0
 _TIMED_OUT = "NodePrepareResources: rpc error: code = DeadlineExceeded desc = "
 
 
+DeviceKey = tuple[str, str, str, str, str]
+"""Driver, pool, device, request and share of a device that is allocated."""
+
+
 class Injection(Protocol):
     """What a container gets with its devices of one driver."""
 
@@ -68,6 +72,10 @@ class Drivers(Protocol):
 
     def prepare(self, node: Raw, claims: Sequence[Raw], now: float) -> Mapping[str, str]:
         """Why claims cannot be prepared, by their names; one that is prepared stays so."""
+        ...
+
+    def cdi_ids(self, node: str, uid: str) -> Mapping[DeviceKey, str]:
+        """The CDI devices of a claim that is prepared on a node."""
         ...
 
     def unprepare(self, uid: str) -> None:

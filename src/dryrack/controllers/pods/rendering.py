@@ -6,7 +6,7 @@ A run as a pod's status, and a status as a run.
 are lost on that way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -124,8 +124,22 @@ def _state(told: Raw, *, is_ready: bool) -> State:
     return Waiting(waiting.get("reason", "ContainerCreating"), waiting.get("message", ""))
 
 
-def render(run: Run, pod: Raw, *, address: str, host: str) -> Raw:
-    """The pod's status as of this run; equal to the present one if nothing has changed."""
+_NO_HEALTH: Mapping[str, Sequence[Raw]] = {}
+
+
+def render(
+    run: Run,
+    pod: Raw,
+    *,
+    address: str,
+    host: str,
+    health: Mapping[str, Sequence[Raw]] = _NO_HEALTH,
+) -> Raw:
+    """
+    The pod's status as of this run; equal to the present one if nothing has changed.
+
+    `health` is what is told of the devices of each container, once they are prepared.
+    """
     old = status_of(pod)
     specs = _specs(spec_of(pod))
     status = old | {
@@ -135,6 +149,9 @@ def render(run: Run, pod: Raw, *, address: str, host: str) -> Raw:
         "hostIPs": [{"ip": host}],
         "containerStatuses": [_container(each, pod, specs) for each in run.mains],
     }
+    for each in status["containerStatuses"] if health and run.prepared_at is not None else ():
+        if each["name"] in health:
+            each["allocatedResourcesStatus"] = health[each["name"]]
     first = [each for each in run.containers if each.role is not Role.MAIN]
     if first:
         status["initContainerStatuses"] = [_container(each, pod, specs) for each in first]

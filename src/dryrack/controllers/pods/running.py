@@ -7,7 +7,7 @@ wrote in between is never overwritten: the pod is looked at anew.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
@@ -33,6 +33,7 @@ from dryrack.controllers.pods.configuration import (
     referred,
     unmounted,
 )
+from dryrack.controllers.pods.device_health import device_health, has_devices
 from dryrack.controllers.pods.drivers import (
     PrepareCalls,
     Unprepared,
@@ -69,6 +70,7 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
+from dryrack.hardware import NO_FAULTS, NodeFaults, faults_of
 from dryrack.kinds.raw import Raw
 
 
@@ -87,6 +89,10 @@ class Scene:
     now: float
     told: Unprepared | None = None
     """What was last said about it."""
+    health: Mapping[str, Sequence[Raw]] = field(default_factory=dict)
+    """What is told of the devices of its containers, by their names."""
+    expires_at: float | None = None
+    """When that may be different by itself."""
 
 
 def plan(scene: Scene) -> tuple[Run, Plan]:
@@ -97,13 +103,15 @@ def plan(scene: Scene) -> tuple[Run, Plan]:
     run, effects = step(run, _event(scene))
     # Events come first: they are told once, and a status that is refused is written anew.
     writes: list[Write] = [*_reports(scene, run)]
-    status = render(run, scene.pod, address=scene.address, host=scene.host)
+    status = render(run, scene.pod, address=scene.address, host=scene.host, health=scene.health)
     if status != status_of(scene.pod):
         writes.append(Update(PODS, scene.pod | {"status": status}, "status"))
-    wake = next((each.when for each in effects if isinstance(each, WakeAt)), None)
-    again = None if wake is None else max(0.0, wake - scene.now)
+    wakes = [each.when for each in effects if isinstance(each, WakeAt)]
+    if scene.expires_at is not None:
+        wakes.append(scene.expires_at)
     if scene.unprepared is not None and scene.unprepared.retry_seconds is not None:
-        again = min(again or scene.unprepared.retry_seconds, scene.unprepared.retry_seconds)
+        wakes.append(scene.now + scene.unprepared.retry_seconds)
+    again = max(0.0, min(wakes) - scene.now) if wakes else None
     if any(isinstance(each, Remove) for each in effects):
         # The server raises the revision with the status; the uid alone names the pod here.
         writes.append(Delete(PODS, name_of(scene.pod), uid_of(scene.pod), grace_seconds=0))
@@ -177,6 +185,7 @@ class VirtualKubelet:
         self._by_node = self._pods.index("node", node_names)
         self._by_configuration = self._pods.index("configuration", referred)
         self._by_address = self._pods.index("address", _address_keys)
+        self._drivers = around.drivers
         self._calls = None if around.drivers is None else PrepareCalls(around.drivers)
         self._runs: dict[str, Run] = {}
         self._told: dict[str, Unprepared] = {}
@@ -211,9 +220,9 @@ class VirtualKubelet:
         has_turned = is_played(new) != is_played(old)
         if not has_turned and (old is None or annotations_of(new) == annotations_of(old)):
             return
-        # What is wrong with a node may be on it as an annotation, and pods wait for its end.
+        # What is wrong with a node, and with its devices, is on it as annotations.
         for pod in self._by_node.get(new["metadata"]["name"]):
-            if has_turned or self._is_unprepared(uid_of(pod)):
+            if has_turned or has_devices(pod) or self._is_unprepared(uid_of(pod)):
                 self._loop.queue.add(name_of(pod))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
@@ -250,6 +259,7 @@ class VirtualKubelet:
             return _farewell(pod)
         now, uid = self._clock.now(), uid_of(pod)
         run = self._runs.get(uid) or self._begun(pod, node, now)
+        faults = faults_of(annotations_of(node), now) if has_devices(pod) else NO_FAULTS
         scene = Scene(
             pod,
             replace(run, deadline_seconds=spec_of(pod).get("activeDeadlineSeconds")),
@@ -259,6 +269,8 @@ class VirtualKubelet:
             host=host_address(node),
             now=now,
             told=self._told.pop(uid, None),
+            health=self._health(pod, faults) if has_devices(pod) else {},
+            expires_at=faults.next_expiry,
         )
         self._runs[uid], answer = plan(scene)
         if scene.unprepared is not None:
@@ -284,6 +296,10 @@ class VirtualKubelet:
             return None
         claims = present_claims(pod, self._claims.objects)
         return self._calls.problem(pod, node, claims, self._clock.now()) if claims else None
+
+    def _health(self, pod: Raw, faults: NodeFaults) -> Mapping[str, Sequence[Raw]]:
+        cdi_ids = None if self._drivers is None else self._drivers.cdi_ids
+        return device_health(pod, self._claims.objects, faults, cdi_ids)
 
     def _find(self, kind: str, namespace: str, name: str) -> Raw | None:
         return self._configuration[kind].get(namespace, name)

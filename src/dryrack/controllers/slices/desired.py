@@ -23,6 +23,7 @@ from dryrack.controllers.slices.pools import (
     with_known_times,
 )
 from dryrack.hardware import (
+    NO_FAULTS,
     SOURCE,
     Matcher,
     SourceKind,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.controllers.writes import Plan
-    from dryrack.hardware import Assignment, Inventory, Matched, Pool, Source
+    from dryrack.hardware import Assignment, Inventory, Matched, NodeFaults, Pool, Source
     from dryrack.kinds.meta import OwnerReference
     from dryrack.kinds.raw import Raw
 
@@ -74,10 +75,14 @@ class DesiredSlices:
         self._unread = {source_label(each): _PRECEDENCE[each.kind] for each in inventory.unread}
         self.has_shared = any(map(_is_shared, _assignments(inventory)))
 
-    def on(self, node: Raw) -> Desired:
-        """What is to be on a node."""
+    def on(self, node: Raw, faults: NodeFaults = NO_FAULTS) -> Desired:
+        """What is to be on a node with these faults."""
         owner = node_owner(node["metadata"]["name"], node["metadata"]["uid"])
-        return _desired(self._matcher.pools_of(typed(node)), owner)
+        matched = self._matcher.pools_of(typed(node))
+        if faults.devices:
+            pools = tuple(_faulty(pool, faults) for pool in matched.pools)
+            matched = replace(matched, pools=pools)
+        return _desired(matched, owner)
 
     def matched_by(self, node: Raw) -> tuple[int, ...]:
         """What a node matches of the whole cluster's, as numbers for `shared`."""
@@ -128,6 +133,11 @@ def _desired(matched: Matched, owner: OwnerReference | None) -> Desired:
     notes = frozenset((note.origin.source, note.message) for note in matched.notes)
     precedence = min((_PRECEDENCE[source.kind] for source in counts), default=_NO_SOURCE)
     return Desired(pools, Row(counts, notes, is_node=owner is not None), precedence)
+
+
+def _faulty(pool: Pool, faults: NodeFaults) -> Pool:
+    sections = tuple(replace(each, devices=faults.apply(each.devices)) for each in pool.sections)
+    return replace(pool, sections=sections)
 
 
 def _sources(pool: Pool, labels: Sequence[str]) -> Iterator[Source]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dryrack.controllers.objects import annotations_of, labels_of, status_of
+from dryrack.controllers.objects import annotations_of, fault_annotations, labels_of, status_of
 from dryrack.controllers.pods.virtual import KWOK_NODE, is_virtual
 from dryrack.kinds.core import Node
 from dryrack.kinds.meta import ObjectMeta
@@ -63,9 +63,15 @@ def relevant_fields(node: Raw | None) -> tuple[object, ...]:
     """All about a node that decides which devices it has; its reports on itself do not."""
     if node is None:
         return ()
-    return node["metadata"].get("uid"), labels_of(node), _mark(node), has_kubelet(node)
+    return (
+        node["metadata"].get("uid"),
+        labels_of(node),
+        _mark(node),
+        has_kubelet(node),
+        fault_annotations(node),
+    )
 
 
 def _mark(node: Raw) -> dict[str, str]:
-    """Karpenter's annotation; no other says anything about devices."""
+    """Karpenter's annotation; no other says which devices there are."""
     return {key: value for key, value in annotations_of(node).items() if key == KWOK_NODE}

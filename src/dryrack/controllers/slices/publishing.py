@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.client.client import Selection
@@ -24,6 +25,7 @@ from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TooMan
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import annotations_of
 from dryrack.controllers.slices.desired import (
     GONE,
     NOTHING,
@@ -53,7 +55,7 @@ from dryrack.controllers.slices.node_filter import NodeFilter, relevant_fields
 from dryrack.controllers.slices.pools import SHARED, is_ours, key_of
 from dryrack.controllers.slices.verification import keep_verified
 from dryrack.controllers.writes import Create, Plan, Update
-from dryrack.hardware import SourceKind
+from dryrack.hardware import NO_FAULTS, SourceKind, faults_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.key_state import Event, KeyState, Seen
     from dryrack.controllers.slices.ledger import Ledger
     from dryrack.controllers.writes import EngineContext
+    from dryrack.hardware import NodeFaults
     from dryrack.kinds.raw import Raw
 
 NAME = "resourceslice"
@@ -192,7 +195,12 @@ class Publishing:
     def _seen(self, key: str) -> Seen:
         node = self._nodes.get("", key)
         matched = self._matches.matched if key == SHARED else ()
-        return self._desired_slices, matched, relevant_fields(node), *self._by_key.get(key)
+        known = self._desired_slices, matched, relevant_fields(node), self._faults(node)
+        return *known, *self._by_key.get(key)
+
+    def _faults(self, node: Raw | None) -> NodeFaults:
+        """What is wrong with a node now."""
+        return NO_FAULTS if node is None else faults_of(annotations_of(node), self._clock.now())
 
     def _is_settled(self, key: str) -> bool:
         return self._states.get(key, NEW).settled == self._seen(key)
@@ -215,6 +223,15 @@ class Publishing:
         return plan
 
     async def _decide(self, key: str) -> Plan:
+        plan = await self._decided(key)
+        expiry = self._faults(self._nodes.get("", key)).next_expiry
+        if expiry is None:
+            return plan
+        left = max(0.0, expiry - self._clock.now())
+        again = left if plan.again_seconds is None else min(left, plan.again_seconds)
+        return replace(plan, again_seconds=again)
+
+    async def _decided(self, key: str) -> Plan:
         seen = self._seen(key)
         if self._states.get(key, NEW).settled == seen:
             return Plan()
@@ -246,7 +263,7 @@ class Publishing:
         return tuple(slices[name] for name in sorted(slices))
 
     async def _desired(self, key: str, observed: Sequence[Raw]) -> Desired | None:
-        """What is desired of a key; None if that cannot be told now."""
+        """What is desired of a key; None if it is to stay as it is for now."""
         assert self._desired_slices is not None, "keys are decided when the inventory is known"
         if key == SHARED:
             return self._dropped.adapted(self._desired_slices.shared(self._matches.matched))
@@ -255,7 +272,10 @@ class Publishing:
             return None if observed and await self._exists(key) else GONE
         if not self._node_filter.matches(node):
             return NOTHING
-        return self._dropped.adapted(self._desired_slices.on(node))
+        faults = self._faults(node)
+        if faults.is_driver_gone:
+            return None
+        return self._dropped.adapted(self._desired_slices.on(node, faults))
 
     async def _exists(self, name: str) -> bool:
         try:

@@ -1,0 +1,80 @@
+"""Faults of devices that the publisher has made: its slices show them, and they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.controllers.slices.test_resourceslice import (
+    GPU_CONFIGURATION,
+    KWOK,
+    TYPE,
+    Karpenter,
+    play,
+)
+
+from dryrack.client.endpoints import NODES
+from dryrack.client.timekeeping import settle
+from dryrack.hardware import device_annotation, limited, node_annotation
+
+Raw = dict[str, Any]
+
+
+async def annotate(at: Karpenter, **annotations: str | None) -> None:
+    patch = {"metadata": {"annotations": annotations}}
+    await at.client.patch(NODES, "kwok-node", patch)
+    await settle(600)
+
+
+async def taints(at: Karpenter) -> dict[str, list[str]]:
+    """The keys of the taints of each device."""
+    return {
+        device["name"]: [taint["key"] for taint in device.get("taints", ())]
+        for each in await at.slices_for_node("kwok-node")
+        for device in each["spec"]["devices"]
+    }
+
+
+def test_a_lost_device_leaves_and_comes_back() -> None:
+    """And an unhealthy one has a taint for as long as it is so; then nothing more is written."""
+
+    async def scene(at: Karpenter) -> None:
+        await at.configure(GPU_CONFIGURATION)
+        await at.node("kwok-node", annotations=KWOK, labels=TYPE)
+        before = await taints(at)
+        first, *rest = before
+        await annotate(at, **{device_annotation(first): limited("lost", at.clock.now() + 20)})
+        assert await taints(at) == {name: [] for name in rest}
+
+        await at.clock.advance(19)
+        assert first not in await taints(at)
+        await at.clock.advance(2)
+        assert await taints(at) == before
+
+        await annotate(at, **{device_annotation(first): "unhealthy"})
+        assert await taints(at) == before | {first: ["dryrack.dev/unhealthy"]}
+        await at.clock.advance(10)
+        [stored] = await at.slices_for_node("kwok-node")
+        await at.clock.advance(600)
+        assert await at.slices_for_node("kwok-node") == [stored]
+        await annotate(at, **{device_annotation(first): None})
+        assert await taints(at) == before
+
+    play(scene)
+
+
+def test_slices_of_a_driver_that_is_gone_are_stale() -> None:
+    """What happens to devices is not told until it is back."""
+
+    async def scene(at: Karpenter) -> None:
+        await at.configure(GPU_CONFIGURATION)
+        await at.node("kwok-node", annotations=KWOK, labels=TYPE)
+        before = await taints(at)
+        first = next(iter(before))
+        await annotate(at, **{node_annotation("driver"): "gone", device_annotation(first): "lost"})
+        await at.clock.advance(120)
+        assert await taints(at) == before
+
+        await annotate(at, **{node_annotation("driver"): None})
+        assert first not in await taints(at)
+
+    play(scene)
