@@ -13,6 +13,7 @@ import pytest
 from tests.scheduler.gang_scenes import Faulty, claimless, lone, member, play
 
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
+from dryrack.client.errors import ForbiddenError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from dryrack.client.transport import Request
 
 MEMBERS = tuple(f"g{number}" for number in range(3))
-# Of each member: the finalizer, the allocation, the binding; and its event.
-WRITES = 12
+# The lease of plans is made first. Of each member: the finalizer, the allocation, the binding; and
+# its event.
+WRITES = 13
 MOMENTS = pytest.mark.parametrize("number", range(WRITES))
 SIDES = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 
@@ -87,25 +89,77 @@ def test_what_cannot_be_finished_is_undone(
     """
     A member is deleted while no scheduler lives: what was bound and reserved goes.
 
-    If it was the only one that was not bound, nothing tells the rest from a gang that was whole.
+    So does a gang whose last member was bound in the last moment of the scheduler.
     """
 
     async def story(scene: Scene) -> None:
         await scene.create(*(make(name, "gang", 3) for name in MEMBERS))
-        scene.start(Faulty(scene.cluster.transport, dies_at=number))
-        await scene.rest(2)
+        transport = Faulty(scene.cluster.transport, dies_at=number)
+        scene.start(transport)
+        await scene.rest(1)
         await scene.stop()
-        is_whole = len(await scene.bound()) == 3
         left = [name for name in MEMBERS if name not in await scene.bound()]
-        await scene.client.delete(
-            PODS, left[-1] if left else "g2", namespace="default", grace_seconds=0
-        )
+        await scene.remove(left[-1] if left else "g2")
         scene.start()
         await scene.rest(120)
-        if is_whole:
+        await scene.check({"gang": 3})
+
+    play(story)
+
+
+@pytest.mark.parametrize("restarts", [0, 1, 2])
+@pytest.mark.parametrize("make", [member, claimless], ids=["devices", "processors"])
+def test_what_was_whole_runs_on_whoever_starts_anew(
+    restarts: int, make: Callable[..., dict[str, object]]
+) -> None:
+    """A member is deleted while no scheduler lives, long after the gang was bound."""
+
+    async def story(scene: Scene) -> None:
+        await scene.create(*(make(name, "gang", 3) for name in MEMBERS))
+        for seconds in (*([0.5] * restarts), 5):
+            scene.start()
+            await scene.rest(seconds)
+            await scene.stop()
+        await scene.remove("g2")
+        for _ in range(2):
+            scene.start()
+            await scene.rest(60)
+            await scene.stop()
             assert await scene.bound() == ["g0", "g1"]
-        elif len(left) > 1:
-            await scene.check({"gang": 3})
+
+    play(story)
+
+
+def test_gangs_of_one_moment_share_the_write_that_says_that_they_are_settled() -> None:
+    """A pod costs its finalizer, allocation, binding and event, as one that is in no gang."""
+
+    async def story(scene: Scene) -> None:
+        for name in ("a", "b", "c"):
+            await scene.create(*(member(f"{name}{n}", name, 2) for n in range(2)))
+        transport = Faulty(scene.cluster.transport)
+        scene.start(transport)
+        await scene.rest(300)
+        assert len(await scene.bound()) == 6
+        about_leases = [write for write in transport.writes if "/leases" in write]
+        assert len(about_leases) == 2
+        assert len(transport.writes) - len(about_leases) == 6 * 4
+
+    play(story, devices=3)
+
+
+def test_a_scheduler_that_may_not_touch_the_lease_binds_gangs_all_the_same() -> None:
+    """Only what it leaves in the middle cannot be told by the next one."""
+
+    async def story(scene: Scene) -> None:
+        async def before(_: int, request: Request) -> None:
+            if "/leases" in request.path:
+                raise ForbiddenError({"code": 403, "reason": "Forbidden", "message": "no"})
+
+        await scene.create(*gang())
+        scene.start(Faulty(scene.cluster.transport, before=before))
+        await scene.rest()
+        assert await scene.bound() == list(MEMBERS)
+        await scene.check({"gang": 3})
 
     play(story)
 
@@ -145,7 +199,7 @@ def test_a_member_that_goes_before_the_first_is_bound_costs_no_other_its_life() 
 
         await scene.create(*gang())
         # The last but one of the six writes to claims.
-        transport = Faulty(scene.cluster.transport, before=at(4, delete))
+        transport = Faulty(scene.cluster.transport, before=at(5, delete))
         scene.start(transport)
         await scene.rest(120)
         assert sorted(await scene.pods()) == ["g0", "g1"]

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 WORDS = (
-    *("gang", "gang", "claimless", "late", "lone", "delete", "delete", "delete gang"),
+    *("gang", "gang", "claimless", "late", "lone", "delete", "delete gang"),
+    *("delete waiting", "delete waiting"),
     *("vip", "touch", "lose node", "new node", "fail", "die", "restart", "second", "wait"),
 )
 
@@ -51,8 +52,6 @@ class Witness:
 
     minimums: dict[str, int] = field(default_factory=dict)
     was_whole: set[str] = field(default_factory=set)
-    # Of these nobody can tell any more whether they were whole.
-    excused: set[str] = field(default_factory=set)
     twice: list[str] = field(default_factory=list)
     _gangs: dict[str, dict[str, bool]] = field(default_factory=lambda: defaultdict(dict))
     _devices: dict[str, list[str]] = field(default_factory=dict)
@@ -87,7 +86,6 @@ class Player:
     witness: Witness
     made: int = 0
     nodes: int = 2
-    is_dead: bool = False
 
     async def run(self, history: list[Deed]) -> None:
         self.scene.start()
@@ -112,7 +110,7 @@ class Player:
                     patch = {"metadata": {"annotations": {"touched": str(deed.number)}}}
                     name = claim["metadata"]["name"]
                     await self.scene.client.patch(CLAIMS, name, patch, namespace="default")
-            case "delete" | "delete gang":
+            case "delete" | "delete gang" | "delete waiting":
                 await self._delete(deed)
             case "lose node" | "new node":
                 await self._node(deed)
@@ -137,6 +135,8 @@ class Player:
 
     async def _delete(self, deed: Deed) -> None:
         pods = sorted((await self.scene.pods()).items())
+        if deed.word == "delete waiting":
+            pods = [(name, pod) for name, pod in pods if not pod["spec"].get("nodeName")]
         if not pods:
             return
         name, pod = pods[deed.number % len(pods)]
@@ -144,8 +144,6 @@ class Player:
         chosen = [name]
         if deed.word == "delete gang":
             chosen = [each for each, _ in pods if gang and each.startswith(f"{gang}-")]
-        if not self.scene.running or self.is_dead:
-            self.witness.excused.add(gang)
         for each in chosen:
             grace = deed.number % 2
             await self.scene.client.delete(PODS, each, namespace="default", grace_seconds=grace)
@@ -165,8 +163,7 @@ class Player:
         transport = Faulty(self.scene.cluster.transport, after=bool(deed.number % 2))
         if deed.word == "fail":
             transport.fails_at = deed.number
-        self.is_dead = deed.word == "die"
-        if self.is_dead:
+        if deed.word == "die":
             transport.dies_at = deed.number
         self.scene.start(transport)
 
@@ -186,8 +183,8 @@ def test_at_rest_every_gang_is_whole_or_nowhere(history: list[Deed]) -> None:
         scene.start()
         await scene.rest(400)
         assert witness.twice == []
-        whole = witness.was_whole | witness.excused
-        await scene.check({k: v for k, v in witness.minimums.items() if k not in whole})
+        half = witness.minimums.keys() - witness.was_whole
+        await scene.check({gang: witness.minimums[gang] for gang in half})
         fits = {name for name in await scene.pods() if name.startswith(("lone-", "vip-"))}
         free = 2 * len((await scene.client.list(NODES)).items) - len(await scene.held())
         assert free == 0 or fits <= set(await scene.bound()), "a pod waits beside a free device"

@@ -91,8 +91,9 @@ def test_what_is_reserved_for_a_group_that_cannot_run_is_let_go() -> None:
         await scene.client.create(POD_GROUPS, sharing_group(2))
         await scene.create(*(native_member(f"p{n}", "group") for n in range(2)))
         await scene.rest()
-        # The finalizer, the allocation; the first binding is lost, and all after it.
-        scene.start(Faulty(scene.cluster.transport, dies_at=2))
+        # The lease of plans, the finalizer, the allocation; the first binding is lost, and all
+        # after it.
+        scene.start(Faulty(scene.cluster.transport, dies_at=3))
         await scene.rest()
         await scene.stop()
         assert await users(scene) == [("podgroups", "group")]

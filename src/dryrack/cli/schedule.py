@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -95,9 +95,10 @@ def decide(wish: Wish) -> Decided:
         election = LeaderElectionSettings()
     namespace = wish.namespace or election.resource_namespace or NAMESPACE
     lease_name = wish.lease_name or election.resource_name
+    lease = Name(namespace, lease_name or account_of(settings))
     decided = Decided(
-        settings=settings,
-        lease=Name(namespace, lease_name or account_of(settings)),
+        settings=replace(settings, plans_lease=lease._replace(name=f"{lease.name}-gangs")),
+        lease=lease,
         leader_elect=_first(wish.leader_elect, election.leader_elect),
         terms=_terms(election),
     )

@@ -55,7 +55,7 @@ def scheduler(account: str, lease: Name) -> str:
     """The manifests for a scheduler, in YAML; the account is where the lease is."""
     lines = {
         "namespace: kube-system\n": f"namespace: {lease.namespace}\n",
-        "resourceNames: [dryrack-scheduler]\n": f"resourceNames: [{lease.name}]\n",
+        "[dryrack-scheduler, dryrack-scheduler-gangs]\n": f"[{lease.name}, {lease.name}-gangs]\n",
         "name: dryrack-scheduler\n": f"name: {account}\n",
     }
     return _namespaces({lease.namespace}) + _filled_in(SCHEDULER, lines)

@@ -164,19 +164,25 @@ class Binder:
             await self._undo(reserved, useless)
             raise
 
-    async def bind(self, reserved: Reserved, obstacle: Callable[[Raw, str], str]) -> Bound:
+    async def bind(
+        self,
+        reserved: Reserved,
+        obstacle: Callable[[Raw, str], str],
+        annotations: Mapping[str, str],
+    ) -> Bound:
         """
         All pods; if the first cannot be bound, none is and nothing stays reserved.
 
         Once one is bound, others that fail keep what is reserved for them. `obstacle` says what
         is known to be in the way of a pod on a node: then nothing is begun that cannot be finished.
+        The pods get the annotations by being bound, which costs no further write.
         """
         first, *others = reserved.plan.assignments
         try:
             for each in others:
                 if obstacle(each.pod, each.node):
                     raise OvertakenError(obstacle(each.pod, each.node))
-            failure = await self._bound(first, obstacle)
+            failure = await self._bound(first, obstacle, annotations)
             if failure is not None:
                 raise failure
         except BaseException:
@@ -184,7 +190,9 @@ class Binder:
             raise
         bound, failures = [first], []
         for batch in _batches(others):
-            answers = await asyncio.gather(*(self._bound(each, obstacle) for each in batch))
+            answers = await asyncio.gather(
+                *(self._bound(each, obstacle, annotations) for each in batch)
+            )
             for assignment, answer in zip(batch, answers, strict=True):
                 if answer is None:
                     bound.append(assignment)
@@ -293,22 +301,27 @@ class Binder:
         return await self._client.update(CLAIMS, {**claim, "metadata": metadata})
 
     async def _bound(
-        self, assignment: Assignment, obstacle: Callable[[Raw, str], str]
+        self,
+        assignment: Assignment,
+        obstacle: Callable[[Raw, str], str],
+        annotations: Mapping[str, str],
     ) -> Exception | None:
         """Binds one pod; what was in the way, if it is not bound there now."""
         pod, node = assignment.pod, assignment.node
         if obstacle(pod, node):
             return OvertakenError(obstacle(pod, node))
         try:
-            await self._bind(pod, node)
+            await self._bind(pod, node, annotations)
         except (ApiError, TransportError) as failure:
             # Perhaps only the answer was lost.
             return None if await self._node_of(pod) == node else failure
         return None
 
-    async def _bind(self, pod: Raw, node: str) -> None:
+    async def _bind(self, pod: Raw, node: str, annotations: Mapping[str, str]) -> None:
         metadata = pod["metadata"]
-        identity = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        identity: Raw = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        if annotations:
+            identity["annotations"] = dict(annotations)
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": identity, "target": target}
         await self._client.create(PODS, binding, subresource="binding")

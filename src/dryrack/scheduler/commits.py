@@ -7,8 +7,10 @@ a plan is being written it counts as true, so that the next decision is made bes
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dryrack.client.errors import ApiError, TransportError
@@ -22,6 +24,7 @@ from dryrack.scheduler.claims.group_claims import consumers
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from dryrack.client.informer import Name
     from dryrack.client.timekeeping import Timekeeper
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from dryrack.scheduler.reporting import Reporter
 
 _ASK_AGAIN_SECONDS = 1.0
+_NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
+_PLAIN = nullcontext(_NO_ANNOTATIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,13 @@ class Commits:
         self._group_of = group_of
         self._owners = DeviceOwners(view.claims, clock)
 
-    async def carry_out(self, decided: Sequence[Decided]) -> Bound:
+    async def carry_out(
+        self, decided: Sequence[Decided], marked: AbstractContextManager[Mapping[str, str]] = _PLAIN
+    ) -> Bound:
         """
         Binds the pods, with all their claims; raises if none could be bound.
 
+        `marked` lasts as long as pods are being bound, and is what they are annotated with.
         Whatever stands in the books because of it does so before anything is awaited.
         """
         for each in decided:
@@ -93,7 +101,8 @@ class Commits:
             plan = self._view.renamed(plan, await self._binder.extended.made(plan))
             reserved = await self._binder.reserve(plan)
             await self._binder.prepare(reserved, partial(self._devices_ready, plan))
-            bound = await self._binder.bind(reserved, self._view.obstacle)
+            with marked as annotations:
+                bound = await self._binder.bind(reserved, self._view.obstacle, annotations)
             arrived = {name_of(each.pod) for each in bound.assignments}
         finally:
             for each in decided:

@@ -43,6 +43,7 @@ from dryrack.scheduler.gang_cycle import GangCycle
 from dryrack.scheduler.gang_table import GangTable
 from dryrack.scheduler.group_objects import GroupObjects
 from dryrack.scheduler.metering import GangMeter, Result, SchedulingMeter
+from dryrack.scheduler.plan_watermark import PlanWatermark
 from dryrack.scheduler.post_filter import Help, PostFilter
 from dryrack.scheduler.preemption import Evictions
 from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
@@ -118,16 +119,25 @@ class Scheduler:
             slots=self._slots,
             group_of=lambda pod: self._groups.of_pod(pod),
         )
+        self._build_gangs(reading, settings)
+        self._view.pods.listen(self._pod_changed)
+
+    def _build_gangs(self, informers: Informers, settings: SchedulerSettings) -> None:
+        """All that has to do with gangs, and with those who make way."""
+        client, clock = self._client, self._clock
         self._table = GangTable(clock, self._reads_gang)
         self._coscheduling = CoschedulingStatuses(client, clock, self._view.pods)
         self._groups = GroupObjects(
             client,
             clock=clock,
-            informers=reading,
+            informers=informers,
             changed=self._definition_changed,
             seen=self._coscheduling.seen,
         )
         self._table.definitions = self._groups.definitions
+        self._watermark = PlanWatermark(
+            client, clock, settings.plans_lease, self._table.oldest_open
+        )
         evictions = Evictions(client, clock, self._view, self._reporter)
         self._post_filter = PostFilter(self._view, self._table, evictions, clock)
         self._gangs = GangCycle(
@@ -136,7 +146,7 @@ class Scheduler:
             groups=self._groups,
             client=client,
             clock=clock,
-            binder=binder,
+            binder=self._binder,
             commits=self._commits,
             queue=self._queue,
             searches=self._searches,
@@ -145,8 +155,8 @@ class Scheduler:
             deciding=self._deciding,
             post_filter=self._post_filter,
             meter=self._gang_meter,
+            watermark=self._watermark,
         )
-        self._view.pods.listen(self._pod_changed)
 
     async def run(self) -> None:
         if await self._serves_taint_rules():
@@ -158,6 +168,7 @@ class Scheduler:
                 await informer.synced.wait()
             await self._groups.known()
             group.create_task(self._searches.run(), name="scheduler searches")
+            group.create_task(self._watermark.run(), name="gang plans")
             group.create_task(self._coscheduling.run(self._groups), name="podgroup statuses")
             await self._serve(group)
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.kinds.core import Pod
     from dryrack.kinds.raw import Raw
     from dryrack.placement import Gang, GangKey, Profile
     from dryrack.scheduler.binding import Binder
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from dryrack.scheduler.gang_table import GangState, GangTable
     from dryrack.scheduler.group_objects import GroupObjects
     from dryrack.scheduler.metering import GangMeter
+    from dryrack.scheduler.plan_watermark import PlanWatermark
     from dryrack.scheduler.post_filter import PostFilter
     from dryrack.scheduler.queue import SchedulingQueue, Unit
     from dryrack.scheduler.reporting import Reporter
@@ -105,6 +105,7 @@ class GangCycle:
         deciding: asyncio.Lock,
         post_filter: PostFilter,
         meter: GangMeter,
+        watermark: PlanWatermark,
     ) -> None:
         self._table = table
         self._groups = groups
@@ -120,6 +121,7 @@ class GangCycle:
         self._deciding = deciding
         self._post_filter = post_filter
         self._meter = meter
+        self._watermark = watermark
 
     def changed(self, key: GangKey) -> None:
         """
@@ -128,6 +130,7 @@ class GangCycle:
         While members are still missing it is not looked at for each that comes, and once it is
         whole they are pods like any others.
         """
+        self._watermark.seen(self._table.newest_plan)
         if key in self._table.whole:
             return
         if self._table.is_complete(key) or key in self._table.unfinished:
@@ -144,6 +147,7 @@ class GangCycle:
             raise
 
     async def _attempt(self, key: GangKey) -> None:
+        await self._watermark.known()
         async with self._deciding:
             state = self._table.state(key)
             if state is None:
@@ -203,8 +207,8 @@ class GangCycle:
         )
 
     def _is_ours(self, key: GangKey, state: GangState) -> bool:
-        """Whether there is something to do for this scheduler."""
-        left = state.bound if key in self._table.unfinished else ()
+        """Whether there is something to do for this scheduler, or to find out."""
+        left = () if key in self._table.whole else state.bound
         return any(map(self._reporter.speaks_for, (*state.pending, *left)))
 
     async def _outcome(self, key: GangKey, state: GangState) -> tuple[GangState, _Outcome | None]:
@@ -212,7 +216,7 @@ class GangCycle:
         while True:
             if state.bound and self._groups.was_scheduled(key):
                 self._table.whole.add(key)
-            self._table.judge(key, state, self._holds)
+            self._table.judge(key, state, self._watermark.is_open)
             if key in self._table.whole:
                 for raw in state.pending:
                     self._queue.add(name_of(raw))
@@ -283,7 +287,7 @@ class GangCycle:
 
     async def _carry_out(self, key: GangKey, state: GangState, decided: Sequence[Decided]) -> None:
         try:
-            bound = await self._commits.carry_out(decided)
+            bound = await self._commits.carry_out(decided, self._watermark.plan())
         except UnusableClaimError as error:
             for each in decided:
                 await self._reporter.refused(each.raw, str(error))
@@ -375,9 +379,6 @@ class GangCycle:
                     _, uids = found.setdefault("/".join(name_of(claim)), (claim, []))
                     uids.append(uid)
         return list(found.values())
-
-    def _holds(self, pod: Pod) -> bool:
-        return bool(self._view.held_for(pod, pod.metadata.uid))
 
 
 def _decided(

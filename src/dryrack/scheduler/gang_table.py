@@ -5,7 +5,8 @@ A gang is *whole* from the moment when as many of its members are bound as it ne
 its other members are pods like any others: they come late, alone, and if bound ones are deleted the
 rest runs on. It is *unfinished* while some members are bound and never enough of them were: that
 is so in the middle of a plan only, and has to end. Both are known from what this scheduler did
-itself, or, after a restart, from what its pods and their claims say.
+itself, or, after a restart, from the time of the plan by which its pods were bound (see
+`plan_watermark`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.placement import Flaw, Membership, gang_of, membership
+from dryrack.scheduler.plan_watermark import plan_of
 from dryrack.scheduler.queue import STARVATION_SECONDS, Rank
 
 if TYPE_CHECKING:
@@ -58,6 +60,9 @@ class _Group:
     # As the pods say it.
     min_count: int | None = None
     grown_at: float = 0.0
+    # Whether it was looked at when none was bound, and how many were at most since.
+    was_waiting: bool = False
+    bound_max: int = 0
 
 
 class GangTable:
@@ -72,6 +77,8 @@ class GangTable:
         self._reads = reads
         self.definitions: Mapping[GangKey, Definition] = {}
         self.whole: set[GangKey] = set()
+        # The last of those by which members were bound.
+        self.newest_plan = ""
         # Since when.
         self.unfinished: dict[GangKey, float] = {}
         self._clock = clock
@@ -120,6 +127,8 @@ class GangTable:
         if raw["spec"].get("nodeName"):
             self._arrived.pop(name, None)
             group.bound.add(name)
+            group.bound_max = max(group.bound_max, len(group.bound))
+            self.newest_plan = max(self.newest_plan, plan_of(raw))
         pod = self._pod(name, raw)
         if any(named_claim(pod, each) is None for each in pod.spec.resource_claims):
             group.unready.add(name)
@@ -198,24 +207,33 @@ class GangTable:
             return (definition,)
         return tuple(key for key in self._groups if key.definition == definition)
 
-    def judge(self, key: GangKey, state: GangState, holds: Callable[[Pod], bool]) -> None:
+    def oldest_open(self) -> str | None:
+        """The first plan of those whose gangs are half bound, as far as that is known."""
+        plans = [
+            plan_of(group.members[name])
+            for key, group in self._groups.items()
+            if key not in self.whole
+            for name in group.bound
+        ]
+        return min(filter(None, plans), default=None)
+
+    def judge(self, key: GangKey, state: GangState, is_open: Callable[[str], bool]) -> None:
         """
         Finds out, once some members are bound, whether the gang is whole or unfinished.
 
-        After a restart nobody remembers. Members that wait with claims reserved for them, or that
-        were there when others were bound and have no claims, were left out by an interrupted plan.
-        Where nothing says so, bound members are taken for the rest of a whole gang, and left alone.
+        After a restart nobody remembers; `is_open` tells if a plan was left in the middle. Where
+        nothing says so, bound members are taken for the rest of a whole gang, and left alone.
         """
-        gang = state.gang
+        gang, group = state.gang, self._groups[key]
+        if not state.bound:
+            group.was_waiting = True
         if isinstance(gang, Flaw) or not state.bound or key in self.whole:
             return
-        if len(state.bound) >= gang.min_count:
+        if max(len(state.bound), group.bound_max) >= gang.min_count:
             self.whole.add(key)
             self.unfinished.pop(key, None)
         elif key not in self.unfinished:
-            last = max(map(_bound_at, state.bound))
-            left = [state.pods[name_of(raw)] for raw in state.pending]
-            if any(_was_left_out(pod, last, holds) for pod in left):
+            if group.was_waiting or any(is_open(plan_of(raw)) for raw in state.bound):
                 self.unfinished[key] = self._clock.now()
             else:
                 self.whole.add(key)
@@ -245,6 +263,7 @@ class GangTable:
             del self._groups[key]
         if not group.bound:
             # It begins anew.
+            group.bound_max = 0
             self.whole.discard(key)
             self.unfinished.pop(key, None)
 
@@ -262,16 +281,3 @@ def _has_left(pod: Raw) -> bool:
 
 def _age(pod: Raw) -> tuple[str, Name]:
     return pod["metadata"]["creationTimestamp"], name_of(pod)
-
-
-def _bound_at(pod: Raw) -> str:
-    for condition in pod.get("status", {}).get("conditions", ()):
-        if condition["type"] == "PodScheduled" and condition["status"] == "True":
-            return str(condition.get("lastTransitionTime", ""))
-    return ""
-
-
-def _was_left_out(pod: Pod, bound_at: str, holds: Callable[[Pod], bool]) -> bool:
-    if pod.spec.resource_claims:
-        return holds(pod)
-    return (pod.metadata.creation_timestamp or "") <= bound_at

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.base.durations import seconds_in
+from dryrack.client.informer import Name
 from dryrack.placement import profile_named
 from dryrack.scheduler.claims.binding_conditions import TIMEOUT_SECONDS
 from dryrack.scheduler.queue import BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # What pods call the scheduler of a whole cluster.
 NAMES = (DEFAULT_NAME, "dryrack", "kubenexus-scheduler")
+PLANS_LEASE = Name("kube-system", "dryrack-scheduler-gangs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,8 @@ class SchedulerSettings:
     """How long what was refused waits at least: the first time, and at most."""
     stores_volumes: bool = False
     """Whether the cluster's controllers bind volume claims, and pods wait for that."""
+    plans_lease: Name = PLANS_LEASE
+    """Which lease tells up to when gangs are settled; see `plan_watermark`."""
 
     @classmethod
     def of(cls, names: Iterable[str]) -> SchedulerSettings:
