@@ -24,8 +24,7 @@ class UnsyncedFileSystem(HostFileSystem):
     """Waits for no disk: what a process that is killed has written, the kernel has."""
 
     def write(self, path: Path, data: bytes, mode: int) -> None:
-        path.write_bytes(data)
-        path.chmod(mode)
+        self.write_cached(path, data, mode)
 
     def sync(self, directory: Path) -> None:
         assert directory.is_dir()
@@ -77,6 +76,9 @@ class MortalFileSystem:
             raise self.error or Killed
         self._host.write(path, data, mode)
 
+    def write_cached(self, path: Path, data: bytes, mode: int) -> None:
+        self.write(path, data, mode)
+
     def rename(self, old: Path, new: Path) -> None:
         self._step()
         self._host.rename(old, new)
@@ -88,3 +90,45 @@ class MortalFileSystem:
     def sync(self, directory: Path) -> None:
         self._step()
         self._host.sync(directory)
+
+
+class VolatileFileSystem(UnsyncedFileSystem):
+    """A machine that may lose its power: what is on its disk is what was waited for."""
+
+    def __init__(self) -> None:
+        self._synced: set[Path] = set()
+        """Files whose content is on disk, under whatever name."""
+        self._disk: dict[Path, bytes] = {}
+
+    def write(self, path: Path, data: bytes, mode: int) -> None:
+        super().write_cached(path, data, mode)
+        self._synced.add(path)
+        if path in self._disk:
+            self._disk[path] = data
+
+    def write_cached(self, path: Path, data: bytes, mode: int) -> None:
+        super().write_cached(path, data, mode)
+        self._synced.discard(path)
+
+    def rename(self, old: Path, new: Path) -> None:
+        super().rename(old, new)
+        self._synced.discard(new)
+        if old in self._synced:
+            self._synced.remove(old)
+            self._synced.add(new)
+
+    def sync(self, directory: Path) -> None:
+        super().sync(directory)
+        for path in [each for each in self._disk if each.parent == directory]:
+            del self._disk[path]
+        for path in directory.iterdir():
+            if path.is_file():
+                self._disk[path] = path.read_bytes() if path in self._synced else b""
+
+    def lose_power(self, *directories: Path) -> None:
+        """Afterwards these directories have what the disk has."""
+        for directory in directories:
+            for path in [each for each in directory.rglob("*") if each.is_file()]:
+                path.unlink()
+        for path, data in self._disk.items():
+            path.write_bytes(data)

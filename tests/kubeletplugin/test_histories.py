@@ -30,7 +30,7 @@ CLAIMS = 50
 HISTORIES = 1_000
 STEPS = 6
 # No call has more operations on files than that.
-OPERATIONS_MAX = 20
+OPERATIONS_MAX = 9
 
 
 @dataclass(slots=True)

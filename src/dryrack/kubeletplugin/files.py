@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _PRIVATE = 0o600
 _TEMPORARY = ".tmp"
+_WRITING = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileSystem(Protocol):
@@ -32,6 +33,10 @@ class FileSystem(Protocol):
 
     def write(self, path: Path, data: bytes, mode: int) -> None:
         """Creates a file or overwrites it in place, and waits until it is on disk."""
+        ...
+
+    def write_cached(self, path: Path, data: bytes, mode: int) -> None:
+        """The same, and waits for no disk: it outlives the process, and maybe not the machine."""
         ...
 
     def rename(self, old: Path, new: Path) -> None: ...
@@ -64,12 +69,15 @@ class HostFileSystem:
             return None
 
     def write(self, path: Path, data: bytes, mode: int) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path, flags, mode)
+        descriptor = os.open(path, _WRITING, mode)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
+
+    def write_cached(self, path: Path, data: bytes, mode: int) -> None:
+        with os.fdopen(os.open(path, _WRITING, mode), "wb") as file:
+            file.write(data)
 
     def rename(self, old: Path, new: Path) -> None:
         old.replace(new)
@@ -86,17 +94,32 @@ class HostFileSystem:
 
 
 def replace_file(files: FileSystem, path: Path, data: bytes, mode: int = _PRIVATE) -> None:
-    """Afterwards the file has the new content; whoever dies on the way leaves the old one."""
-    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
+    """
+    Afterwards the file has the new content, also after a power failure.
+
+    Whoever dies on the way leaves the old one.
+    """
+    temporary = _temporary(path)
     files.write(temporary, data, mode)
     files.rename(temporary, path)
     files.sync(path.parent)
+
+
+def replace_cached_file(files: FileSystem, path: Path, data: bytes, mode: int) -> None:
+    """The same without waiting for a disk, for what can be made again after a power failure."""
+    temporary = _temporary(path)
+    files.write_cached(temporary, data, mode)
+    files.rename(temporary, path)
 
 
 def remove_file(files: FileSystem, path: Path) -> None:
     """Afterwards the file is gone, also after a power failure."""
     files.remove(path)
     files.sync(path.parent)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}{_TEMPORARY}")
 
 
 def is_temporary(name: str, prefix: str = "") -> bool:

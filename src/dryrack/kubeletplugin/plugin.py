@@ -1,10 +1,10 @@
 """
 The node side of a DRA driver: prepare and unprepare, idempotent and safe against kill -9.
 
-A claim is first written to the checkpoint as being prepared; then lines in files of the host and
-the CDI spec are written; then the checkpoint says that it is prepared. To unprepare, the spec and
-the lines go first and the checkpoint last. Whoever dies in between leaves a checkpoint from which
-`recover` brings everything to one state: all of a claim, or nothing.
+A claim is first written to the checkpoint, and only that waits for the disk; then lines in files of
+the host and the CDI spec are written. To unprepare, the spec and the lines go first and the
+checkpoint last. Whoever dies in between, or loses power, leaves a checkpoint from which `recover`
+makes all of the rest again, and removes what no checkpoint has: a claim is there whole, or not.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.files import (
     HostFileSystem,
     is_temporary,
-    remove_file,
-    replace_file,
+    replace_cached_file,
 )
 from dryrack.kubeletplugin.plugin_metrics import PluginMetrics
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
@@ -159,8 +158,7 @@ class NodePlugin:
             self._write_host_file(path)
         for record in self.records:
             self._write_spec(record)
-            if record.state is State.PREPARING:
-                self._checkpoint.save(self._set(record, State.PREPARED))
+            self._set(record, State.PREPARED)
         return self._damages
 
     async def reconcile(self) -> None:
@@ -263,7 +261,6 @@ class NodePlugin:
         for path in _host_files(record):
             self._write_host_file(path)
         self._write_spec(record)
-        self._checkpoint.save(msgspec.structs.replace(record, state=State.PREPARED))
 
     async def _take_back(self, record: ClaimRecord) -> None:
         # Should this fail half-way, prepare does all of it again.
@@ -274,7 +271,7 @@ class NodePlugin:
         _logger.info("claim unprepared", extra=_fields(record))
 
     def _remove(self, record: ClaimRecord) -> None:
-        remove_file(self._files, self._spec_path(record.uid))
+        self._files.remove(self._spec_path(record.uid))
         for path in _host_files(record):
             self._write_host_file(path)
         self._checkpoint.remove(record.uid)
@@ -285,7 +282,7 @@ class NodePlugin:
             return
         path, text = self._spec_path(record.uid), cdi.text_of(spec)
         if self._files.read(path) != text:
-            replace_file(self._files, path, text, _READABLE)
+            replace_cached_file(self._files, path, text, _READABLE)
 
     def _write_host_file(self, path: str) -> None:
         with self._host_files:
@@ -300,7 +297,7 @@ class NodePlugin:
             target = Path(path)
             if self._files.read(target) != text:
                 self._files.make_directory(target.parent, 0o755)
-                self._files.write(target, text, _READABLE)
+                self._files.write_cached(target, text, _READABLE)
 
     def _spec_path(self, uid: str) -> Path:
         return self._directories.cdi / cdi.file_name(self.kind.driver, uid)

@@ -18,9 +18,9 @@ class State(StrEnum):
     """How far a claim is."""
 
     PREPARING = "preparing"
+    """What is on disk: whoever reads it there makes everything else again."""
     PREPARED = "prepared"
     UNPREPARING = "unpreparing"
-    """Never on disk: there it is prepared until it is gone."""
 
 
 class PreparedDevice(msgspec.Struct, frozen=True, omit_defaults=True):
