@@ -6,7 +6,7 @@ no policy: it neither retries nor caches. An object that is returned may be shar
 read it; nobody changes one in place.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,6 +75,10 @@ class Client:
         self._user = user
         self._headers = {"accept": JSON, "user-agent": agent}
         self._decoder = SharedDecoder()
+
+    def through(self, wrap: Callable[[Transport], Transport]) -> "Client":
+        """The same user and agent, whose requests take another way."""
+        return Client(wrap(self._transport), user=self._user, agent=self._headers["user-agent"])
 
     async def get(self, endpoint: Endpoint, name: str, namespace: str = "") -> Raw:
         """One object."""

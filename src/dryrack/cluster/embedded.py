@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.transport import Transport
     from dryrack.cluster.engines import Family
+    from dryrack.cluster.faults.board import FaultBoard
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,18 @@ async def embedded(
     *,
     without: Collection[str] = (),
     engines: Sequence[Family] | None = None,
+    board: FaultBoard | None = None,
 ) -> AsyncIterator[EmbeddedCluster]:
     """
     A fresh cluster for the length of a block.
 
-    `without` leaves engines out by name; `engines` are all there are, if not the usual ones.
+    `without` leaves engines out by name; `engines` are all there are, if not the usual ones. With
+    a `board` they can be made to fail.
     """
     chosen = wanted_engines(without, families() if engines is None else engines)
     plane = build(options or PlaneOptions())
     try:
-        async with running_engines(chosen, plane.around):
+        async with running_engines(chosen, plane.around, board):
             yield EmbeddedCluster(plane, plane.client())
     finally:
         plane.expiry.stop()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.cluster.faults.board import FaultBoard
     from dryrack.controllers import Drivers, Engine
     from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
@@ -206,17 +207,28 @@ def wanted_engines(without: Collection[str], available: Sequence[Family]) -> tup
 
 @asynccontextmanager
 async def running_engines(
-    chosen: Sequence[Family], surroundings: Callable[[str], Wiring]
+    chosen: Sequence[Family],
+    surroundings: Callable[[str], Wiring],
+    board: FaultBoard | None = None,
 ) -> AsyncIterator[None]:
-    """Runs the engines for the length of a block; the first that fails ends the block."""
+    """
+    Runs the engines for the length of a block; the first that fails ends the block.
+
+    With a board they can be made to fail, and to crash and start again.
+    """
     raised: Exception | None = None
     try:
         async with asyncio.TaskGroup() as group:
-            informers = _informers(surroundings("informers"))
+            informers = _informers(surroundings("informers"), board)
             tasks = [group.create_task(informers.run(), name="informers")]
             for family in chosen:
-                around = replace(surroundings(family.name), informers=informers)
-                tasks.append(group.create_task(_kept(family, around), name=family.name))
+                if board is None:
+                    run = _kept(family, replace(surroundings(family.name), informers=informers))
+                else:
+                    from dryrack.cluster.faults.supervision import supervised
+
+                    run = supervised(family, board, surroundings, shared=informers, keep=_kept)
+                tasks.append(group.create_task(run, name=family.name))
             try:
                 yield
             except Exception as error:  # noqa: BLE001 - raised below, as it was and not in a group
@@ -230,10 +242,11 @@ async def running_engines(
         raise raised
 
 
-def _informers(around: Wiring) -> Informers:
+def _informers(around: Wiring, board: FaultBoard | None) -> Informers:
     from dryrack.client.informer import Informers
 
-    return Informers(around.client, clock=around.clock, chance=around.chance)
+    client = around.client if board is None else board.life_of("informers").client(around.client)
+    return Informers(client, clock=around.clock, chance=around.chance)
 
 
 async def _kept(family: Family, surroundings: Wiring) -> None:

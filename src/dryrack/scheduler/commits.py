@@ -7,6 +7,7 @@ a plan is being written it counts as true, so that the next decision is made bes
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,6 @@ from dryrack.scheduler.claims.device_owners import DeviceOwners
 from dryrack.scheduler.claims.group_claims import consumers
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
@@ -97,6 +97,7 @@ class Commits:
         plan = self._plan(decided)
         reserved: Reserved | None = None
         arrived: set[Name] = set()
+        is_stopping = False
         try:
             plan = self._view.renamed(plan, await self._binder.extended.made(plan))
             reserved = await self._binder.reserve(plan)
@@ -104,6 +105,9 @@ class Commits:
             with marked as annotations:
                 bound = await self._binder.bind(reserved, self._view.obstacle, annotations)
             arrived = {name_of(each.pod) for each in bound.assignments}
+        except asyncio.CancelledError:
+            is_stopping = True
+            raise
         finally:
             for each in decided:
                 if each.name not in arrived:
@@ -112,7 +116,8 @@ class Commits:
             for full in plan.given.keys() - plan.claims.keys():
                 # It was not made.
                 self._view.settle(full, None)
-            for full, claim in plan.claims.items():
+            # Who stops has no use for the books, and may never be answered.
+            for full, claim in () if is_stopping else plan.claims.items():
                 await self._settle(claim, reserved.claim(full) if reserved else None)
         for assignment in bound.assignments:
             await self._reporter.scheduled(assignment.pod, assignment.node)

@@ -1,0 +1,51 @@
+"""
+Faults that are made on purpose: words for them, and the board that has those of API and engines.
+
+    board = FaultBoard(clock=clock, chance=SeededChance(seed))
+    async with embedded(options, board=board) as cluster:
+        await board.begin(read_injection("api conflicts=0.1 latency=20ms").fault)
+"""
+
+from dryrack.cluster.faults.board import FaultBoard
+from dryrack.cluster.faults.model import (
+    ApiFault,
+    ClaimLeak,
+    CrashPoint,
+    DeviceFault,
+    EngineCrash,
+    EngineFault,
+    Fault,
+    HalfGeneration,
+    Healing,
+    Injection,
+    NodeFault,
+    NodeReboot,
+    ObjectFault,
+    Subject,
+    WatchEnd,
+    WatchLoss,
+)
+from dryrack.cluster.faults.reading import FaultWordsError, read_healing, read_injection
+
+__all__ = [
+    "ApiFault",
+    "ClaimLeak",
+    "CrashPoint",
+    "DeviceFault",
+    "EngineCrash",
+    "EngineFault",
+    "Fault",
+    "FaultBoard",
+    "FaultWordsError",
+    "HalfGeneration",
+    "Healing",
+    "Injection",
+    "NodeFault",
+    "NodeReboot",
+    "ObjectFault",
+    "Subject",
+    "WatchEnd",
+    "WatchLoss",
+    "read_healing",
+    "read_injection",
+]

@@ -1,0 +1,194 @@
+"""
+A transport on which requests fail as a board says.
+
+Without a fault a request takes the plain way. What fails is what a client can meet at a real
+server: a conflict, a 429 with the time to wait, no connection, an answer that never comes after a
+write that took effect, and watches that end or are late.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dryrack.client.errors import TransportError
+from dryrack.client.timekeeping import fraction, jittered, sleep
+from dryrack.client.transport import Response
+from dryrack.cluster.faults.model import RETRY_AFTER_SECONDS, WatchEnd
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.client.transport import Request, Stream, Transport
+    from dryrack.cluster.faults.model import ApiFault
+
+_HEADERS = (("content-type", "application/json"),)
+
+
+class Conditions(Protocol):
+    """What a transport asks about the moment."""
+
+    @property
+    def clock(self) -> Timekeeper: ...
+
+    @property
+    def chance(self) -> Chance: ...
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no request of the engine meets anything."""
+        ...
+
+    @property
+    def api(self) -> ApiFault | None: ...
+
+    def check(self) -> None:
+        """Raises if the engine is dead."""
+
+    def on_write(self) -> WriteFate:
+        """A write is about to be sent."""
+        ...
+
+    def opened(self, stream: FaultyStream) -> None: ...
+
+    def closed(self, stream: FaultyStream) -> None: ...
+
+
+class WriteFate(Protocol):
+    """What becomes of the one who writes."""
+
+    def before(self) -> None:
+        """Raises if it dies before the write is sent."""
+
+    def after(self) -> None:
+        """Raises if it dies before it hears the answer."""
+
+
+class FaultyTransport:
+    """See the module's docstring."""
+
+    def __init__(self, to: Transport, conditions: Conditions) -> None:
+        self._to = to
+        self._conditions = conditions
+
+    def send(self, request: Request) -> Coroutine[Any, Any, Response]:
+        if self._conditions.is_quiet and "watch=true" not in request.query:
+            return self._to.send(request)
+        return self._send(request)
+
+    async def _send(self, request: Request) -> Response:
+        self._conditions.check()
+        is_write = request.method != "GET"
+        fate = self._conditions.on_write() if is_write else None
+        fault = self._conditions.api
+        if fault is not None:
+            refusal = await self._before(fault, request)
+            if refusal is not None:
+                return refusal
+        if fate is not None:
+            fate.before()
+        response = await self._to.send(request)
+        if fate is not None:
+            fate.after()
+        if fault is not None:
+            await self._delay(fault.latency_seconds / 2)
+            if is_write and self._strikes(fault.lost_answers):
+                raise TransportError("the connection was lost before the answer came")
+        if isinstance(response.body, bytes) or response.status != 200:
+            return response
+        stream = FaultyStream(response.body, self._conditions)
+        self._conditions.opened(stream)
+        return Response(response.status, response.headers, stream)
+
+    async def _before(self, fault: ApiFault, request: Request) -> Response | None:
+        await self._delay(fault.latency_seconds / 2)
+        if self._strikes(fault.errors):
+            raise TransportError("the connection was lost before the request was sent")
+        if self._strikes(fault.too_many):
+            return _too_many_requests()
+        if request.method in ("PUT", "PATCH") and self._strikes(fault.conflicts):
+            return _conflict(request)
+        return None
+
+    def _strikes(self, share: float) -> bool:
+        return share > 0 and fraction(self._conditions.chance) < share
+
+    async def _delay(self, seconds: float) -> None:
+        if seconds > 0:
+            await sleep(self._conditions.clock, jittered(self._conditions.chance, seconds))
+
+
+class FaultyStream:
+    """A watch that can be lost while it is open, and whose events can be late."""
+
+    def __init__(self, inner: Stream, conditions: Conditions) -> None:
+        self._inner = inner
+        self._conditions = conditions
+        self._end: WatchEnd | None = None
+
+    def __aiter__(self) -> FaultyStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            chunk = await anext(self._inner)
+            fault = self._conditions.api
+            if fault is not None and fault.watch_latency_seconds > 0:
+                seconds = jittered(self._conditions.chance, fault.watch_latency_seconds)
+                await sleep(self._conditions.clock, seconds)
+        except StopAsyncIteration:
+            chunk = b""
+        if self._end is None and chunk:
+            return chunk
+        return self._last()
+
+    def _last(self) -> bytes:
+        """What a reader gets when there is no more."""
+        end, self._end = self._end, None
+        match end:
+            case WatchEnd.BROKEN:
+                raise TransportError("the watch was broken off")
+            case WatchEnd.EXPIRED:
+                status = _status(410, "Expired", "too old resource version")
+                return json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
+            case None:
+                raise StopAsyncIteration
+
+    async def lose(self, end: WatchEnd) -> None:
+        """Its reader hears of nothing more."""
+        self._end = end
+        await self._inner.aclose()
+
+    async def aclose(self) -> None:
+        self._conditions.closed(self)
+        await self._inner.aclose()
+
+
+def _too_many_requests() -> Response:
+    details = {"retryAfterSeconds": RETRY_AFTER_SECONDS}
+    status = _status(429, "TooManyRequests", "too many requests, please try again later")
+    headers = (*_HEADERS, ("retry-after", str(RETRY_AFTER_SECONDS)))
+    return Response(429, headers, json.dumps(status | {"details": details}).encode())
+
+
+def _conflict(request: Request) -> Response:
+    name = request.path.rstrip("/").rpartition("/")[2]
+    message = (
+        f'Operation cannot be fulfilled on "{name}": the object has been modified; '
+        "please apply your changes to the latest version and try again"
+    )
+    return Response(409, _HEADERS, json.dumps(_status(409, "Conflict", message)).encode())
+
+
+def _status(code: int, reason: str, message: str) -> dict[str, Any]:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }

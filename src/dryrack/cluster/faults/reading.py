@@ -1,0 +1,206 @@
+"""
+Faults in words, the same in a scenario and on the command line.
+
+    api conflicts=0.1 latency=20ms engine=scheduler for 30s
+    watches broken
+    engine scheduler crash for 10s
+    engine scheduler crash=after write=3
+    node worker-1 prepare=fail=no device
+    node worker-* ready=false for 2m
+    node worker-1 reboot
+    device worker-1/gpu-3 unhealthy
+    device */gpu-* lost share=0.1
+    pool worker-1/gpu.nvidia.com half
+    claim default/forgotten leaked
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dryrack.base.durations import seconds_in
+from dryrack.base.errors import DryrackError
+from dryrack.base.text import hint
+from dryrack.cluster.faults.model import (
+    ApiFault,
+    ClaimLeak,
+    CrashPoint,
+    DeviceFault,
+    EngineCrash,
+    HalfGeneration,
+    Healing,
+    Injection,
+    NodeFault,
+    NodeReboot,
+    Subject,
+    WatchEnd,
+    WatchLoss,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.cluster.faults.model import Fault
+
+
+class FaultWordsError(DryrackError):
+    """Words that name no fault."""
+
+
+_FOR = re.compile(r"(?P<fault>.*\S)\s+for\s+(?P<seconds>\S+)", re.DOTALL)
+_SHARES = {
+    "conflicts": "conflicts",
+    "too-many": "too_many",
+    "errors": "errors",
+    "lost-answers": "lost_answers",
+}
+_DELAYS = {"latency": "latency_seconds", "watch-latency": "watch_latency_seconds"}
+_NODE_PARTS = ("prepare", "driver", "ready")
+
+
+def read_injection(text: str) -> Injection:
+    """One fault, with the time that it lasts if that is said."""
+    said = _FOR.fullmatch(text.strip())
+    if said is None:
+        return Injection(_read(text.strip()))
+    seconds = seconds_in(said["seconds"])
+    if not seconds:
+        raise FaultWordsError(f"for {said['seconds']!r}: how long, for example 30s or 1m30s")
+    return Injection(_read(said["fault"]), seconds)
+
+
+def read_healing(text: str) -> Healing:
+    """What is to be well again: all, or a subject and which."""
+    word, _, name = text.strip().partition(" ")
+    try:
+        subject = Subject(word)
+    except ValueError:
+        known = ", ".join(Subject)
+        raise FaultWordsError(f"{word!r} cannot be healed; say one of: {known}") from None
+    return Healing(subject, name.strip() or "*")
+
+
+def _read(text: str) -> Fault:
+    kind, _, rest = text.partition(" ")
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise FaultWordsError(f"no fault {kind!r}; {hint(kind, _READERS)}")
+    return reader(rest.strip())
+
+
+def _api(text: str) -> ApiFault:
+    values: dict[str, float] = {}
+    engine = ""
+    for word in text.split():
+        key, _, value = word.partition("=")
+        if key == "engine":
+            engine = value
+        elif key in _SHARES:
+            values[_SHARES[key]] = _share(key, value)
+        elif key in _DELAYS:
+            values[_DELAYS[key]] = _delay(key, value)
+        else:
+            known = hint(key, (*_SHARES, *_DELAYS, "engine"))
+            raise FaultWordsError(f"api {word!r}: no such fault; {known}")
+    if not values:
+        raise FaultWordsError("api: what happens to requests? for example conflicts=0.1")
+    return ApiFault(engine=engine, **values)
+
+
+def _watches(text: str) -> WatchLoss:
+    words = text.split()
+    engine = "".join(word.removeprefix("engine=") for word in words if word.startswith("engine="))
+    rest = [word for word in words if not word.startswith("engine=")] or ["broken"]
+    if len(rest) > 1 or rest[0] not in (*WatchEnd,):
+        raise FaultWordsError(f"watches {text!r}: say broken or expired, or add engine=NAME")
+    return WatchLoss(WatchEnd(rest[0]), engine)
+
+
+def _engine(text: str) -> EngineCrash:
+    name, *words = text.split() or [""]
+    point, write = None, 0
+    for word in words:
+        key, _, value = word.partition("=")
+        if key == "crash" and value in ("", *CrashPoint):
+            point = CrashPoint(value or "now")
+        elif key == "write" and value.isdecimal():
+            write = int(value)
+        else:
+            raise FaultWordsError(
+                f"engine {name} {word!r}: say crash, crash=before or crash=after, and write=N"
+            )
+    if not name or point is None:
+        raise FaultWordsError(f"engine {text!r}: say which and what, as in 'scheduler crash'")
+    return EngineCrash(name, point, write)
+
+
+def _node(text: str) -> NodeFault | NodeReboot:
+    name, _, said = text.partition(" ")
+    said = said.strip()
+    if said == "reboot":
+        return NodeReboot(name)
+    part, has_value, value = said.partition("=")
+    if part not in _NODE_PARTS or not has_value:
+        raise FaultWordsError(
+            f"node {text!r}: say NODE and prepare=fail|slow=5s|hang, driver=gone, ready=false "
+            "or reboot"
+        )
+    return NodeFault(name, part, value)
+
+
+def _device(text: str) -> DeviceFault:
+    target, _, said = text.partition(" ")
+    node, has_device, device = target.partition("/")
+    words = said.split(" ")
+    shares = [word.removeprefix("share=") for word in words if word.startswith("share=")]
+    value = " ".join(word for word in words if not word.startswith("share=")).strip()
+    if not has_device or not node or not device or not value:
+        raise FaultWordsError(
+            f"device {text!r}: say NODE/DEVICE and unhealthy, lost or taint=KEY[=VALUE]:EFFECT"
+        )
+    return DeviceFault(node, device, value, _share("share", shares[0]) if shares else 1.0)
+
+
+def _pool(text: str) -> HalfGeneration:
+    target, _, said = text.partition(" ")
+    node, _, driver = target.partition("/")
+    if not node or said.strip() != "half":
+        raise FaultWordsError(f"pool {text!r}: say NODE[/DRIVER] half")
+    return HalfGeneration(node, driver or "*")
+
+
+def _claim(text: str) -> ClaimLeak:
+    target, _, said = text.partition(" ")
+    namespace, has_name, name = target.partition("/")
+    if not has_name or not name or said.strip() != "leaked":
+        raise FaultWordsError(f"claim {text!r}: say NAMESPACE/NAME leaked")
+    return ClaimLeak(namespace, name)
+
+
+def _share(key: str, text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise FaultWordsError(f"{key}={text}: must be a share from 0 to 1, for example 0.1")
+    return share
+
+
+def _delay(key: str, text: str) -> float:
+    seconds = seconds_in(text)
+    if seconds is None:
+        raise FaultWordsError(f"{key}={text}: must be a time, for example 20ms or 2s")
+    return seconds
+
+
+_READERS: dict[str, Callable[[str], Fault]] = {
+    "api": _api,
+    "watches": _watches,
+    "engine": _engine,
+    "node": _node,
+    "device": _device,
+    "pool": _pool,
+    "claim": _claim,
+}
