@@ -7,15 +7,13 @@ It runs with the rights that it prints and no others; what containers got is rea
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.kubeletplugin.real_node import RealNode
 from tests.publisher.real_publisher import until
-from tests.realcluster import image, kubeconfig, readiness
+from tests.realcluster import image
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 
@@ -24,31 +22,20 @@ from dryrack.kubeletplugin.kinds.fake import uuid_of, uuids_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartModuleCluster
-    from tests.realcluster.node import Node
-    from tests.realcluster.processes import Identity
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
+Raw = dict[str, Any]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FAKE = "fake.resource.3-shake.com"
-FILE = "file.dra.example.com"
 # Says what it has, and ends as soon as it is told to.
 SHOW = "export; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
-CLASSES = "---".join(
-    f"""
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {{name: {driver}}}
-spec:
-  selectors: [{{cel: {{expression: "device.driver == '{driver}'"}}}}]
-"""
-    for driver in (FAKE, FILE)
-)
 
 
-def claim_spec(driver: str = FAKE, *, count: int = 1, split: int = 0) -> str:
-    request = {"name": "req", "exactly": {"deviceClassName": driver, "count": count}}
+def claim_spec(device_class: str = "fake.3-shake.com", *, count: int = 1, split: int = 0) -> str:
+    request = {"name": "req", "exactly": {"deviceClassName": device_class, "count": count}}
     devices: dict[str, object] = {"requests": [request]}
     if split:
         parameters = {"apiVersion": f"{FAKE}/v1alpha1", "kind": "FakeClaimParameters"}
@@ -108,163 +95,117 @@ def pod(
     return f"---\n{json.dumps(document)}\n"
 
 
-class RealNode:
-    """A cluster with a node, and the plugin on it."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        assert cluster.node is not None, "it was asked for"
-        self.cluster = cluster
-        self.node: Node = cluster.node
-        self.files = self.node.directory / "etc-dra"
-        self._account = self._granted()
-        self._slices: set[str] = set()
-
-    def start(self, *devices: str) -> Identity:
-        """Starts it, and waits until kubelet and scheduler know of its devices."""
-        options = [f"--devices={each}" for each in devices]
-        command = (
-            *(sys.executable, "-m", "dryrack", "plugin", "--kubeconfig", str(self._account)),
-            *("--node", self.node.name, "--kubelet-dir", str(self.node.kubelet)),
-            *("--cdi-dir", str(self.node.cdi), *options),
-        )
-        processes = self.cluster.processes
-        wanted = self._registered() + len(devices)
-        started = processes.start("plugin", command)
-        drivers = {FAKE if each.startswith("fake") else FILE for each in devices}
-        readiness.wait("plugin", lambda: self._registered() == wanted, processes)
-        readiness.wait("plugin", lambda: drivers <= self.published(), processes)
-        return started
-
-    def stop(self, plugin: Identity) -> None:
-        """As somebody does who wants it to end."""
-        self.cluster.processes.stop(plugin)
-        self.cluster.processes.running.remove(plugin)
-
-    def _registered(self) -> int:
-        log = self.cluster.processes.log("plugin")
-        return log.read_text().count("registered with the kubelet") if log.exists() else 0
-
-    def restart_kubelet(self) -> None:
-        """The same command again, as a service manager would."""
-        processes = self.node.processes
-        kubelet = next(each for each in processes.running if each.name == "kubelet")
-        command = Path(f"/proc/{kubelet.pid}/cmdline").read_text().split("\0")[:-1]
-        self._slices = self.slices()
-        processes.stop(kubelet)
-        processes.running.remove(kubelet)
-        processes.start("kubelet", command)
-
-    def is_back(self, devices: Sequence[str]) -> bool:
-        """Whether the slices that a kubelet deletes when it starts are there anew."""
-        now = self.slices()
-        return len(now) == len(devices) and not now & self._slices
-
-    def slices(self) -> set[str]:
-        path = "jsonpath={.items[*].metadata.uid}"
-        return set(self.kubectl("get", "resourceslices", "-o", path).split())
-
-    def published(self) -> set[str]:
-        done = self.kubectl("get", "resourceslices", "-o", "jsonpath={.items[*].spec.driver}")
-        return set(done.split())
-
-    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        done = self.cluster.plane.kubectl(*arguments, stdin=stdin)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def namespace(self, name: str) -> str:
-        self.kubectl("create", "namespace", name)
-        self.kubectl("wait", "-n", name, "serviceaccount/default", "--for=create", "--timeout=30s")
-        return name
-
-    def apply(self, manifest: str) -> None:
-        self.kubectl("apply", "-f", "-", stdin=manifest)
-
-    def wait_ready(self, namespace: str, *pods: str, seconds: int = 60) -> None:
-        for each in pods:
-            done = self.cluster.plane.kubectl(
-                *("wait", "-n", namespace, f"pod/{each}", "--for=condition=Ready"),
-                f"--timeout={seconds}s",
-            )
-            told = self.cluster.plane.kubectl("describe", "pod", "-n", namespace, each).stdout
-            log = self.cluster.processes.tail("plugin")
-            assert done.returncode == 0, f"{told}\n{log}"
-
-    def fakes(self, namespace: str, name: str, container: str = "ctr0") -> dict[str, str]:
-        """The devices as the container itself prints them."""
-        log = self.kubectl("logs", "-n", namespace, name, "-c", container)
-        return dict(re.findall(r"^export FAKE_DEVICE_(\d+)='(.*)'$", log, re.M))
-
-    def specs(self) -> list[str]:
-        return sorted(path.name for path in self.node.cdi.iterdir())
-
-    def checkpoints(self, driver: str) -> list[Path]:
-        return list((self.node.kubelet / "plugins" / driver / "checkpoints").iterdir())
-
-    def _granted(self) -> Path:
-        command = (sys.executable, "-m", "dryrack", "plugin", "--print-rbac")
-        printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-        self.kubectl("apply", "-f", "-", stdin=printed.stdout)
-        account = ("dryrack-plugin", "-n", "kube-system", "--duration=1h")
-        return kubeconfig.write(
-            self.node.directory / "plugin.kubeconfig",
-            server=self.cluster.plane.server,
-            authority=self.cluster.plane.authority.certificate,
-            user=kubeconfig.by_token(self.kubectl("create", "token", *account).strip()),
-        )
-
-
 @pytest.fixture(scope="module")
 def real(start_module_cluster: StartModuleCluster) -> RealNode:
     """One node for all tests of the module."""
-    made = RealNode(start_module_cluster(Options(), Parts(node=True)))
-    made.apply(CLASSES)
-    return made
+    return RealNode(start_module_cluster(Options(), Parts(node=True)))
+
+
+def fakes(real: RealNode, namespace: str, name: str, container: str = "ctr0") -> dict[str, str]:
+    """The devices of a container by their numbers."""
+    variables = real.variables(namespace, name, container)
+    numbered = {key.removeprefix("FAKE_DEVICE_"): value for key, value in variables.items()}
+    return {number: uuid for number, uuid in numbered.items() if number.isdecimal()}
+
+
+def devices_told(real: RealNode, namespace: str, name: str) -> list[Raw]:
+    """What the status of a claim says of its devices."""
+    status = real.read("resourceclaim", namespace, name).get("status") or {}
+    return list(status.get("devices") or ())
+
+
+def state_of(real: RealNode) -> Raw:
+    """The NodeAllocationState of the node."""
+    return real.read("nodeallocationstate", "fake-system", real.node.name)
+
+
+def prepared(real: RealNode) -> list[list[Raw]]:
+    """By claim, the devices that it says are prepared."""
+    claims = state_of(real)["spec"].get("preparedDevices", {})
+    return [each["fake"]["devices"] for each in claims.values()]
 
 
 def test_fake_devices_arrive_in_containers_and_go(real: RealNode) -> None:
-    """The five demonstrations of the fake driver, a kill of the plugin, and the way back."""
+    """Four demonstrations of the fake driver, a kill of the plugin, and the way back."""
     plugin = real.start("fake:8", f"file:1,directory={real.files}")
     own = {uuid_of(real.node.name, f"fake-{n}") for n in range(8)}
-    for n in range(1, 5):
-        real.namespace(f"test{n}")
-    real.apply(template("test1", claim_spec()) + pod("test1", "pod0") + pod("test1", "pod1"))
-    real.apply(template("test2", claim_spec()) + pod("test2", "pod0", containers=("ctr0", "ctr1")))
-    real.apply(claim("test3", "shared", claim_spec()))
-    real.apply(pod("test3", "pod0", ["shared"]) + pod("test3", "pod1", ["shared"]))
-    real.apply(template("test4", claim_spec(count=4)) + pod("test4", "pod0"))
+    until(lambda: real.exists("nodeallocationstate", "fake-system", real.node.name))
+    before = state_of(real)
+    real.apply((EXAMPLES / "fake-devices" / "manifest.yaml").read_text())
     for namespace in ("test1", "test3"):
         real.wait_ready(namespace, "pod0", "pod1")
     for namespace in ("test2", "test4"):
         real.wait_ready(namespace, "pod0")
-    singles = [real.fakes("test1", "pod0"), real.fakes("test1", "pod1")]
-    both = [real.fakes("test2", "pod0", each) for each in ("ctr0", "ctr1")]
-    shared = [real.fakes("test3", each) for each in ("pod0", "pod1")]
-    four = real.fakes("test4", "pod0")
+    singles = [fakes(real, "test1", "pod0"), fakes(real, "test1", "pod1")]
+    both = [fakes(real, "test2", "pod0", each) for each in ("ctr0", "ctr1")]
+    shared = [fakes(real, "test3", each) for each in ("pod0", "pod1")]
+    four = fakes(real, "test4", "pod0")
     used = [*singles, both[0], shared[0], four]
 
+    assert {each["fake"]["uuid"] for each in before["spec"]["allocatableDevice"]} == own
+    assert (before["status"], "preparedDevices" in before["spec"]) == ("Ready", False)
     assert [list(each) for each in used] == [["0"]] * 4 + [["0", "1", "2", "3"]]
     assert both[0] == both[1]
     assert shared[0] == shared[1]
     assert sorted(uuid for each in used for uuid in each.values()) == sorted(own)
     assert len(real.specs()) == len(real.checkpoints(FAKE)) == 5
+    until(lambda: len(prepared(real)) == 5)
+    assert sorted(sorted(each["uuid"] for each in claim) for claim in prepared(real)) == sorted(
+        sorted(each.values()) for each in used
+    )
 
     real.cluster.processes.kill(plugin)
     plugin = real.start("fake:8", f"file:1,directory={real.files}")
-    for n in range(1, 5):
-        real.kubectl("delete", "namespace", f"test{n}", "--timeout=90s")
+    real.kubectl("delete", "namespace", "test1", "test2", "test3", "test4", "--timeout=90s")
     until(lambda: real.checkpoints(FAKE) == [] and real.specs() == [])
-
-    real.namespace("test5")
-    real.apply(template("test5", claim_spec(count=4, split=2)) + pod("test5", "pod0"))
-    real.wait_ready("test5", "pod0")
-    children = {child for n in range(8) for child in uuids_of(real.node.name, f"fake-{n}", 2)}
-
-    assert list(real.fakes("test5", "pod0")) == [str(n) for n in range(8)]
-    assert set(real.fakes("test5", "pod0").values()) < children
-    real.kubectl("delete", "namespace", "test5", "--timeout=90s")
+    until(lambda: prepared(real) == [])
     real.stop(plugin)
     assert list((real.node.kubelet / "plugins_registry").glob("*.sock")) == []
+    assert state_of(real)["status"] == "NotReady"
+
+
+def test_split_devices_have_parents(real: RealNode) -> None:
+    """The fifth demonstration: children in the container, and in the state of the node."""
+    plugin = real.start("fake:8")
+    real.apply((EXAMPLES / "split-devices" / "manifest.yaml").read_text())
+    real.wait_ready("test5", "pod0")
+    children = fakes(real, "test5", "pod0")
+    possible = {
+        child: uuid_of(real.node.name, f"fake-{n}")
+        for n in range(8)
+        for child in uuids_of(real.node.name, f"fake-{n}", 2)
+    }
+    until(lambda: prepared(real) != [])
+    [split] = prepared(real)
+    [given] = state_of(real)["spec"]["allocatedClaims"].values()
+    real.kubectl("delete", "namespace", "test5", "--timeout=90s")
+    until(lambda: prepared(real) == [])
+    real.stop(plugin)
+
+    assert list(children) == [str(n) for n in range(8)]
+    assert {each["uuid"] for each in split} == set(children.values())
+    assert all(possible[each["uuid"]] == each["parentUUID"] for each in split)
+    assert [each["split"] for each in given["fake"]["devices"]] == [2, 2, 2, 2]
+
+
+def test_a_plugin_with_the_token_of_a_pod_tells_of_devices_in_claims(real: RealNode) -> None:
+    """The server lets it, because the pod is on the node of the devices; and it takes it back."""
+    plugin = real.start("fake:8")
+    namespace = real.namespace("told")
+    real.apply(claim(namespace, "shared", claim_spec(count=2)) + pod(namespace, "pod0", ["shared"]))
+    real.wait_ready(namespace, "pod0")
+    until(lambda: len(devices_told(real, namespace, "shared")) == 2)
+    told = devices_told(real, namespace, "shared")
+    real.kubectl("delete", "pod", "-n", namespace, "pod0", "--timeout=90s")
+    until(lambda: devices_told(real, namespace, "shared") == [])
+    real.kubectl("delete", "namespace", namespace, "--timeout=90s")
+    real.stop(plugin)
+
+    assert {each["driver"] for each in told} == {FAKE}
+    conditions = [(c["type"], c["status"]) for each in told for c in each["conditions"]]
+    assert conditions == [("Ready", "True")] * 2
+    assert all(name.startswith("k8s.") for e in told for name in e["data"]["cdiDeviceIDs"])
+    assert "status.devices not written" not in real.cluster.processes.log("plugin").read_text()
 
 
 def test_a_file_has_the_name_of_the_pod_that_uses_it(real: RealNode) -> None:
@@ -272,7 +213,7 @@ def test_a_file_has_the_name_of_the_pod_that_uses_it(real: RealNode) -> None:
     plugin = real.start("fake:8", f"file:1,directory={real.files}")
     namespace = real.namespace("file")
     look = "cat /etc/dra/file1; echo x >> /etc/dra/file1 || echo refused"
-    real.apply(template(namespace, claim_spec(FILE)))
+    real.apply(template(namespace, claim_spec("file-resource")))
     real.apply(pod(namespace, "reader", command=f"{look}; {SHOW}"))
     real.wait_ready(namespace, "reader")
     log = real.kubectl("logs", "-n", namespace, "reader")
@@ -287,6 +228,44 @@ def test_a_file_has_the_name_of_the_pod_that_uses_it(real: RealNode) -> None:
     assert "\nrefused\n" in log
 
 
+def test_a_claim_has_devices_of_every_kind(real: RealNode) -> None:
+    """A GPU, parts of a NIC and of CPUs, a MIG partition and a NIC of a machine, in a container."""
+    kinds = ("gpu:2", "net:2", "cpu:2,cpus=32", "catalogue:p5.48xlarge,mig=true")
+    plugin = real.start(*kinds)
+    namespace = real.namespace("kinds")
+    asked: dict[str, Raw] = {
+        "gpu.example.com": {},
+        "net.example.com": {"ingressBandwidth": "10G"},
+        "cpu.example.com": {"cpu.example.com/cpu": "3"},
+        "mig.nvidia.com": {},
+        "rdma": {},
+    }
+    requests = [
+        {
+            "name": name.replace(".", "-"),
+            "exactly": {"deviceClassName": name}
+            | ({"capacity": {"requests": parts}} if parts else {}),
+        }
+        for name, parts in asked.items()
+    ]
+    real.apply(template(namespace, json.dumps({"devices": {"requests": requests}})))
+    real.apply(pod(namespace, "pod0"))
+    real.wait_ready(namespace, "pod0")
+    has = real.variables(namespace, "pod0")
+    specs = real.specs()
+    real.kubectl("delete", "namespace", namespace, "--timeout=90s")
+    until(lambda: real.specs() == [])
+    real.stop(plugin)
+
+    assert (has["GPU_DEVICE_0"], has["GPU_DEVICE_0_SHARING_STRATEGY"]) == ("gpu-0", "TimeSlicing")
+    assert (has["NET_DEVICE_0"], has["NET_DEVICE_0_INGRESS_RATE"]) == ("nic-0", "10000000000")
+    assert (has["CPU_DEVICE_0"], has["CPU_DEVICE_0_CONSUMED_CPU"]) == ("numa-0", "3")
+    assert has["GPU_NVIDIA_COM_DEVICE_0"].startswith("gpu-0-mig-")
+    assert has["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert has["DRA_NET_DEVICE_0"].startswith("pci-0000-")
+    assert len(specs) == len(asked)
+
+
 def test_a_pod_waits_for_a_driver_that_is_not_there(real: RealNode) -> None:
     """It starts by itself when the driver comes; slices are there in between."""
     plugin = real.start("fake:8")
@@ -299,7 +278,7 @@ def test_a_pod_waits_for_a_driver_that_is_not_there(real: RealNode) -> None:
     # The kubelet looks at a pod that could not start again after a minute or two.
     real.wait_ready(namespace, "pod0", seconds=180)
 
-    assert list(real.fakes(namespace, "pod0")) == ["0"]
+    assert list(fakes(real, namespace, "pod0")) == ["0"]
     real.kubectl("delete", "namespace", namespace, "--timeout=90s")
     until(lambda: real.checkpoints(FAKE) == [])
     real.stop(plugin)
@@ -326,7 +305,7 @@ def test_kubelet_and_plugin_start_again_under_a_pod_that_runs(real: RealNode) ->
     # A kubelet that has just started may register a plugin twice, and knows of none in between; a
     # pod that it looks at in that second is looked at again after a minute or two.
     real.wait_ready(namespace, "pod1", seconds=180)
-    both = [real.fakes(namespace, each) for each in ("pod0", "pod1")]
+    both = [fakes(real, namespace, each) for each in ("pod0", "pod1")]
     real.kubectl("delete", "namespace", namespace, "--timeout=90s")
     until(lambda: real.checkpoints(FAKE) == [] and real.specs() == [])
     real.stop(plugin)

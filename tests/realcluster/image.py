@@ -1,8 +1,8 @@
 """
 One container image, made from Debian's static busybox, so that no registry is needed.
 
-The same image is tagged twice: as what pods run, and as the sandbox that holds a pod's
-namespaces, which therefore must end at once when it is told to.
+The same image has several tags: what pods of tests run, what people name in manifests, and the
+sandbox that holds a pod's namespaces, which therefore must end at once when it is told to.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUSYBOX = "docker.io/local/busybox:1"
+# `busybox:1`, as manifests have it that are run as they stand.
+PUBLIC_BUSYBOX = "docker.io/library/busybox:1"
 PAUSE = "docker.io/local/pause:1"
 
 _APPLETS = ("cat", "date", "echo", "env", "false", "ls", "sh", "sleep", "sort", "test", "true")
@@ -24,12 +26,15 @@ _WAIT_FOR_TERM = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done
 
 
 def archive(busybox: Path) -> bytes:
-    """Both images as one archive that `ctr images import` understands."""
+    """All images as one archive that `ctr images import` understands."""
     layer = _layer(busybox.read_bytes())
-    configs = {BUSYBOX: _config(layer, ["/bin/sh"]), PAUSE: _config(layer, _pause_command())}
+    configs = {
+        (BUSYBOX, PUBLIC_BUSYBOX): _config(layer, ["/bin/sh"]),
+        (PAUSE,): _config(layer, _pause_command()),
+    }
     manifest = [
-        {"Config": _digest(config) + ".json", "RepoTags": [tag], "Layers": ["layer.tar"]}
-        for tag, config in configs.items()
+        {"Config": _digest(config) + ".json", "RepoTags": list(tags), "Layers": ["layer.tar"]}
+        for tags, config in configs.items()
     ]
     files = {_digest(config) + ".json": config for config in configs.values()}
     return _tar({"layer.tar": layer, "manifest.json": json.dumps(manifest).encode(), **files})
