@@ -16,7 +16,7 @@ from dryrack.cluster.engines import families
 
 COMMANDS = [
     *("", "allocate", "explain", "lint", "up", "down", "publish", "hardware", "demo"),
-    *("devices", "claims", "gangs"),
+    *("devices", "claims", "gangs", "fault", "fault device", "fault node", "fault clear"),
 ]
 
 

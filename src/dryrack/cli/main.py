@@ -18,6 +18,7 @@ import typer.main
 from dryrack.base.errors import DryrackError
 from dryrack.base.version import __version__
 from dryrack.cli import hardware, plugin, schedule
+from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown
 from dryrack.cli.scenarios import commands as scenarios
@@ -45,6 +46,7 @@ app = typer.Typer(
 
 app.add_typer(hardware.app, name="hardware", rich_help_panel=_ON_FILES)
 app.add_typer(scenarios.app, name="scenario", rich_help_panel=_ON_A_PLANE)
+app.add_typer(faults.app, name="fault", rich_help_panel=_ON_CLUSTERS)
 
 
 @app.callback(invoke_without_command=True)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         DEVICE_FAULT,
         NO_FAULTS,
         NODE_FAULT,
+        NODE_FAULT_PARTS,
         DeviceFault,
         DriverGone,
         FaultError,
@@ -52,9 +53,9 @@ else:
         __name__,
         {
             "faults": (
-                "DEVICE_FAULT NODE_FAULT NO_FAULTS DeviceFault DriverGone FaultError Health "
-                "NodeFaults NotReady PrepareFault PrepareMode device_annotation faults_of limited "
-                "node_annotation read_device_faults read_node_fault"
+                "DEVICE_FAULT NODE_FAULT NODE_FAULT_PARTS NO_FAULTS DeviceFault DriverGone "
+                "FaultError Health NodeFaults NotReady PrepareFault PrepareMode device_annotation "
+                "faults_of limited node_annotation read_device_faults read_node_fault"
             ),
             "inventory": (
                 "Assignment Batch Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
@@ -72,6 +73,7 @@ __all__ = [
     "MANAGED_BY",
     "MANAGER",
     "NODE_FAULT",
+    "NODE_FAULT_PARTS",
     "NO_FAULTS",
     "SOURCE",
     "Assignment",

@@ -59,6 +59,8 @@ _NODE_FAULTS = {
     "driver": "gone",
     "ready": "false",
 }
+# What can be wrong with a node: the ends of the keys.
+NODE_FAULT_PARTS = tuple(_NODE_FAULTS)
 
 
 class FaultError(DryrackError):

@@ -1,0 +1,1 @@
+"""`dryrack fault`: what is to go wrong on a cluster."""

@@ -1,0 +1,197 @@
+"""`dryrack fault`: devices and nodes that fail when they are told to, on a cluster."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dryrack.cli.durations import seconds_of
+from dryrack.cli.output import Format, print_data, print_table, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dryrack.cli.faults.targets import Changes, Cluster
+    from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
+
+app = typer.Typer(
+    help="Let devices and nodes fail, for a while or until they are told otherwise.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Kubeconfig = Annotated[
+    str, typer.Option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
+]
+Context = Annotated[str, typer.Option(help="Which context of the kubeconfig.")]
+Output = Annotated[Format, typer.Option("-o", "--output", help="How to print the faults.")]
+For = Annotated[
+    str, typer.Option("--for", metavar="30s", help="How long; else until it is told otherwise.")
+]
+
+
+@app.command()
+def device(
+    target: Annotated[
+        str, typer.Argument(metavar="NODE/DEVICE", help="Which; patterns as of a shell will do.")
+    ],
+    fault: Annotated[
+        str,
+        typer.Argument(
+            metavar="FAULT",
+            help="unhealthy[=MESSAGE], unknown, lost, taint=KEY[=VALUE]:EFFECT, or ok.",
+        ),
+    ],
+    for_: For = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    output: Output = Format.TABLE,
+) -> None:
+    """
+    Let devices fail, or be well again.
+
+    Their ResourceSlices and the pods that have them show it, on virtual nodes and on nodes with
+    the plugin. What was wrong with a device before is forgotten.
+    """
+    from dryrack.cli.faults.targets import device_changes
+
+    until = _until(for_)
+    _change(
+        lambda cluster: device_changes(cluster, target, fault, until),
+        where=(kubeconfig, context),
+        output=output,
+        slices_of=target.partition("/")[0],
+    )
+
+
+@app.command()
+def node(
+    name: Annotated[
+        str, typer.Argument(metavar="NODE", help="Which; patterns as of a shell will do.")
+    ],
+    fault: Annotated[
+        str,
+        typer.Argument(
+            metavar="FAULT",
+            help="prepare=fail[=MESSAGE], prepare=slow=5s, prepare=hang, driver=gone, "
+            "ready=false; prepare=ok and so on, or ok for all.",
+        ),
+    ],
+    for_: For = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    output: Output = Format.TABLE,
+) -> None:
+    """
+    Let nodes fail, or be well again.
+
+    prepare: what comes of claims that are to be prepared. driver=gone: slices stay as they are.
+    ready=false: a virtual node is not Ready.
+    """
+    from dryrack.cli.faults.targets import node_changes
+
+    until = _until(for_)
+    _change(
+        lambda cluster: node_changes(cluster, name, fault, until),
+        where=(kubeconfig, context),
+        output=output,
+    )
+
+
+@app.command("list")
+def list_(
+    kubeconfig: Kubeconfig = "", context: Context = "", output: Output = Format.TABLE
+) -> None:
+    """List all faults of nodes and devices, and when they end."""
+    from dryrack.client.endpoints import NODES
+
+    async def nodes(client: Client) -> Sequence[Raw]:
+        return (await client.list(NODES)).items
+
+    _print(_on_cluster((kubeconfig, context), nodes), output)
+
+
+@app.command()
+def clear(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NODE|NODE/DEVICE]...", help="Which; all if none is named."),
+    ] = None,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+) -> None:
+    """End faults: all, those of nodes with their devices, or those of devices."""
+    from dryrack.cli.faults.targets import cleared
+
+    count = 0
+
+    def changes(cluster: Cluster) -> Changes:
+        nonlocal count
+        found = cleared(cluster, targets or ())
+        count = sum(map(len, found.values()))
+        return found
+
+    _write(changes, (kubeconfig, context))
+    say(f"{count} faults ended" if count != 1 else "1 fault ended")
+
+
+def _until(length: str) -> float | None:
+    return time.time() + seconds_of("--for", length) if length else None
+
+
+def _change(
+    changes: Callable[[Cluster], Changes],
+    *,
+    where: tuple[str, str],
+    output: Format,
+    slices_of: str = "",
+) -> None:
+    """Writes annotations, and shows the faults that the nodes have then."""
+    _print(_write(changes, where, slices_of), output)
+
+
+def _write(
+    changes: Callable[[Cluster], Changes], where: tuple[str, str], slices_of: str = ""
+) -> Sequence[Raw]:
+    """The nodes as they are then; slices are read if those of a node are asked for."""
+    from dryrack.cli.faults.targets import Cluster
+    from dryrack.client.client import Selection
+    from dryrack.client.endpoints import NODES, SLICES
+
+    async def work(client: Client) -> Sequence[Raw]:
+        nodes = (await client.list(NODES)).items
+        is_one = any(each["metadata"]["name"] == slices_of for each in nodes)
+        selection = Selection(fields=f"spec.nodeName={slices_of}") if is_one else Selection()
+        slices = (await client.list(SLICES, selection)).items if slices_of else ()
+        return [
+            await client.patch(NODES, name, {"metadata": {"annotations": annotations}})
+            for name, annotations in changes(Cluster(nodes, slices)).items()
+        ]
+
+    return _on_cluster(where, work)
+
+
+def _on_cluster(where: tuple[str, str], work: Callable[[Client], Any]) -> Sequence[Raw]:
+    from dryrack.cli.views.sources import Source, on_cluster
+
+    kubeconfig, context = where
+    nodes: Sequence[Raw] = on_cluster(
+        Source(kubeconfig=kubeconfig, context=context).connection(), work
+    )
+    return nodes
+
+
+def _print(nodes: Sequence[Raw], output: Format) -> None:
+    from dryrack.cli.faults.targets import fault_rows
+
+    now = time.time()
+    rows = fault_rows(nodes, now)
+    if output is not Format.TABLE:
+        print_data({"faults": [row.document() for row in rows]}, output)
+    elif rows:
+        print_table(("NODE", "DEVICE", "FAULT", "ENDS"), [row.cells(now) for row in rows])
+    else:
+        say("no faults")

@@ -1,0 +1,202 @@
+"""
+Which annotations of which Nodes say a fault, and which faults there are.
+
+Names of nodes and devices may be patterns, as a shell has them. A device that is lost is in no
+slice any more; it is known by the fault that it has.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.ages import human
+from dryrack.base.text import hint
+from dryrack.cli.files import UsageError
+from dryrack.client.timekeeping import timestamp
+from dryrack.hardware import (
+    DEVICE_FAULT,
+    NODE_FAULT,
+    NODE_FAULT_PARTS,
+    FaultError,
+    device_annotation,
+    faults_of,
+    limited,
+    node_annotation,
+    read_device_faults,
+    read_node_fault,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dryrack.kinds.raw import Raw
+
+OK = "ok"
+Changes = dict[str, dict[str, str | None]]
+"""By the names of nodes, annotations and their values; None takes one away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The Nodes, and the slices in which their devices are."""
+
+    nodes: Sequence[Raw]
+    slices: Sequence[Raw] = ()
+
+    def nodes_like(self, pattern: str) -> list[Raw]:
+        """The nodes of that name; there is at least one."""
+        found = [each for each in self.nodes if fnmatchcase(_name(each), pattern)]
+        if not found:
+            known = hint(pattern, map(_name, self.nodes))
+            raise UsageError(f"node {pattern!r}: there is none; {known}")
+        return found
+
+    def devices_of(self, node: Raw) -> set[str]:
+        return _faulty_devices(node) | {
+            device["name"]
+            for each in self.slices
+            if each["spec"].get("nodeName") == _name(node)
+            for device in each["spec"].get("devices") or ()
+        }
+
+
+def device_changes(cluster: Cluster, target: str, fault: str, until: float | None) -> Changes:
+    """Lets devices fail, or be well; the target is `NODE/DEVICE`."""
+    value = _value(fault, until)
+    nodes = cluster.nodes_like(_parts(target)[0])
+    changes = {
+        _name(node): {device_annotation(name): value for name in _matching(cluster, node, target)}
+        for node in nodes
+    }
+    found = {node: annotations for node, annotations in changes.items() if annotations}
+    if not found:
+        known = {f"{_name(node)}/{name}" for node in nodes for name in cluster.devices_of(node)}
+        raise UsageError(f"device {target!r}: there is none; {hint(target, known)}")
+    return found
+
+
+def node_changes(cluster: Cluster, name: str, fault: str, until: float | None) -> Changes:
+    """Lets nodes fail; `ok` ends all that is wrong with them, but nothing of their devices."""
+    nodes = cluster.nodes_like(name)
+    if fault == OK:
+        return {
+            _name(node): {key: None for key in _annotations(node) if key.startswith(NODE_FAULT)}
+            for node in nodes
+        }
+    part, _, said = fault.partition("=")
+    if part in NODE_FAULT_PARTS and said == OK:
+        return {_name(node): {node_annotation(part): None} for node in nodes}
+    value = said if until is None else limited(said, until)
+    try:
+        read_node_fault(part, value)
+    except FaultError as error:
+        raise UsageError(f"fault {fault!r}: {error}") from None
+    return {_name(node): {node_annotation(part): value} for node in nodes}
+
+
+def cleared(cluster: Cluster, targets: Sequence[str]) -> Changes:
+    """Ends all faults, or those of `NODE` with its devices and of `NODE/DEVICE`."""
+    changes: Changes = {}
+    for target in targets or ("*",):
+        node_pattern, _, device_pattern = target.partition("/")
+        for node in cluster.nodes_like(node_pattern) if cluster.nodes else ():
+            for key in _annotations(node):
+                is_meant = not device_pattern or (
+                    key.startswith(DEVICE_FAULT)
+                    and fnmatchcase(key.removeprefix(DEVICE_FAULT), device_pattern)
+                )
+                if is_meant and key.startswith((DEVICE_FAULT, NODE_FAULT)):
+                    changes.setdefault(_name(node), {})[key] = None
+    return changes
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """One annotation that tells of a fault."""
+
+    node: str
+    key: str
+    value: str
+    until: float | None
+    is_over: bool
+    problem: str
+
+    @property
+    def device(self) -> str:
+        """ "" if it is a fault of the node."""
+        return self.key.removeprefix(DEVICE_FAULT) if self.key.startswith(DEVICE_FAULT) else ""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "node": self.node,
+            "device": self.device or None,
+            "annotation": self.key,
+            "fault": self.value,
+            "until": None if self.until is None else timestamp(self.until),
+            "isOver": self.is_over,
+            "problem": self.problem or None,
+        }
+
+    def cells(self, now: float) -> tuple[str, ...]:
+        said = re.sub(r"\s+until\s+[^\s;]+", "", self.value)
+        if not self.device:
+            said = f"{self.key.removeprefix(NODE_FAULT)}={said}"
+        ends = "-" if self.until is None else f"in {human(self.until - now)}"
+        state = self.problem or ("over" if self.is_over else ends)
+        return self.node, self.device or "-", said, state
+
+
+def fault_rows(nodes: Sequence[Raw], now: float) -> tuple[FaultRow, ...]:
+    """All faults of these nodes, in the order of their names; also what says nothing."""
+    return tuple(row for node in sorted(nodes, key=_name) for row in _rows(node, now))
+
+
+def _rows(node: Raw, now: float) -> Iterator[FaultRow]:
+    for key, value in sorted(_annotations(node).items()):
+        if key.startswith((DEVICE_FAULT, NODE_FAULT)):
+            faults = faults_of({key: value}, now)
+            is_present = faults.devices or faults.prepare or faults.is_driver_gone
+            is_over = not is_present and faults.is_ready and not faults.problems
+            problem = "".join(faults.problems).removeprefix(f"annotation {key}: ")
+            yield FaultRow(_name(node), key, value, faults.next_expiry, is_over, problem)
+
+
+def _value(fault: str, until: float | None) -> str | None:
+    """What the annotation of a device says; None if it goes."""
+    if fault == OK:
+        return None
+    parts = [part.strip() for part in fault.split(";")]
+    value = "; ".join(part if until is None else limited(part, until) for part in parts)
+    try:
+        read_device_faults(value)
+    except FaultError as error:
+        raise UsageError(f"fault {fault!r}: {error}, or {OK}") from None
+    return value
+
+
+def _parts(target: str) -> tuple[str, str]:
+    node, slash, device = target.partition("/")
+    if not node or not slash or not device:
+        raise UsageError(f"device {target!r}: name it as NODE/DEVICE; NODE/* is every device")
+    return node, device
+
+
+def _matching(cluster: Cluster, node: Raw, target: str) -> list[str]:
+    pattern = _parts(target)[1]
+    return sorted(name for name in cluster.devices_of(node) if fnmatchcase(name, pattern))
+
+
+def _faulty_devices(node: Raw) -> set[str]:
+    keys = (key for key in _annotations(node) if key.startswith(DEVICE_FAULT))
+    return {key.removeprefix(DEVICE_FAULT) for key in keys}
+
+
+def _name(node: Raw) -> str:
+    return str(node["metadata"]["name"])
+
+
+def _annotations(node: Raw) -> Mapping[str, str]:
+    return node["metadata"].get("annotations") or {}
