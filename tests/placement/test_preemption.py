@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.allocation.builders import Counting, device_class, devices, pool
@@ -16,6 +18,7 @@ from dryrack.placement import Cluster, Fleet, Occupant, Placed, place
 from dryrack.placement.place import place_on, unresolvable_nodes
 from dryrack.placement.preemption import (
     DisruptionBudget,
+    DisruptionGroup,
     NoPreemption,
     Preemption,
     Preemptor,
@@ -25,7 +28,7 @@ from dryrack.placement.preemption import (
 from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from dryrack.placement.attempt import Refused
 
@@ -46,7 +49,15 @@ class World:
                 allocator.put_slice(each)
 
     def run(
-        self, name: str, node: str, *, cpu: int = 0, gpus: int = 0, priority: int = 0, age: int = 0
+        self,
+        name: str,
+        node: str,
+        *,
+        cpu: int = 0,
+        gpus: int = 0,
+        priority: int = 0,
+        age: int = 0,
+        labels: Mapping[str, str] = APP,
     ) -> None:
         """A pod is on a node, with devices of its own."""
         made = pod(containers=[container(cpu=str(cpu))])
@@ -55,7 +66,7 @@ class World:
         assert isinstance(placed, Placed), "the world is as it was meant"
         claims = [f"n/{name}"] if gpus else []
         there = Occupant(
-            ("n", name), placed.amounts, APP, priority, None, f"{9 - age}", tuple(claims)
+            ("n", name), placed.amounts, labels, priority, None, f"{9 - age}", tuple(claims)
         )
         self.cluster.fleet.stand(name, node, there)
         for claim, allocation in zip(claims, placed.allocations, strict=True):
@@ -159,11 +170,73 @@ def test_what_belongs_together_goes_together() -> None:
     world = World("ab")
     world.run("x0", "a", gpus=2)
     world.run("x1", "b", gpus=2)
-    together: dict[Hashable, tuple[str, str]] = {"x0": ("x0", "x1"), "x1": ("x0", "x1")}
-    found = preempt_anywhere(world.cluster, Preemptor(10, together=together), world.all_fit(1))
-    assert names(found) == ["x0", "x1"]
-    whole = Preemptor(10, own=frozenset({"x1"}), together=together)
+    pair = DisruptionGroup("pair", ("x0", "x1"))
+    preemptor = Preemptor(10, group_of=lambda _: pair)
+    assert names(preempt_anywhere(world.cluster, preemptor, world.all_fit(1))) == ["x0", "x1"]
+    whole = replace(preemptor, own=frozenset({"x1"}))
     assert isinstance(preempt_anywhere(world.cluster, whole, world.all_fit(1)), NoPreemption)
+
+
+def gang_of(name: str, size: int, min_count: int) -> Callable[[Hashable], DisruptionGroup | None]:
+    """Pods that begin so are a gang."""
+    group = DisruptionGroup(name, [f"{name}{number}" for number in range(size)], min_count)
+    return lambda key: group if str(key).startswith(name) else None
+
+
+@pytest.mark.parametrize(
+    ("needed", "victims"),
+    [
+        ((1,), ["g3"]),
+        ((1, 1), ["g2", "g3"]),
+        ((1, 1, 1), ["g0", "g1", "g2", "g3"]),
+    ],
+)
+def test_a_gang_is_spared_or_goes_whole(needed: Sequence[int], victims: list[str]) -> None:
+    """Two of its four pods have to run: two may go by themselves, but never three alone."""
+    world = World("ab")
+    for number, node in enumerate("aabb"):
+        world.run(f"g{number}", node, gpus=1)
+    preemptor = Preemptor(10, group_of=gang_of("g", 4, 2))
+    assert names(preempt_anywhere(world.cluster, preemptor, world.all_fit(*needed))) == victims
+
+
+def test_the_rest_of_a_gang_counts_where_nodes_are_compared() -> None:
+    """A lone pod of the same priority is the lesser loss than a pod with its whole gang."""
+    world = World("abc")
+    for name, node in (("g0", "a"), ("g1", "b"), ("lone", "c")):
+        world.run(name, node, gpus=2)
+    preemptor = Preemptor(10, group_of=gang_of("g", 2, 2))
+    assert names(preempt_on_node(world.cluster, preemptor, world.try_on(gpus=1))) == ["lone"]
+    stands = replace(world.cluster.fleet.occupant("lone") or Occupant(("", ""), {}), priority=5)
+    world.cluster.fleet.stand("lone", "c", stands)
+    found = preempt_on_node(world.cluster, preemptor, world.try_on(gpus=1))
+    assert names(found) == ["g0", "g1"]
+
+
+def test_a_gang_with_a_member_that_may_not_go_keeps_all_that_it_needs() -> None:
+    """One of three is as important as who comes: only the one that is spare goes."""
+    world = World("a", device_count=3)
+    world.run("g0", "a", gpus=1, priority=10)
+    world.run("g1", "a", gpus=1)
+    world.run("g2", "a", gpus=1)
+    preemptor = Preemptor(10, group_of=gang_of("g", 3, 2))
+    assert names(preempt_on_node(world.cluster, preemptor, world.try_on(gpus=1))) == ["g2"]
+    found = preempt_on_node(world.cluster, preemptor, world.try_on(gpus=2))
+    assert isinstance(found, NoPreemption)
+
+
+def test_a_budget_does_not_part_a_gang_either() -> None:
+    """The spare pod is protected, and goes all the same with the others, which are not."""
+    world = World("a", device_count=3)
+    for number in range(3):
+        labels = {"app": "kept"} if number == 2 else {}
+        world.run(f"g{number}", "a", gpus=1, labels=labels)
+    budget = DisruptionBudget("n", LabelSelector(match_labels={"app": "kept"}), 0)
+    preemptor = Preemptor(10, group_of=gang_of("g", 3, 2))
+    found = preempt_on_node(world.cluster, preemptor, world.try_on(gpus=2), [budget])
+    assert names(found) == ["g0", "g1", "g2"]
+    assert isinstance(found, Preemption)
+    assert found.violations == 1
 
 
 def test_pods_that_yield_go_first_whatever_their_priority() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, Scene, lone, member, play
 from tests.scheduler.test_pod_groups import NATIVE, native_group, native_member
 
@@ -257,3 +258,82 @@ def test_a_group_that_goes_as_one_goes_whole() -> None:
         await scene.check({})
 
     play(story, nodes=2, devices=1, serving=NATIVE)
+
+
+@pytest.mark.parametrize(("minimum", "left"), [(3, []), (2, ["g0", "g1"]), (4, [])])
+def test_a_pod_takes_no_gang_below_its_minimum(minimum: int, left: list[str]) -> None:
+    """
+    Of three pods one has to make way: it goes alone where the gang can spare it, else all go.
+
+    A gang of four that has lost one runs on, and goes as a whole too.
+    """
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        scene.start()
+        await scene.create(*(member(f"g{n}", "gang", minimum) for n in range(4)))
+        await scene.rest()
+        await scene.remove("g3")
+        await scene.create(lone("other", priorityClassName="high"))
+        await scene.rest()
+        assert await scene.bound() == ["g0", "g1", "g2", "other"]
+        await scene.create(lone("vip", priorityClassName="high"))
+        await scene.rest(60)
+        assert await scene.bound() == [*left, "other", "vip"]
+        assert len(await scene.events("Preempted")) == 3 - len(left)
+
+    play(story)
+
+
+def test_two_pods_do_not_both_take_the_one_that_a_gang_can_spare() -> None:
+    """The second comes before anybody has seen the first victim go."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        scene.start()
+        await scene.create(*(member(f"g{n}", "gang", 3) for n in range(4)))
+        await scene.rest()
+        await scene.create(*(lone(f"vip{n}", priorityClassName="high") for n in range(2)))
+        await scene.rest(60)
+        assert await scene.bound() == ["vip0", "vip1"]
+
+    play(story)
+
+
+def test_a_gang_takes_another_one_whole() -> None:
+    """Two of the three pods of the lesser gang are in the way of the other; all three go."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        scene.start()
+        await scene.create(*(member(f"g{n}", "lesser", 3) for n in range(3)))
+        await scene.rest()
+        vips = [member(f"vip{n}", "vips", 2, priorityClassName="high") for n in range(3)]
+        await scene.create(*vips)
+        await scene.rest(60)
+        assert await scene.bound() == ["vip0", "vip1", "vip2"]
+        await scene.check({"lesser": 3, "vips": 2})
+
+    play(story)
+
+
+def test_a_budget_of_a_gang_makes_another_pod_go() -> None:
+    """The gang is protected, so the lone pod goes, although it is more important."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        await scene.make_priority("mid", 500)
+        scene.start()
+        await scene.create(*(labelled(member(f"g{n}", "gang", 2), APP) for n in range(2)))
+        await scene.create(*(lone(f"mid{n}", priorityClassName="mid") for n in range(2)))
+        metadata = {"name": "budget", "namespace": NAMESPACE}
+        spec = {"minAvailable": 2, "selector": {"matchLabels": APP}}
+        await scene.client.create(POD_DISRUPTION_BUDGETS, {"metadata": metadata, "spec": spec})
+        await scene.rest()
+        await scene.create(lone("vip", priorityClassName="high"))
+        await scene.rest(60)
+        bound = await scene.bound()
+        assert {"g0", "g1", "vip"} < set(bound)
+        assert len(bound) == 4
+
+    play(story)

@@ -61,6 +61,7 @@ from dryrack.placement.plugins.workloads import is_backfill
 from dryrack.placement.pod_constraints import PodConstraints
 from dryrack.placement.preemption import (
     DisruptionBudget,
+    DisruptionGroup,
     NoPreemption,
     Preemption,
     Preemptor,
@@ -107,6 +108,7 @@ __all__ = [
     "DeviceView",
     "Dialect",
     "DisruptionBudget",
+    "DisruptionGroup",
     "Explanation",
     "ExtendedResources",
     "Flaw",

@@ -9,13 +9,16 @@ use is free without them.
 For a gang, or a pod that needs devices of another node, all pods of lower priority are taken away
 everywhere, and put back alike. No victim of the outcome could be spared by itself.
 
+Pods of one gang are not left behind as too few of it to run: so many as it can spare go one by one,
+and the others all together or not at all, wherever they are.
+
 Everything is tried on the books and taken back (see `trial`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -54,6 +57,10 @@ _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 def _nobody(_: Occupant) -> bool:
     return False
+
+
+def _alone(_: Hashable) -> None:
+    return None
 
 
 def _by_the_books(pod: Occupant) -> str:
@@ -140,14 +147,27 @@ class NoPreemption:
 
 
 @dataclass(frozen=True, slots=True)
+class DisruptionGroup:
+    """Pods of which so many have to run together, or none; all of them, if no number is said."""
+
+    key: Hashable
+    members: Collection[Hashable]
+    min_count: int | None = None
+
+    def spare(self, running: int) -> int:
+        """How many may go by themselves."""
+        return 0 if self.min_count is None else max(0, running - self.min_count)
+
+
+@dataclass(frozen=True, slots=True)
 class Preemptor:
     """Whoever wants to come, in whose favour pods of lower priority may go."""
 
     priority: int
     # Pods that stay, because they belong to it.
     own: frozenset[Hashable] = frozenset()
-    # Pods that go together or not at all, by the key of each of them.
-    together: Mapping[Hashable, Sequence[Hashable]] = field(default_factory=dict)
+    # The pods that a pod is not to be parted from, by its key.
+    group_of: Callable[[Hashable], DisruptionGroup | None] = _alone
     # Pods that go before all others, whatever their priority.
     yields: Callable[[Occupant], bool] = _nobody
     # When the kubelet took a pod up, if it did: the books are not told of that.
@@ -155,33 +175,48 @@ class Preemptor:
 
     def units(self, fleet: Fleet, states: Iterable[NodeState]) -> list[_Unit]:
         """What could go from these nodes, the most important first."""
-        found: dict[Hashable, _Unit] = {}
-        for state in states:
-            for key in state.occupants:
-                unit = self._unit(fleet, key)
-                if unit is not None:
-                    found[unit.victims[0].key] = unit
-        return sorted(found.values(), key=self._importance)
+        found: list[_Unit] = []
+        groups: dict[Hashable, tuple[DisruptionGroup, list[Hashable]]] = {}
+        for key in (key for state in states for key in state.occupants):
+            group = self.group_of(key)
+            if group is None:
+                found += (_Unit((each,)) for each in self._victims(fleet, (key,)))
+            else:
+                groups.setdefault(group.key, (group, []))[1].append(key)
+        for group, here in groups.values():
+            found += self._units_of(fleet, group, here)
+        return sorted(found, key=self._importance)
 
     def _importance(self, unit: _Unit) -> tuple[bool, tuple[int, str, tuple[str, str]]]:
         first = unit.victims[0]
         return self.yields(first.occupant), first.rank
 
-    def _unit(self, fleet: Fleet, key: Hashable) -> _Unit | None:
-        """The pod with all that go with it; None if one of these may not."""
-        known = ((each, fleet.occupant(each)) for each in self.together.get(key, (key,)))
-        victims = [
-            Victim(each, pod, self.started(pod) or _NOT_STARTED)
-            for each, pod in known
-            if pod is not None
-        ]
-        if not all(self._may_go(each) for each in victims):
-            return None
-        return _Unit(tuple(sorted(victims, key=lambda victim: victim.rank)))
+    def _units_of(
+        self, fleet: Fleet, group: DisruptionGroup, here: Sequence[Hashable]
+    ) -> Iterator[_Unit]:
+        """The least important that the group can spare, and all the others with them as one."""
+        running = [each for each in group.members if fleet.occupant(each) is not None]
+        victims, spare = self._victims(fleet, here), group.spare(len(running))
+        single = victims[max(0, len(victims) - spare) :]
+        keys = {each.key for each in single}
+        others = [each for each in running if each not in keys]
+        together = self._victims(fleet, others) if len(single) < len(here) else ()
+        core = together[0].key if together and len(together) == len(others) else None
+        if core is not None:
+            yield _Unit(together)
+        yield from (_Unit((each,), core) for each in single)
 
-    def _may_go(self, victim: Victim) -> bool:
-        pod = victim.occupant
-        return victim.key not in self.own and (pod.priority < self.priority or self.yields(pod))
+    def _victims(self, fleet: Fleet, keys: Iterable[Hashable]) -> tuple[Victim, ...]:
+        """Those of the pods that may go, the most important first."""
+        found = []
+        for key in keys:
+            pod = fleet.occupant(key)
+            if pod is not None and self._may_go(key, pod):
+                found.append(Victim(key, pod, self.started(pod) or _NOT_STARTED))
+        return tuple(sorted(found, key=lambda victim: victim.rank))
+
+    def _may_go(self, key: Hashable, pod: Occupant) -> bool:
+        return key not in self.own and (pod.priority < self.priority or self.yields(pod))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +224,8 @@ class _Unit:
     """Pods that go together, the most important first."""
 
     victims: tuple[Victim, ...]
+    # The first of those without whom this one cannot stay: too few would be left to run.
+    core: Hashable | None = None
 
     @property
     def keys(self) -> Iterator[Hashable]:
@@ -276,10 +313,21 @@ class _Reprieve:
             refusal = self.refusal()
             if refusal is not None:
                 return refusal
-            violating = [*self._gone(trial, places, protected)]
-            gone = [*violating, *self._gone(trial, places, others)]
+            gone: list[_Unit] = []
+            self._put_back(trial, places, protected, gone)
+            self._put_back(trial, places, others, gone)
+            # They were put back before the others of their gang turned out to go.
+            late = _dragged(protected, gone)
+            for key in (key for unit in late for key in unit.keys):
+                trial.remove(key)
+            refusal = self.refusal() if late else None
+            if refusal is not None:
+                return refusal
+            gone += late
+        firsts = {unit.victims[0].key for unit in protected}
+        violations = sum(unit.victims[0].key in firsts for unit in gone)
         victims = sorted((each for unit in gone for each in unit.victims), key=lambda it: it.rank)
-        return Preemption(tuple(victims), len(violating)) if victims else (_NOT_HELPFUL,)
+        return Preemption(tuple(victims), violations) if victims else (_NOT_HELPFUL,)
 
     def _by_budget(self, units: Sequence[_Unit]) -> tuple[list[_Unit], list[_Unit]]:
         """Those that a budget protects, if all others go, and those that none does."""
@@ -296,14 +344,22 @@ class _Reprieve:
             (protected if violates else others).append(unit)
         return protected, others
 
-    def _gone(
-        self, trial: Trial, places: Mapping[Hashable, Place | None], units: Sequence[_Unit]
-    ) -> Iterator[_Unit]:
+    def _put_back(
+        self,
+        trial: Trial,
+        places: Mapping[Hashable, Place | None],
+        units: Sequence[_Unit],
+        gone: list[_Unit],
+    ) -> None:
         """
-        Those that cannot be put back, in order.
+        Those that cannot be put back are gone, in order.
 
         What can be put back together could be one by one: many are tried at once.
         """
+        dragged = _dragged(units, gone)
+        if dragged:
+            gone += dragged
+            units = [unit for unit in units if unit not in dragged]
         if not units:
             return
         mark = trial.mark()
@@ -314,8 +370,15 @@ class _Reprieve:
             return
         trial.rewind(mark)
         if len(units) == 1:
-            yield units[0]
+            gone.append(units[0])
             return
         half = len(units) // 2
-        yield from self._gone(trial, places, units[:half])
-        yield from self._gone(trial, places, units[half:])
+        self._put_back(trial, places, units[:half], gone)
+        self._put_back(trial, places, units[half:], gone)
+
+
+def _dragged(units: Sequence[_Unit], gone: Sequence[_Unit]) -> list[_Unit]:
+    """Those that may not stay, because the others of their group do not."""
+    bound = [unit for unit in units if unit.core is not None]
+    lost = {unit.victims[0].key for unit in gone} if bound else set()
+    return [unit for unit in bound if unit.core in lost and unit not in gone]

@@ -21,7 +21,6 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
 from dryrack.placement import (
-    Dialect,
     Flaw,
     GangKey,
     Membership,
@@ -40,7 +39,7 @@ from dryrack.scheduler.commits import Commits, Decided
 from dryrack.scheduler.coscheduling import CoschedulingStatuses
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.gang_cycle import GangCycle
-from dryrack.scheduler.gang_table import GangTable
+from dryrack.scheduler.gang_table import NATIVE, GangTable
 from dryrack.scheduler.group_objects import GroupObjects
 from dryrack.scheduler.metering import GangMeter, Result, SchedulingMeter
 from dryrack.scheduler.plan_watermark import PlanWatermark
@@ -65,8 +64,6 @@ _logger = logging.getLogger(__name__)
 
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
-# Who says what a gang is, where Kubernetes itself does.
-_NATIVE = (Dialect.POD_GROUP, Dialect.WORKLOAD)
 
 
 class Scheduler:
@@ -332,7 +329,7 @@ class Scheduler:
     def _reads_gang(self, pod: Raw, said: Membership | Flaw) -> bool:
         """Whether what a pod says about its gang counts, as its profile has it."""
         profile = self._profiles.get(scheduler_of(pod))
-        is_native = isinstance(said, Membership) and said.key.dialect in _NATIVE
+        is_native = isinstance(said, Membership) and said.key.dialect in NATIVE
         plugin = "GangScheduling" if is_native else "Coscheduling"
         return profile is None or profile.has(plugin)
 

@@ -20,12 +20,19 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.scheduling import CoschedulingPodGroup
-from dryrack.placement import Flaw, Membership, gang_of, membership
+from dryrack.placement import (
+    Dialect,
+    DisruptionGroup,
+    Flaw,
+    Membership,
+    gang_of,
+    membership,
+)
 from dryrack.scheduler.plan_watermark import plan_of
 from dryrack.scheduler.queue import STARVATION_SECONDS, Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Set
 
     from dryrack.base.ports import Clock
     from dryrack.kinds.raw import Raw
@@ -37,6 +44,8 @@ _LABELS = (
     CoschedulingPodGroup.POD_LABEL,
 )
 _FIELDS = ("schedulingGroup", "workloadRef")
+# Who says what a gang is, where Kubernetes itself does.
+NATIVE = (Dialect.POD_GROUP, Dialect.WORKLOAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,18 +185,26 @@ class GangTable:
         group = self._groups.get(key)
         return () if group is None else tuple(group.members.keys() - group.bound)
 
-    def together(self) -> Mapping[Hashable, tuple[Name, ...]]:
-        """Members on nodes that preemption takes all or none of, by each of them."""
-        found: dict[Hashable, tuple[Name, ...]] = {}
-        for key, group in self._groups.items() if self._is_any_whole() else ():
-            definition = self.definitions.get(key.definition)
-            if definition is not None and definition.disrupted_whole:
-                bound = tuple(sorted(group.bound))
-                found.update(dict.fromkeys(bound, bound))
-        return found
+    def disruption_group(
+        self, pod: Hashable, leaving: Set[Name] = frozenset()
+    ) -> DisruptionGroup | None:
+        """
+        Who goes with a pod that makes way; nobody, if it may go by itself.
 
-    def _is_any_whole(self) -> bool:
-        return any(each.disrupted_whole for each in self.definitions.values())
+        A native group says so itself. Pods that are `leaving` count as gone.
+        """
+        key = self._gang_of.get(pod) if isinstance(pod, Name) else None
+        if key is None or isinstance(key, Flaw) or pod in leaving:
+            return None
+        group, definition = self._groups[key], self.definitions.get(key.definition)
+        minimum: int | None = None
+        if key.dialect in NATIVE:
+            if definition is None or not definition.disrupted_whole:
+                return None
+        else:
+            minimum = group.min_count if definition is None else definition.min_count
+        members = group.members.keys() - leaving if leaving else group.members
+        return DisruptionGroup(key, members, minimum)
 
     def rank(self, key: GangKey) -> Rank:
         """As a gang comes in the queue; see `placement.Gang` for its priority and age."""

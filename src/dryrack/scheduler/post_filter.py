@@ -38,7 +38,14 @@ if TYPE_CHECKING:
     from dryrack.client.informer import Name
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import Gang, GangRefused, Occupant, Preemption, Profile
+    from dryrack.placement import (
+        DisruptionGroup,
+        Gang,
+        GangRefused,
+        Occupant,
+        Preemption,
+        Profile,
+    )
     from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.demands import Demands
     from dryrack.scheduler.gang_table import GangTable
@@ -115,7 +122,7 @@ class PostFilter:
         refusal = self._ineligible(name, wanted.pod.spec.preemption_policy)
         if refusal:
             return Help(f"preemption: {refusal}")
-        preemptor = Preemptor(priority, together=self._table.together(), started=self._started)
+        preemptor = Preemptor(priority, group_of=self._group_of(), started=self._started)
         asked: dict[str, Any] = {
             "pod": wanted.pod,
             "wanted": wanted.unallocated,
@@ -182,8 +189,9 @@ class PostFilter:
         refusal = self._ineligible(gang.key, "Never" if "Never" in policies else None)
         if refusal:
             return Help(f"preemption: {refusal}")
-        together = self._table.together()
-        preemptor = Preemptor(gang.priority, frozenset(bound), together, yields, self._started)
+        preemptor = Preemptor(
+            gang.priority, frozenset(bound), self._group_of(), yields, self._started
+        )
         budgets = disruption_budgets(self._view.budgets.all())
         found = preempt_anywhere(
             self._view.cluster, preemptor, lambda: isinstance(place(), GangPlaced), budgets
@@ -251,6 +259,9 @@ class PostFilter:
         if policy == "Never":
             return NEVER
         return _LEAVING if self._evictions.is_waiting(unit) else ""
+
+    def _group_of(self) -> Callable[[Hashable], DisruptionGroup | None]:
+        return partial(self._table.disruption_group, leaving=self._evictions.leaving())
 
     def _started(self, pod: Occupant) -> str | None:
         found = self._view.pods.get(*pod.name)

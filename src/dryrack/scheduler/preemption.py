@@ -68,6 +68,15 @@ class Evictions:
         del self._leaving[unit]
         return False
 
+    def leaving(self) -> frozenset[Name]:
+        """All that were sent away; caches may not show it yet."""
+        return frozenset(
+            name
+            for each in self._leaving.values()
+            for name, uid in each.victims.items()
+            if self._is_there(name, uid)
+        )
+
     def _is_there(self, name: Name, uid: str) -> bool:
         pod = self._view.pods.get(*name)
         return pod is not None and bool(pod["metadata"]["uid"] == uid)
