@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dryrack.cli.views.explaining import Said, print_said
+from dryrack.cli.views.explaining import print_said
+from dryrack.placement import Said
 
 
 @pytest.mark.parametrize(

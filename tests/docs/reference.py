@@ -17,6 +17,7 @@ from tests.apiserver.replay import (
     differences_of_the_server,
     known_differences,
 )
+from tests.docs import dashboard_api
 from tests.docs.glossary import MEANINGS
 
 from dryrack.apiserver.builtin import BUILTINS
@@ -235,6 +236,7 @@ PAGES = {
     "docs/reference/commands.md": commands,
     "docs/reference/publisher.md": publisher,
     "docs/reference/scheduler.md": scheduler,
+    "docs/reference/dashboard-api.md": dashboard_api.page,
     "COVERAGE.md": coverage,
 }
 

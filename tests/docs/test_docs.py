@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 from tests.docs.console import examples, fits
+from tests.docs.dashboard_api import plain, told_routes
 from tests.docs.glossary import MEANINGS
 from tests.docs.reference import PAGES
 
 from dryrack.allocation.model.reasons import Code
 from dryrack.controllers.pods.script import Script
+from dryrack.dashboard.server import ROUTES
 from dryrack.hardware.catalogue.entries import API_VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +69,11 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_reference_pages_follow_the_code(name: str) -> None:
     """Otherwise run: python -m tests.docs.reference."""
     assert (ROOT / name).read_text() == PAGES[name]()
+
+
+def test_every_route_of_the_page_is_explained() -> None:
+    """Whoever writes a program for the JSON API finds all of it."""
+    assert sorted(told_routes()) == sorted(map(plain, ROUTES))
 
 
 def test_every_reason_is_explained() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import claim_name
-from dryrack.base.errors import ContentError
-from dryrack.base.text import hint
 from dryrack.cli.allocate import (
     CLAIM_RESOURCE,
     WAITS_FOR_GANG,
@@ -26,15 +24,21 @@ from dryrack.cli.output import (
     say,
     shown,
 )
-from dryrack.kinds.decode import to_builtins
-from dryrack.placement import explain_claim, explain_pod, party_of, what_if
+from dryrack.placement import (
+    explain_claim,
+    explain_pod,
+    gang_outcomes,
+    lacking,
+    outcomes_of,
+    party_of,
+    story_document,
+    what_if,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dryrack.allocation import Obstacle
     from dryrack.cli.allocate import Settings
-    from dryrack.kinds.core import Pod
     from dryrack.placement import Explanation, GangOutcome, NodeStory, World
 
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
@@ -135,11 +139,7 @@ def run_gang(
 ) -> bool:
     """Prints where a gang goes, or why not and what it lacks; `told` adds to why, for a person."""
     outcome = what_if(world, settings.reckoning())
-    known = {f"{g.key.namespace}/{g.key.name}": None for g in outcome.gangs if g.key is not None}
-    found = [g for g in outcome.gangs if g.key and g.key[1:3] == name]
-    if not found:
-        full = "/".join(name)
-        raise ContentError(f"gang {full!r}: not there; {hint(full, known)}")
+    found = outcomes_of(outcome, name)
     # On a cluster it is no news what others have.
     for note in outcome.notes if told is None else ():
         say(shown(note))
@@ -150,30 +150,10 @@ def run_gang(
             _print_gang_line(gang)
             if told is not None:
                 told(gang.message)
-            _print_members(gang, _lacking(world, gang, settings), settings)
+            _print_members(gang, lacking(world, gang, settings.reckoning), settings)
     else:
-        documents = [
-            {
-                **gang.document(),
-                "claims": [story_document(s) for s in _lacking(world, gang, settings)],
-            }
-            for gang in found
-        ]
-        print_data({"gangs": documents}, form)
+        print_data(gang_outcomes(world, found, settings.reckoning).document, form)
     return not any(gang.message for gang in found)
-
-
-def _lacking(world: World, gang: GangOutcome, settings: Settings) -> list[Explanation]:
-    """The stories of the claims that the first pod lacks which does not fit."""
-    first = next((pod for pod, message in gang.waiting.items() if message), "")
-    claims = [
-        claim_name(claim)
-        for party in world.in_order()
-        if party.pod is not None and _name(party.pod) == first
-        for claim in party.claims
-    ]
-    told = [explain_claim(world, claim, settings.reckoning()) for claim in claims]
-    return [story for story in told if story.nodes]
 
 
 def _print_gang_line(gang: GangOutcome) -> None:
@@ -200,41 +180,6 @@ def _claims(world: World, subject: Subject) -> list[str]:
         return [subject.full_name]
     party = party_of(world, subject.full_name)
     return [*map(claim_name, party.claims), *(each.claim for each in party.missing)]
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
-
-
-def story_document(story: Explanation) -> dict[str, Any]:
-    """The same as programs read it."""
-    given = story.given
-    return {
-        "claim": story.claim,
-        "allocated": bool(given or story.settled),
-        "node": given.node if given else None,
-        "allocation": to_builtins(given.allocation) if given else None,
-        "nodes": [
-            {
-                "node": node.node,
-                "alike": list(node.alike),
-                "reasons": reasons_of(node),
-            }
-            for node in story.nodes
-        ],
-        "helps": list(story.helps),
-    }
-
-
-def reasons_of(node: NodeStory) -> list[dict[str, Any]]:
-    """What stands in the way on a node, as programs read it."""
-    return [_reason(each) for each in node.obstacles]
-
-
-def _reason(obstacle: Obstacle) -> dict[str, Any]:
-    data = asdict(obstacle)
-    code = data.pop("code")
-    return {**data, "reason": code.text, "devices": list(obstacle.devices)}
 
 
 def print_story(story: Explanation, where: str) -> None:

@@ -17,7 +17,7 @@ import typer.main
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.version import __version__
-from dryrack.cli import hardware, plugin, schedule
+from dryrack.cli import dashboard, hardware, plugin, schedule
 from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown
@@ -290,6 +290,10 @@ def up(
             rich_help_panel=_PLACE,
         ),
     ] = False,
+    no_dashboard: Annotated[
+        bool,
+        typer.Option("--no-dashboard", help="Serve no page.", rich_help_panel=_PLACE),
+    ] = False,
     release: Annotated[
         str,
         typer.Option(
@@ -364,6 +368,7 @@ def up(
             scheduler_config=scheduler_config,
             kubeconfig=kubeconfig,
             merges=merge,
+            shows_dashboard=not no_dashboard,
         )
     )
 
@@ -613,7 +618,7 @@ def publish(
 
 app.command(rich_help_panel=_ON_CLUSTERS)(schedule.schedule)
 app.command(rich_help_panel=_ON_CLUSTERS)(plugin.plugin)
-for _view in (views.devices, views.claims, views.gangs):
+for _view in (views.devices, views.claims, views.gangs, dashboard.dashboard):
     app.command(rich_help_panel=_ON_CLUSTERS)(_view)
 
 

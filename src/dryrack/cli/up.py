@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.runtime_config import RuntimeConfig
     from dryrack.cluster import MakeAllocator
+    from dryrack.cluster.process.launching import Dashboard
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
     from dryrack.kubeletplugin import DeviceKind
@@ -64,6 +65,7 @@ class Wish:
     scheduler_config: str
     kubeconfig: str | None
     merges: bool
+    shows_dashboard: bool
 
 
 def run(wish: Wish) -> None:
@@ -124,7 +126,14 @@ def _launch(wish: Wish) -> Launch:
         authorization=_authorization(wish.authorization),
         kubeconfig=_kubeconfig(wish),
         merges=wish.merges,
+        dashboard=_dashboard() if wish.shows_dashboard else None,
     )
+
+
+def _dashboard() -> Dashboard:
+    from dryrack.dashboard import opened_when_visited
+
+    return opened_when_visited
 
 
 def data_directory_of(text: str) -> Path:

@@ -43,9 +43,11 @@ if TYPE_CHECKING:
     from dryrack.cluster.snapshots.snapshot import (
         DECISION_KINDS,
         GROUP_KINDS,
+        MODELS,
         Snapshot,
         follow_snapshots,
         read_snapshot,
+        typed,
     )
 else:
     __getattr__ = exports(
@@ -68,7 +70,7 @@ else:
             "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
             "seeded_chance": "SeededChance",
             "snapshots.snapshot": (
-                "DECISION_KINDS GROUP_KINDS Snapshot follow_snapshots read_snapshot"
+                "DECISION_KINDS GROUP_KINDS MODELS Snapshot follow_snapshots read_snapshot typed"
             ),
         },
     )
@@ -76,6 +78,7 @@ else:
 __all__ = [
     "DECISION_KINDS",
     "GROUP_KINDS",
+    "MODELS",
     "PLUGIN_GROUP",
     "Attached",
     "Attachment",
@@ -105,6 +108,7 @@ __all__ = [
     "running_engines",
     "scheduling_family",
     "stopping_by_signal",
+    "typed",
     "virtual_node",
     "wanted_engines",
     "with_catalogue",

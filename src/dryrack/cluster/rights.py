@@ -21,6 +21,7 @@ MANIFESTS = Path(__file__).parent / "manifests"
 PUBLISHER = MANIFESTS / "publisher.yaml"
 SCHEDULER = MANIFESTS / "scheduler.yaml"
 PLUGIN = MANIFESTS / "plugin.yaml"
+DASHBOARD = MANIFESTS / "dashboard.yaml"
 # Those that every cluster has.
 _OLD_NAMESPACES = ("default", "kube-system")
 _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"
@@ -65,6 +66,11 @@ def plugin(state_namespace: str) -> str:
     """The manifests for the kubelet plugin, in YAML; allocation states are in a namespace."""
     lines = {"namespace: fake-system\n": f"namespace: {state_namespace}\n"}
     return _namespaces({state_namespace}) + _filled_in(PLUGIN, lines)
+
+
+def dashboard() -> str:
+    """The manifests for whoever looks at the page, in YAML: rights to read, and no account."""
+    return DASHBOARD.read_text()
 
 
 def _filled_in(manifest: Path, lines: Mapping[str, str]) -> str:

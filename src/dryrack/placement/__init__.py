@@ -82,6 +82,19 @@ from dryrack.placement.views.devices import (
 )
 from dryrack.placement.views.gangs import GangStatus, GangView, gangs_of
 from dryrack.placement.whatif.answers import GangOutcome, Given, Refused, WhatIf
+from dryrack.placement.whatif.cases import (
+    CaseDocument,
+    CaseDocuments,
+    Said,
+    find_gang,
+    gang_outcomes,
+    lacking,
+    outcomes_of,
+    said_to,
+    story_document,
+    waiting_gang,
+    world_of_gang,
+)
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.whatif.pod_explanation import PodExplanation, explain_pod, party_of
 from dryrack.placement.whatif.present import as_now_for
@@ -94,6 +107,8 @@ __all__ = [
     "RESERVATIONS_MAX",
     "SEARCHES_MAX",
     "Args",
+    "CaseDocument",
+    "CaseDocuments",
     "Check",
     "ClaimState",
     "ClaimView",
@@ -149,6 +164,7 @@ __all__ = [
     "Refused",
     "Reservation",
     "Reservations",
+    "Said",
     "Settings",
     "Trial",
     "Unfinished",
@@ -165,12 +181,16 @@ __all__ = [
     "devices_of",
     "explain_claim",
     "explain_pod",
+    "find_gang",
     "gang_of",
+    "gang_outcomes",
     "gangs_of",
     "helped_by",
     "is_backfill",
+    "lacking",
     "membership",
     "nodes_of",
+    "outcomes_of",
     "party_of",
     "passed_over",
     "place",
@@ -182,10 +202,14 @@ __all__ = [
     "profile_named",
     "profile_of",
     "read_configuration",
+    "said_to",
     "stories",
+    "story_document",
     "summary_of",
     "trace",
     "unresolvable_nodes",
+    "waiting_gang",
     "what_if",
     "with_namespace",
+    "world_of_gang",
 ]

@@ -9,27 +9,31 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.ages import human
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
-from dryrack.cli.explain import print_node, print_story, reasons_of, run_gang, story_document
+from dryrack.cli.explain import print_node, print_story, run_gang
 from dryrack.cli.output import NamedFormat, many, paint, print_data, print_line, say, shown
 from dryrack.cli.views.traces import print_trace, why_chosen
 from dryrack.client.timekeeping import seconds_of
-from dryrack.kinds.decode import to_builtins
 from dryrack.placement import (
+    CaseDocuments,
     GangStatus,
+    Said,
     World,
     as_now_for,
     claims_of,
     devices_of,
     explain_claim,
     explain_pod,
-    gangs_of,
+    find_gang,
     party_of,
     passed_over,
+    said_to,
+    waiting_gang,
+    world_of_gang,
 )
 
 if TYPE_CHECKING:
@@ -49,20 +53,6 @@ _PASSED_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a scheduler told a pod, and when."""
-
-    scheduler: str
-    message: str
-    since: str
-
-    @property
-    def ago(self) -> str:
-        """When, as words that follow others."""
-        return f" {human(time.time() - seconds_of(self.since))} ago" if self.since else ""
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """A cluster as it is, and what is asked about it."""
 
@@ -76,23 +66,35 @@ class Case:
 
     def run(self) -> bool:
         """Prints the case; whether there is nothing that it waits for."""
+        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
+            return self._document()
         if self.subject.kind == "pod":
             return self._pod(self.subject.full_name)
         if self.subject.kind == "claim":
             return self._claim(self.subject.full_name)
-        return self._gang(self._find_gang())
+        return self._gang(find_gang(self.world, self.subject.full_name))
+
+    def _document(self) -> bool:
+        cases = CaseDocuments(
+            world=self.world,
+            settings=self.settings.reckoning,
+            is_traced=self.verbose,
+            is_of_files=self.is_of_files,
+        )
+        told = cases.of(self.subject.kind, self.subject.full_name)
+        for note in told.notes:
+            say(shown(note))
+        print_data(told.document, self.form)
+        return told.is_served
 
     def _pod(self, name: str) -> bool:
         pod = party_of(self.world, name).pod
         assert pod is not None, "it was found by its pod"
-        own = (g for g in self._gangs() if g.key.namespace == pod.metadata.namespace)
-        gang = next((each for each in own if pod.metadata.name in each.waiting), None)
-        if gang is not None and gang.status is not GangStatus.PLACED:
+        gang = waiting_gang(self.world, pod)
+        if gang is not None:
             return self._gang(gang, of=pod)
         explanation = self._explained(name)
-        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
-            print_data(self._pod_document(explanation, pod), self.form)
-        elif self.form is NamedFormat.NAME:
+        if self.form is NamedFormat.NAME:
             if explanation.node or explanation.chosen:
                 print_line(shown(f"pod/{pod.metadata.name}"))
         else:
@@ -124,29 +126,6 @@ class Case:
             print_line()
             print_trace(story.trace)
 
-    def _pod_document(self, story: PodExplanation, pod: Pod) -> dict[str, Any]:
-        said = _said(pod)
-        found: dict[str, Any] = {
-            "pod": story.pod,
-            "schedulerName": story.scheduler,
-            "node": story.node,
-            "wouldGoTo": story.chosen,
-            "message": story.message,
-            "claims": {name: to_builtins(each) for name, each in story.devices.items()},
-            "nodes": [
-                {"node": each.node, "alike": list(each.alike), "reasons": reasons_of(each)}
-                for each in story.nodes
-            ],
-            "helps": list(story.helps),
-        }
-        if pod.spec.scheduling_gates:
-            found["schedulingGates"] = [each.name for each in pod.spec.scheduling_gates]
-        if said is not None:
-            found["said"] = {"by": said.scheduler, "message": said.message, "since": said.since}
-        if self.verbose and story.trace is not None:
-            found["trace"] = story.trace.document()
-        return found
-
     def _passed_over(self, story: PodExplanation) -> dict[str, list[str]]:
         """By claim: devices that come before those it has, and who has them."""
         views = devices_of(self.world.slices, self.world.claims, self.world.taint_rules)
@@ -169,16 +148,11 @@ class Case:
             return self._pod(waiting[0])
         say(shown(f"no pod uses claim {name}; it is given devices when one does. If one did now:"))
         story = explain_claim(as_now_for(self.world, (), {name}), name, self.settings.reckoning())
-        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
-            print_data(story_document(story), self.form)
-        elif self.form is NamedFormat.TABLE:
+        if self.form is NamedFormat.TABLE:
             print_story(story, "any node")
         return False
 
     def _print_allocated(self, view: ClaimView) -> None:
-        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
-            print_data(view.document(), self.form)
-            return
         if self.form is NamedFormat.NAME:
             print_line(shown(f"resourceclaim.resource.k8s.io/{view.name}"))
             return
@@ -196,8 +170,7 @@ class Case:
         if not gang.waiting:
             self._print_gang(gang)
             return gang.status is GangStatus.PLACED
-        members = {f"{namespace}/{name}" for name in (*gang.placed, *gang.waiting)}
-        world = as_now_for(self.world, members)
+        world = world_of_gang(self.world, gang)
         is_table = self.form is NamedFormat.TABLE
         if of is not None and is_table:
             print_line(shown(f"pod {namespace}/{of.metadata.name} waits with its gang:"))
@@ -207,7 +180,7 @@ class Case:
             (namespace, gang.key.name),
             self.settings,
             self.form,
-            lambda message: print_said(_said(told), message),
+            lambda message: print_said(said_to(told), message),
         )
         if of is not None and is_table and self.verbose:
             name = f"{namespace}/{of.metadata.name}"
@@ -218,9 +191,7 @@ class Case:
         return fits
 
     def _print_gang(self, gang: GangView) -> None:
-        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
-            print_data({"gangs": [gang.document()]}, self.form)
-        elif self.form is NamedFormat.NAME:
+        if self.form is NamedFormat.NAME:
             for name in gang.placed:
                 print_line(shown(f"pod/{name}"))
         else:
@@ -230,16 +201,6 @@ class Case:
                 print_line(shown(f"  pod {name}: node {pods[name].spec.node_name}"))
             if gang.why:
                 print_line(shown(gang.why))
-
-    def _find_gang(self) -> GangView:
-        views = {f"{each.key.namespace}/{each.name}": each for each in self._gangs()}
-        name = self.subject.full_name
-        if name not in views:
-            raise ContentError(f"gang {name!r}: not there; {hint(name, views)}")
-        return views[name]
-
-    def _gangs(self) -> tuple[GangView, ...]:
-        return gangs_of(self.world.pods, self.world.groups)
 
     def _pods_of(self, namespace: str) -> dict[str, Pod]:
         pods = self.world.pods
@@ -262,14 +223,14 @@ def run(
 def _print_waiting(story: PodExplanation, pod: Pod, name: str, *, verbose: bool) -> None:
     if story.chosen:
         print_line(f"{paint(name, 'bold')} has no node yet")
-        said = _said(pod)
+        said = said_to(pod)
         print_said(said, "")
         _print_outlook(story)
         if said is not None:
             print_line("what a scheduler keeps for others, only the scheduler knows")
         return
     print_line(f"{paint(name, 'bold red')} waits: {shown(story.message)}")
-    print_said(_said(pod), story.message)
+    print_said(said_to(pod), story.message)
     for node in story.nodes if verbose else story.nodes[:_STORIES_MAX]:
         print_node(node)
     more = len(story.nodes) - _STORIES_MAX
@@ -311,19 +272,15 @@ def print_said(said: Said | None, message: str) -> None:
     # What is said about preemption comes after the refusal.
     base = message.rstrip(".")
     if said.message == message:
-        line = f"({said.scheduler} said the same{said.ago})"
+        line = f"({said.scheduler} said the same{_ago(said)})"
     elif base and said.message.startswith(f"{base}."):
         more = said.message.removeprefix(f"{base}.")
-        line = f"({said.scheduler} said the same{said.ago}, and:{more})"
+        line = f"({said.scheduler} said the same{_ago(said)}, and:{more})"
     else:
-        line = f"{said.scheduler} said{said.ago}: {said.message}"
+        line = f"{said.scheduler} said{_ago(said)}: {said.message}"
     print_line(paint(shown(line), "dim"))
 
 
-def _said(pod: Pod) -> Said | None:
-    """What the condition of the pod says; none, if no scheduler has looked at it yet."""
-    scheduler = pod.spec.scheduler_name or "default-scheduler"
-    for each in pod.status.conditions:
-        if each.type == "PodScheduled" and each.status == "False":
-            return Said(scheduler, each.message, each.last_transition_time or "")
-    return None
+def _ago(said: Said) -> str:
+    """When it was said, as words that follow others."""
+    return f" {human(time.time() - seconds_of(said.since))} ago" if said.since else ""

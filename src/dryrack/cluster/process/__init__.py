@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.process.logs import LogFormat, configure_logs
     from dryrack.cluster.process.loops import loop_factory
     from dryrack.cluster.process.modes import AuthorizationMode
-    from dryrack.cluster.process.serving import Address
+    from dryrack.cluster.process.serving import Address, listen
     from dryrack.cluster.process.state import (
         ClusterState,
         ClusterStateError,
@@ -25,7 +25,7 @@ else:
             "logs": "LogFormat configure_logs",
             "loops": "loop_factory",
             "modes": "AuthorizationMode",
-            "serving": "Address",
+            "serving": "Address listen",
             "state": "ClusterState ClusterStateError Running all_states state_of",
         },
     )
@@ -40,6 +40,7 @@ __all__ = [
     "Running",
     "all_states",
     "configure_logs",
+    "listen",
     "loop_factory",
     "state_of",
 ]

@@ -17,6 +17,7 @@ import resource
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,11 @@ from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.process.serving import LOOPBACK, Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from dryrack.client.client import Client
     from dryrack.cluster.engines import MakeAllocator
     from dryrack.cluster.process.state import ClusterState
     from dryrack.hardware.catalogue import Catalogue, InstanceType
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     from dryrack.scheduler import SchedulerSettings
 
 log = logging.getLogger(__name__)
+
+# Serves a page about a cluster for the length of a block, and tells its address.
+Dashboard = Callable[["Client"], "AbstractAsyncContextManager[str]"]
 
 
 class LaunchError(DryrackError):
@@ -71,6 +77,8 @@ class Launch:
     """Which API versions are served besides the stable ones."""
     kubeconfig: Path | None = None
     """Where to write it besides the state directory; None: nowhere."""
+    dashboard: Dashboard | None = None
+    """What serves the page; None: nobody does."""
     merges: bool = False
     """Whether that file is somebody's own, to which the cluster is added."""
 

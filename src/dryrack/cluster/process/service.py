@@ -89,6 +89,9 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         tell(f"API server at {url}")
         await _inhabit(launch, plane, tell)
         stack.enter_context(_handed_out(launch, url, keys))
+        if launch.dashboard is not None:
+            page = launch.dashboard(plane.client("dryrack-dashboard"))
+            tell(f"dashboard: {await stack.enter_async_context(page)}")
         if not launch.nodes:
             tell("")
             await _let_them_ask(door, stopping)

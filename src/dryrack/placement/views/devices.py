@@ -9,7 +9,7 @@ any more are withdrawn.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -135,6 +135,18 @@ class ModelSummary:
     # How many nodes have how many of how many free, the fullest of free ones first.
     nodes: Mapping[tuple[int, int], int]
 
+    @classmethod
+    def of(cls, driver: str, model: str, nodes: Mapping[tuple[int, int], int]) -> ModelSummary:
+        """From how many nodes have how many of how many free."""
+        return cls(
+            driver,
+            model,
+            sum(of * count for (_, of), count in nodes.items()),
+            sum(free * count for (free, _), count in nodes.items()),
+            max((free for free, _ in nodes), default=0),
+            dict(sorted(nodes.items(), reverse=True)),
+        )
+
     def document(self) -> dict[str, Any]:
         """The summary as programs read it."""
         return {
@@ -187,21 +199,14 @@ def summary_of(devices: Iterable[DeviceView]) -> tuple[ModelSummary, ...]:
             counts = kinds[each.driver, each.model].setdefault(each.node, [0, 0])
             counts[0] += each.state in _AVAILABLE
             counts[1] += 1
-    return tuple(_summary(*kind, list(nodes.values())) for kind, nodes in sorted(kinds.items()))
-
-
-def _summary(driver: str, model: str, nodes: Sequence[Sequence[int]]) -> ModelSummary:
-    counts: dict[tuple[int, int], int] = defaultdict(int)
-    for free, total in nodes:
-        counts[free, total] += 1
-    return ModelSummary(
-        driver,
-        model,
-        sum(total for _, total in nodes),
-        sum(free for free, _ in nodes),
-        max(free for free, _ in nodes),
-        dict(sorted(counts.items(), reverse=True)),
+    return tuple(
+        ModelSummary.of(*kind, Counter(map(_pair, nodes.values())))
+        for kind, nodes in sorted(kinds.items())
     )
+
+
+def _pair(counts: Sequence[int]) -> tuple[int, int]:
+    return counts[0], counts[1]
 
 
 def _holders(claims: Iterable[ResourceClaim]) -> dict[_Id, list[Holder]]:

@@ -1,0 +1,104 @@
+"""
+Who may look: a token, the name by which the server is addressed, and what browsers may do here.
+
+The token is in the address that is printed, as Jupyter does it; a browser that comes with it is
+given a cookie, programs send it as a bearer token. The Host header must be a loopback address, or a
+name that was allowed, so that a page elsewhere whose name is made to point here learns nothing.
+Nothing of another origin is loaded, run or framed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aiohttp.typedefs import Middleware
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self' data:",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "form-action 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_NO_TOKEN = (
+    "dryrack: this page needs its token; open the address that dryrack printed, with ?token=..."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What somebody must know, and by which names the server may be addressed."""
+
+    token: str
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def cookie(self) -> str:
+        """Cookies are shared by all ports of a host: each token has one of its own."""
+        return f"dryrack-{hashlib.sha256(self.token.encode()).hexdigest()[:12]}"
+
+    def is_host(self, header: str) -> bool:
+        name = header if header.endswith("]") else header.rpartition(":")[0] or header
+        return name.lower() in (*LOOPBACK_NAMES, *self.hosts)
+
+    def is_known(self, request: web.Request) -> bool:
+        """Whether it comes with the token, in the address, a header or the cookie."""
+        scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+        given = (
+            request.query.get("token", ""),
+            request.cookies.get(self.cookie, ""),
+            bearer.strip() if scheme.lower() in ("bearer", "token") else "",
+        )
+        return any(hmac.compare_digest(each.encode(), self.token.encode()) for each in given)
+
+    def middleware(self) -> Middleware:
+        """Lets nobody else in."""
+
+        @web.middleware
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if not self.is_host(request.host):
+                return web.Response(status=403, text=_wrong_host(request.host))
+            if not self.is_known(request):
+                return web.Response(status=401, text=_NO_TOKEN)
+            return await handler(request)
+
+        return guard
+
+    async def sign(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Every answer says what a browser may do with it."""
+        response.headers.update(HEADERS)
+        if "token" in request.query and self.is_host(request.host) and self.is_known(request):
+            # Without a path it is for where the browser thinks it is, also below a base path.
+            cookie = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict"
+            response.headers.add("Set-Cookie", cookie)
+
+
+def _wrong_host(name: str) -> str:
+    return (
+        f"dryrack: {name!r} is not a name of this server; use 127.0.0.1 or localhost, or start it "
+        "with --allow-host"
+    )

@@ -1,0 +1,311 @@
+"""
+The fleet: every pool's devices with their states, and how much of each model is free.
+
+States are those of `dryrack devices`, by the same code, a pool at a time: a slice, a claim or a pod
+that changes concerns a pool or two, and the others are left as they are. Two states are added for
+whoever looks: `prepared`, a device whose pod runs, and `unhealthy`, one that its taints call ill.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dryrack.dashboard.data.rows import Rows
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import ResourceSlice
+from dryrack.placement import DeviceState, ModelSummary, devices_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.dashboard.data.rows import RowChanges
+    from dryrack.kinds.core import Pod
+    from dryrack.kinds.quantity import Quantity
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim
+    from dryrack.placement import DeviceView
+
+PREPARED = "prepared"
+UNHEALTHY = "unhealthy"
+# As the page shows and counts them; the first two can be given out.
+STATES = (
+    *("free", "shared", "allocated", PREPARED, "blocked", "tainted", UNHEALTHY),
+    *("incomplete", "withdrawn"),
+)
+_FREE = ("free", "shared")
+
+PoolKey = tuple[str, str]
+
+
+class DeviceRow(NamedTuple):
+    """A device on the map."""
+
+    name: str
+    node: str
+    model: str
+    state: str
+    # How much of it is used, in percent, where claims share it; else -1.
+    level: int = -1
+    # The physical device that it is a part of, by the first set of counters that it takes from.
+    counter_set: str = ""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "node": self.node,
+            "model": self.model,
+            "state": self.state,
+            "level": self.level,
+            "counterSet": self.counter_set,
+        }
+
+
+class PoolRow(NamedTuple):
+    """The devices of a pool, in its order."""
+
+    driver: str
+    name: str
+    devices: tuple[DeviceRow, ...]
+
+    def document(self) -> dict[str, Any]:
+        devices = [each.document() for each in self.devices]
+        return {"driver": self.driver, "pool": self.name, "devices": devices}
+
+
+class Fleet:
+    """What slices, claims, pods and taint rules say of devices."""
+
+    def __init__(self) -> None:
+        self.pools: Rows[PoolKey, PoolRow] = Rows(self._pool_row)
+        self.summaries = Summaries()
+        self._slices: dict[PoolKey, dict[str, Raw]] = defaultdict(dict)
+        self._claims: dict[PoolKey, dict[str, ResourceClaim]] = defaultdict(dict)
+        self._rules: dict[str, DeviceTaintRule] = {}
+        self._running: set[tuple[str, str]] = set()
+
+    def change_slice(self, old: Raw | None, new: Raw | None) -> None:
+        for each, stays in ((old, False), (new, True)):
+            if each is None:
+                continue
+            key, name = _pool_of(each), each["metadata"]["name"]
+            if stays:
+                self._slices[key][name] = each
+            else:
+                self._slices[key].pop(name, None)
+            self.pools.mark(key)
+
+    def change_claim(self, name: str, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        for key in _pools_of(old):
+            self._claims[key].pop(name, None)
+            self.pools.mark(key)
+        for key in _pools_of(new):
+            assert new is not None, "it has pools"
+            self._claims[key][name] = new
+            self.pools.mark(key)
+
+    def change_rule(self, name: str, new: DeviceTaintRule | None) -> None:
+        if new is None:
+            self._rules.pop(name, None)
+        else:
+            self._rules[name] = new
+        self.pools.mark_all(self._slices)
+
+    def change_pod(self, name: str, pod: Pod | None, claims: Iterable[ResourceClaim]) -> None:
+        """`claims` are those that the pod may use."""
+        namespace, _, bare = name.partition("/")
+        key, runs = (namespace, bare), pod is not None and pod.status.phase == "Running"
+        if runs == (key in self._running):
+            return
+        (self._running.add if runs else self._running.discard)(key)
+        for claim in claims:
+            self.pools.mark(*_pools_of(claim))
+
+    def take(self, count_max: int) -> RowChanges[PoolKey, PoolRow]:
+        """The pools that are others now; summaries follow."""
+        changes = self.pools.take(count_max)
+        for key in changes.after:
+            self.summaries.change(changes.before[key], changes.after[key])
+        return changes
+
+    def slices_of(self, key: PoolKey) -> Sequence[ResourceSlice]:
+        """The slices of a pool, by name."""
+        found = self._slices.get(key, {})
+        return [decode(found[name], ResourceSlice) for name in sorted(found)]
+
+    def views_of(self, key: PoolKey) -> tuple[DeviceView, ...]:
+        """The devices of a pool as `dryrack devices` sees them."""
+        held = self._claims.get(key, {})
+        claims = [held[name] for name in sorted(held)]
+        views = devices_of(self.slices_of(key), claims, list(self._rules.values()))
+        # The same claims may have devices elsewhere.
+        return tuple(each for each in views if (each.driver, each.pool) == key)
+
+    def state_of(self, view: DeviceView) -> str:
+        """The state of a device on the map."""
+        if any(_is_ill(taint) for taint in view.taints):
+            return UNHEALTHY
+        if view.state is DeviceState.ALLOCATED and self._is_prepared(view):
+            return PREPARED
+        return str(view.state)
+
+    def _is_prepared(self, view: DeviceView) -> bool:
+        """The kubelet starts no container before the devices of its pod are prepared."""
+        users = [tuple(pod.split("/", 1)) for each in view.holders for pod in each.pods]
+        return any(each in self._running for each in users)
+
+    def _pool_row(self, key: PoolKey) -> PoolRow | None:
+        for kept in (self._slices, self._claims):
+            if key in kept and not kept[key]:
+                del kept[key]
+        views = self.views_of(key)
+        if not views:
+            return None
+        return PoolRow(*key, tuple(self._device_row(each) for each in views))
+
+    def _device_row(self, view: DeviceView) -> DeviceRow:
+        return DeviceRow(
+            view.device,
+            view.node,
+            view.model,
+            self.state_of(view),
+            _level(view.capacity, view.left),
+            view.counter_sets[0] if view.counter_sets else "",
+        )
+
+
+class Summaries:
+    """What is free by driver and model, kept by differences."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[str, str], dict[str, tuple[int, int]]] = defaultdict(dict)
+        self._histograms: dict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
+        self._states: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+
+    def change(self, old: PoolRow | None, new: PoolRow | None) -> None:
+        for row, sign in ((old, -1), (new, 1)):
+            if row is not None:
+                for device in row.devices:
+                    self._count(row.driver, device, sign)
+
+    def _count(self, driver: str, device: DeviceRow, sign: int) -> None:
+        if device.state == DeviceState.WITHDRAWN:
+            return
+        kind = (driver, device.model)
+        nodes, histogram = self._nodes[kind], self._histograms[kind]
+        free, total = nodes.get(device.node, (0, 0))
+        histogram[free, total] -= 1
+        after = (free + sign * (device.state in _FREE), total + sign)
+        histogram[after] += 1
+        nodes[device.node] = after
+        self._states[kind][device.state] += sign
+        if not after[1]:
+            del nodes[device.node]
+        if not nodes:
+            del self._nodes[kind], self._histograms[kind], self._states[kind]
+
+    def documents(self) -> list[dict[str, Any]]:
+        """By driver and model: as `dryrack devices -o json`, with states and fragmentation."""
+        return [self._document(kind) for kind in sorted(self._nodes)]
+
+    def _document(self, kind: tuple[str, str]) -> dict[str, Any]:
+        histogram = {
+            pair: count for pair, count in self._histograms[kind].items() if count > 0 and pair[1]
+        }
+        summary = ModelSummary.of(*kind, histogram)
+        states = {state: self._states[kind][state] for state in STATES if self._states[kind][state]}
+        return {
+            **summary.document(),
+            "states": states,
+            "fragmentation": fragmentation(summary),
+        }
+
+
+def fragmentation(summary: ModelSummary) -> float:
+    """Which part of the free devices is on nodes where others of the model are not free."""
+    whole = sum(free * count for (free, of), count in summary.nodes.items() if free == of)
+    return round(1 - whole / summary.free, 3) if summary.free else 0.0
+
+
+def fleet_document(pools: Sequence[PoolRow], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Everything on the map, in columns: 80,000 devices are some megabytes, and pack well."""
+    names, models, sets = _Table(), _Table(), _Table()
+    places = _Table(each["name"] for each in nodes)
+    columns: dict[str, list[int]] = {
+        each: [] for each in ("pool", "node", "name", "model", "state", "level", "counterSet")
+    }
+    states = {state: place for place, state in enumerate(STATES)}
+    for number, pool in enumerate(pools):
+        for device in pool.devices:
+            columns["pool"].append(number)
+            columns["node"].append(places[device.node])
+            columns["name"].append(names[device.name])
+            columns["model"].append(models[device.model])
+            columns["state"].append(states[device.state])
+            columns["level"].append(device.level)
+            columns["counterSet"].append(sets[device.counter_set])
+    known = len(nodes)
+    return {
+        "states": list(STATES),
+        "names": list(names),
+        "models": list(models),
+        "counterSets": list(sets),
+        "nodes": {
+            "name": list(places),
+            **{
+                column: [*(each[column] for each in nodes), *([default] * (len(places) - known))]
+                for column, default in _NODE_COLUMNS.items()
+            },
+        },
+        "pools": {
+            "driver": [each.driver for each in pools],
+            "name": [each.name for each in pools],
+        },
+        "devices": columns,
+    }
+
+
+# What is said of a place that is no node that the cluster has.
+_NODE_COLUMNS: Mapping[str, Any] = {
+    "zone": "",
+    "instanceType": "",
+    "ready": None,
+    "cordoned": None,
+}
+
+
+class _Table(dict[str, int]):
+    """Texts by number, in the order in which they came."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        super().__init__((text, place) for place, text in enumerate(texts))
+
+    def __missing__(self, text: str) -> int:
+        self[text] = len(self)
+        return self[text]
+
+
+def _pool_of(raw: Raw) -> PoolKey:
+    spec = raw.get("spec") or {}
+    return str(spec.get("driver", "")), str((spec.get("pool") or {}).get("name", ""))
+
+
+def _pools_of(claim: ResourceClaim | None) -> Iterator[PoolKey]:
+    allocation = claim.status.allocation if claim is not None else None
+    results = allocation.devices.results if allocation is not None else ()
+    yield from dict.fromkeys((each.driver, each.pool) for each in results)
+
+
+def _is_ill(taint: str) -> bool:
+    """Whether a taint, "key:effect", says that the device does not work."""
+    key, _, effect = taint.rpartition(":")
+    return effect == "NoExecute" or "health" in key.lower()
+
+
+def _level(capacity: Mapping[str, Quantity], left: Mapping[str, Quantity]) -> int:
+    used = [_percent(capacity[name], amount) for name, amount in left.items() if name in capacity]
+    return max(used, default=-1)
+
+
+def _percent(total: Quantity, left: Quantity) -> int:
+    return 100 * (total.nanos - left.nanos) // total.nanos if total.nanos else 0

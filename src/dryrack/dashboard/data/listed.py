@@ -1,0 +1,73 @@
+"""Nodes, pods and events as lists show them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.placement import Membership, membership, said_to
+
+if TYPE_CHECKING:
+    from dryrack.kinds.core import Node, Pod
+    from dryrack.kinds.raw import Raw
+
+_ZONE = "topology.kubernetes.io/zone"
+_TYPE = "node.kubernetes.io/instance-type"
+_OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+_ENDED = ("Succeeded", "Failed")
+
+
+def node_row(node: Node) -> dict[str, Any]:
+    """A node, as far as the map shows it."""
+    labels = node.metadata.labels
+    ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "")
+    return {
+        "name": node.metadata.name,
+        "zone": labels.get(_ZONE) or labels.get(_OLD_ZONE, ""),
+        "instanceType": labels.get(_TYPE, ""),
+        "ready": ready == "True",
+        "cordoned": node.spec.unschedulable,
+    }
+
+
+def pod_row(pod: Pod) -> dict[str, Any]:
+    """A pod, with what its scheduler said while it waits."""
+    said, group = said_to(pod), membership(pod)
+    claims = (named_claim(pod, entry) for entry in pod.spec.resource_claims)
+    return {
+        "namespace": pod.metadata.namespace,
+        "name": pod.metadata.name,
+        "phase": pod.status.phase,
+        "node": pod.spec.node_name,
+        "pending": not pod.spec.node_name and pod.status.phase not in _ENDED,
+        "deleting": pod.metadata.deletion_timestamp is not None,
+        "claims": [name for name in claims if name],
+        "gang": group.key.name if isinstance(group, Membership) else "",
+        "schedulingGates": [each.name for each in pod.spec.scheduling_gates],
+        "why": said.message if said is not None and not pod.spec.node_name else "",
+        "created": pod.metadata.creation_timestamp or "",
+    }
+
+
+def event_row(raw: Raw) -> dict[str, Any]:
+    """An Event, whichever of the two ways it is written in."""
+    metadata = raw["metadata"]
+    about = raw.get("involvedObject") or raw.get("regarding") or {}
+    series = raw.get("series") or {}
+    source = raw.get("source") or {}
+    last = series.get("lastObservedTime") or raw.get("lastTimestamp") or raw.get("eventTime")
+    return {
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "type": raw.get("type", ""),
+        "reason": raw.get("reason", ""),
+        "message": raw.get("message") or raw.get("note") or "",
+        "object": {
+            "kind": about.get("kind", ""),
+            "namespace": about.get("namespace", ""),
+            "name": about.get("name", ""),
+        },
+        "by": raw.get("reportingComponent") or source.get("component") or "",
+        "count": series.get("count") or raw.get("count") or 1,
+        "time": last or metadata.get("creationTimestamp") or "",
+    }

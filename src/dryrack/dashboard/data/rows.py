@@ -1,0 +1,76 @@
+"""
+Incremental view maintenance: rows by key, of which only the marked are computed again.
+
+A change marks the keys that it may concern; `take` computes those, at most so many at once, and
+tells which rows are others now, or gone. A row that comes out as it was is no change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+Key = TypeVar("Key")
+Row = TypeVar("Row")
+
+
+@dataclass(slots=True)
+class RowChanges(Generic[Key, Row]):
+    """What is another since the last time, and what it was before; None: there was no such row."""
+
+    before: dict[Key, Row | None] = field(default_factory=dict)
+    after: dict[Key, Row | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.after)
+
+    @property
+    def changed(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.after.values() if row is not None)
+
+    @property
+    def gone(self) -> tuple[Key, ...]:
+        return tuple(key for key, row in self.after.items() if row is None)
+
+
+class Rows(Generic[Key, Row]):
+    """See the module's docstring; `compute` answers None for a row that there is not."""
+
+    def __init__(self, compute: Callable[[Key], Row | None]) -> None:
+        self._compute = compute
+        self._rows: dict[Key, Row] = {}
+        self._marked: dict[Key, None] = {}
+
+    @property
+    def current(self) -> Mapping[Key, Row]:
+        """The rows as they were when they were last taken."""
+        return self._rows
+
+    @property
+    def is_marked(self) -> bool:
+        return bool(self._marked)
+
+    def mark(self, *keys: Key) -> None:
+        for key in keys:
+            self._marked[key] = None
+
+    def mark_all(self, keys: Iterable[Key] = ()) -> None:
+        self.mark(*self._rows, *keys)
+
+    def take(self, count_max: int) -> RowChanges[Key, Row]:
+        """What has changed among the first that are marked."""
+        changes: RowChanges[Key, Row] = RowChanges()
+        for key in list(self._marked)[:count_max]:
+            del self._marked[key]
+            old, new = self._rows.get(key), self._compute(key)
+            if new == old:
+                continue
+            changes.before[key], changes.after[key] = old, new
+            if new is None:
+                del self._rows[key]
+            else:
+                self._rows[key] = new
+        return changes

@@ -1,0 +1,221 @@
+"""
+The cluster as the page knows it: typed objects, and which rows each change concerns.
+
+`Tracked.change` is told of every object that comes, changes or goes; `take` answers what is now
+different on the page. It never waits, reads a clock or talks to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    EVENTS,
+    NODES,
+    PODS,
+    SLICES,
+    TAINT_RULES,
+    TEMPLATES,
+)
+from dryrack.dashboard.data.fleet import Fleet, PoolKey, PoolRow
+from dryrack.dashboard.data.listed import event_row, node_row, pod_row
+from dryrack.dashboard.data.rows import RowChanges, Rows
+from dryrack.kinds.core import Node, Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim
+from dryrack.placement import Membership, claims_of, definitions, gangs_of, membership
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.meta import KubernetesObject
+    from dryrack.kinds.raw import Raw
+    from dryrack.placement import GangKey, GangView
+
+Document = dict[str, Any]
+# What is computed in one go, before others have their turn: some milliseconds.
+_POOLS_MAX = 50
+_ROWS_MAX = 200
+
+
+@dataclass(slots=True)
+class Changes:
+    """What is different on the page."""
+
+    pools: RowChanges[PoolKey, PoolRow] = field(default_factory=RowChanges)
+    nodes: RowChanges[str, Document] = field(default_factory=RowChanges)
+    claims: RowChanges[str, Document] = field(default_factory=RowChanges)
+    gangs: RowChanges[GangKey, tuple[Document, ...]] = field(default_factory=RowChanges)
+    pods: RowChanges[str, Document] = field(default_factory=RowChanges)
+    events: RowChanges[str, Document] = field(default_factory=RowChanges)
+
+    def __bool__(self) -> bool:
+        parts = (self.pools, self.nodes, self.claims, self.gangs, self.pods, self.events)
+        return any(map(bool, parts))
+
+
+class Tracked:
+    """See the module's docstring."""
+
+    def __init__(self, group_models: Mapping[Endpoint, type[KubernetesObject]]) -> None:
+        """`group_models` are the kinds that define gangs."""
+        self._group_models = group_models
+        self.fleet = Fleet()
+        self.nodes: Rows[str, Document] = Rows(self._node_row)
+        self.claims: Rows[str, Document] = Rows(self._claim_row)
+        self.gangs: Rows[GangKey, tuple[Document, ...]] = Rows(self._gang_rows)
+        self.pods: Rows[str, Document] = Rows(self._pod_row)
+        self.events: Rows[str, Document] = Rows(self._event_row)
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, Pod] = {}
+        self._claims: dict[str, ResourceClaim] = {}
+        self._events: dict[str, Raw] = {}
+        # By claim, and by what defines their gang: pods.
+        self._users: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self._members: dict[GangKey, dict[str, Pod]] = defaultdict(dict)
+        self._groups: dict[GangKey, dict[str, KubernetesObject]] = defaultdict(dict)
+
+    def pod(self, name: str) -> Pod | None:
+        return self._pods.get(name)
+
+    def claim(self, name: str) -> ResourceClaim | None:
+        return self._claims.get(name)
+
+    def users_of(self, claim: str) -> Mapping[str, Pod]:
+        """The pods that name a claim."""
+        return self._users.get(claim, {})
+
+    def gang_views(self, definition: GangKey) -> tuple[GangView, ...]:
+        """The gangs of one definition."""
+        return gangs_of(
+            self._members.get(definition, {}).values(), self._groups.get(definition, {}).values()
+        )
+
+    def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
+        """An object came, is another, or is gone."""
+        raw = new or old
+        assert raw is not None, "a change is of something"
+        name = _name(raw)
+        if kind == SLICES:
+            self.fleet.change_slice(old, new)
+        elif kind == PODS:
+            self._change_pod(name, decode(new, Pod) if new is not None else None)
+        elif kind == CLAIMS:
+            self._change_claim(name, decode(new, ResourceClaim) if new is not None else None)
+        elif kind == NODES:
+            _put(self._nodes, name, decode(new, Node) if new is not None else None)
+            self.nodes.mark(name)
+        elif kind == TAINT_RULES:
+            self.fleet.change_rule(name, decode(new, DeviceTaintRule) if new is not None else None)
+        elif kind == EVENTS:
+            _put(self._events, name, new)
+            self.events.mark(name)
+        elif kind in self._group_models:
+            self._change_group(kind, old, new)
+        else:
+            assert kind in (CLASSES, TEMPLATES), f"nobody asked for {kind.resource}"
+
+    def take(self) -> Changes:
+        """Some of what has changed; to be asked again until there is nothing."""
+        return Changes(
+            self.fleet.take(_POOLS_MAX),
+            self.nodes.take(_ROWS_MAX),
+            self.claims.take(_ROWS_MAX),
+            self.gangs.take(_ROWS_MAX),
+            self.pods.take(_ROWS_MAX),
+            self.events.take(_ROWS_MAX),
+        )
+
+    @property
+    def is_marked(self) -> bool:
+        parts = (self.nodes, self.claims, self.gangs, self.pods, self.events)
+        return self.fleet.pools.is_marked or any(each.is_marked for each in parts)
+
+    def _change_pod(self, name: str, new: Pod | None) -> None:
+        old = self._pods.get(name)
+        _put(self._pods, name, new)
+        self.pods.mark(name)
+        for each in (old, new):
+            for claim in _claims_of(each):
+                _put(self._users[claim], name, new if each is new else None)
+                self.claims.mark(claim)
+            definition = _definition(each)
+            if definition is not None:
+                _put(self._members[definition], name, new if each is new else None)
+                self.gangs.mark(definition)
+        used = dict.fromkeys([*_claims_of(old), *_claims_of(new)])
+        found = [self._claims[each] for each in used if each in self._claims]
+        self.fleet.change_pod(name, new, found)
+
+    def _change_claim(self, name: str, new: ResourceClaim | None) -> None:
+        self.fleet.change_claim(name, self._claims.get(name), new)
+        _put(self._claims, name, new)
+        self.claims.mark(name)
+
+    def _change_group(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
+        for raw, stays in ((old, False), (new, True)):
+            if raw is None:
+                continue
+            group = decode(raw, self._group_models[kind])
+            for each in definitions(group):
+                name = f"{kind.api_version} {_name(raw)}"
+                _put(self._groups[each.key], name, group if stays else None)
+                self.gangs.mark(each.key)
+
+    def _node_row(self, name: str) -> Document | None:
+        node = self._nodes.get(name)
+        return node_row(node) if node is not None else None
+
+    def _claim_row(self, name: str) -> Document | None:
+        claim = self._claims.get(name)
+        if claim is None:
+            return None
+        [view] = claims_of([claim], self._users.get(name, {}).values())
+        return view.document()
+
+    def _gang_rows(self, definition: GangKey) -> tuple[Document, ...] | None:
+        return tuple(each.document() for each in self.gang_views(definition)) or None
+
+    def _pod_row(self, name: str) -> Document | None:
+        pod = self._pods.get(name)
+        return pod_row(pod) if pod is not None else None
+
+    def _event_row(self, name: str) -> Document | None:
+        raw = self._events.get(name)
+        return event_row(raw) if raw is not None else None
+
+
+def _put(kept: dict[str, Any], name: str, new: object | None) -> None:
+    if new is None:
+        kept.pop(name, None)
+    else:
+        kept[name] = new
+
+
+def _claims_of(pod: Pod | None) -> Iterator[str]:
+    if pod is None:
+        return
+    for entry in pod.spec.resource_claims:
+        name = named_claim(pod, entry)
+        if name:
+            yield f"{pod.metadata.namespace}/{name}"
+    extended = pod.status.extended_resource_claim_status
+    if extended is not None and extended.resource_claim_name:
+        yield f"{pod.metadata.namespace}/{extended.resource_claim_name}"
+
+
+def _definition(pod: Pod | None) -> GangKey | None:
+    said = membership(pod) if pod is not None else None
+    return said.key.definition if isinstance(said, Membership) else None
+
+
+def _name(raw: Raw) -> str:
+    metadata = raw["metadata"]
+    namespace = metadata.get("namespace", "")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

@@ -1,0 +1,96 @@
+"""
+A page that costs nothing until somebody opens it.
+
+The port is bound at once, so that the address can be printed. The server and all that it needs are
+loaded when the first connection comes, which waits in the meantime. Nothing that goes wrong here
+ends the process that it is part of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import asynccontextmanager, closing
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator
+
+    from dryrack.client.client import Client
+
+_logger = logging.getLogger(__name__)
+_TOKEN_BYTES = 24
+
+
+def new_token() -> str:
+    """Something that nobody can guess, in letters that an address may have."""
+    return os.urandom(_TOKEN_BYTES).hex()
+
+
+def address_of(listening: socket.socket, token: str) -> str:
+    """What somebody opens."""
+    host, port = listening.getsockname()[:2]
+    where = f"[{host}]" if ":" in host else host
+    return f"http://{where}:{port}/?token={token}"
+
+
+@asynccontextmanager
+async def opened_when_visited(client: Client) -> AsyncIterator[str]:
+    """Serves for the length of a block, at any port that is free; the address."""
+    from dryrack.cluster.process import Address, listen
+
+    token = new_token()
+    with closing(listen(Address())) as listening:
+        listening.listen()
+        listening.setblocking(False)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(_serve(client, listening, token), name="page")
+            try:
+                yield address_of(listening, token)
+            finally:
+                task.cancel()
+
+
+async def _serve(client: Client, listening: socket.socket, token: str) -> None:
+    await _visited(listening)
+    try:
+        await _serve_now(client, listening, token)
+    except Exception:
+        _logger.exception("the page is not served any more")
+
+
+async def _visited(listening: socket.socket) -> None:
+    """Returns when somebody knocks."""
+    loop = asyncio.get_running_loop()
+    knocked = asyncio.Event()
+
+    def knock() -> None:
+        loop.remove_reader(listening)
+        knocked.set()
+
+    loop.add_reader(listening, knock)
+    try:
+        await knocked.wait()
+    finally:
+        loop.remove_reader(listening)
+
+
+async def _serve_now(client: Client, listening: socket.socket, token: str) -> None:
+    await asyncio.to_thread(_load)
+    from dryrack.cluster import SystemChance, SystemClock
+    from dryrack.dashboard.access import Access
+    from dryrack.dashboard.server import serving
+
+    async with serving(
+        client, listening, Access(token), clock=SystemClock(), chance=SystemChance()
+    ):
+        await asyncio.Event().wait()
+
+
+def _load() -> None:
+    """In a thread of its own, so that the process goes on answering."""
+    from dryrack.dashboard import server
+
+    _ = server

@@ -1,0 +1,268 @@
+"""
+The page's view of a cluster, kept by watches while somebody looks.
+
+Nothing is asked of the cluster before the first visit, and nothing any more some time after the
+last one; who comes back goes on where it was, for the caches stay. Changes are gathered for a
+moment, told to every stream as one update, and kept for those who were away for a short while.
+Each update has a revision, a number that only rises, also over a restart of the server: whoever
+knows one is told all that came later, or that it has to begin anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dryrack.base.errors import DryrackError
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    EVENTS,
+    NODES,
+    PODS,
+    SLICES,
+    TAINT_RULES,
+)
+from dryrack.client.errors import ForbiddenError, NotFoundError
+from dryrack.client.informer import Informers
+from dryrack.client.timekeeping import micro_timestamp, sleep
+from dryrack.cluster import GROUP_KINDS, MODELS, Need, check_needs
+from dryrack.dashboard.data.tracked import Tracked
+from dryrack.dashboard.data.updates import update_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.client.informer import Informer
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.dashboard.data.tracked import Changes
+    from dryrack.kinds.raw import Raw
+
+COMMAND = "dryrack dashboard"
+NEEDED = (NODES, PODS, CLAIMS, SLICES, CLASSES)
+# What a cluster need not serve, and an account need not see.
+OPTIONAL = (TAINT_RULES, EVENTS, *GROUP_KINDS)
+
+# Changes of one moment come as one update; a fifth of a second is what a person waits without
+# noticing, and the way to the page takes some of it.
+GATHER_SECONDS = 0.05
+# Who reloads the page, or looks at another tab for a while, finds everything as it was.
+LINGER_SECONDS = 60.0
+# Updates kept for streams that were interrupted, and waiting for one that is slow.
+UPDATES_MAX = 1000
+UPDATES_BYTES_MAX = 16 * 1024 * 1024
+BACKLOG_MAX = 256
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What the stream tells at a revision."""
+
+    revision: int
+    time: str
+    body: bytes
+
+
+class Subscription:
+    """One reader of updates; `None` comes when there will be no more, or too many waited."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Update | None] = asyncio.Queue()
+
+    def tell(self, update: Update) -> None:
+        if self.queue.qsize() > BACKLOG_MAX:
+            self.end()
+        else:
+            self.queue.put_nowait(update)
+
+    def end(self) -> None:
+        """What waits is not told any more: who comes again is told where to begin."""
+        while not self.queue.empty():
+            self.queue.get_nowait()
+        self.queue.put_nowait(None)
+
+
+class Live:
+    """See the module's docstring; `run` keeps it going."""
+
+    def __init__(self, client: Client, *, clock: Timekeeper, chance: Chance) -> None:
+        self.client = client
+        self.clock = clock
+        self.tracked = Tracked({kind: MODELS[kind] for kind in GROUP_KINDS})
+        # Updates are at most some dozens in a second: the next server begins with a higher one.
+        self.revision = int(clock.now() * 1000)
+        self.notes: tuple[str, ...] = ()
+        self._informers = Informers(client, clock=clock, chance=chance)
+        self._reads: dict[Endpoint, Informer] = {}
+        self._wanted = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._failure: DryrackError | None = None
+        self._has_begun = False
+        self._looked_at = clock.now()
+        self._subscriptions: set[Subscription] = set()
+        self._updates: deque[Update] = deque()
+        self._updates_bytes = 0
+        self._oldest = self.revision
+
+    async def run(self) -> None:
+        """Follows the cluster whenever somebody looks, until it is cancelled."""
+        try:
+            while True:
+                await self._wanted.wait()
+                try:
+                    await self._follow()
+                    self._failure = None
+                except DryrackError as error:
+                    self._failure = error
+                    self._settled.set()
+                self._wanted.clear()
+        finally:
+            for each in self._subscriptions:
+                each.end()
+
+    async def look(self) -> None:
+        """Returns when the cluster is known; raises if it cannot be."""
+        self._looked_at = self.clock.now()
+        if not self._wanted.is_set():
+            self._settled.clear()
+            self._failure = None
+            self._wanted.set()
+        await self._settled.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    @contextmanager
+    def subscribed(self) -> Iterator[Subscription]:
+        """Hears of updates for the length of a block, during which somebody looks."""
+        subscription = Subscription()
+        self._subscriptions.add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._subscriptions.discard(subscription)
+            self._looked_at = self.clock.now()
+
+    def updates_after(self, revision: int) -> Sequence[Update] | None:
+        """All that came later; None if that is not known any more."""
+        if not self._oldest <= revision <= self.revision:
+            return None
+        return [each for each in self._updates if each.revision > revision]
+
+    def objects(self, kind: Endpoint) -> tuple[Raw, ...]:
+        """All of a kind that is watched, by name; none of one that cannot be."""
+        return self._reads[kind].all() if kind in self._reads else ()
+
+    @property
+    def kinds(self) -> tuple[Endpoint, ...]:
+        """What is watched."""
+        return tuple(self._reads)
+
+    async def _follow(self) -> None:
+        if not self._reads:
+            await self._begin()
+        async with asyncio.TaskGroup() as group:
+            tasks = (
+                group.create_task(self._informers.run(), name="informers of the page"),
+                group.create_task(self._tell(), name="updates of the page"),
+            )
+            await self._until_nobody_looks()
+            for task in tasks:
+                task.cancel()
+
+    async def _begin(self) -> None:
+        """Finds out what can be read, and reads it from now on."""
+        await check(self.client)
+        hidden: list[str] = []
+        for kind in (*NEEDED, *OPTIONAL):
+            try:
+                await self.client.peek(kind)
+            except ForbiddenError:
+                hidden.append(kind.resource)
+            except NotFoundError:
+                # Not every cluster has taint rules and PodGroups.
+                continue
+            else:
+                self._reads[kind] = self._informers.of(kind)
+                self._reads[kind].listen(_Listener(self, kind))
+        note = f"this account may not list {', '.join(hidden)}: shown without them"
+        self.notes = (note,) if hidden else ()
+
+    def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
+        """An informer tells of an object."""
+        self.tracked.change(kind, old, new)
+        self._changed.set()
+
+    async def _until_nobody_looks(self) -> None:
+        while self._subscriptions or self.clock.now() - self._looked_at < LINGER_SECONDS:
+            await sleep(self.clock, LINGER_SECONDS / 4)
+
+    async def _tell(self) -> None:
+        for informer in self._reads.values():
+            await informer.synced.wait()
+        while True:
+            self._changed.clear()
+            await self._take()
+            self._has_begun = True
+            self._settled.set()
+            await self._changed.wait()
+            await sleep(self.clock, GATHER_SECONDS)
+
+    async def _take(self) -> None:
+        """All that is marked, some at a time: others have their turns in between."""
+        while self.tracked.is_marked:
+            changes = self.tracked.take()
+            # What there was from the start is nobody's news.
+            if changes and self._has_begun:
+                self._publish(changes)
+            await asyncio.sleep(0)
+
+    def _publish(self, changes: Changes) -> None:
+        summary = self.tracked.fleet.summaries.documents() if changes.pools else ()
+        self.revision += 1
+        time = micro_timestamp(self.clock.now())
+        document = {"revision": self.revision, "time": time}
+        document |= update_document(changes, summary)
+        update = Update(self.revision, time, _encode(document))
+        self._keep(update)
+        for each in self._subscriptions:
+            each.tell(update)
+
+    def _keep(self, update: Update) -> None:
+        self._updates.append(update)
+        self._updates_bytes += len(update.body)
+        while len(self._updates) > UPDATES_MAX or self._updates_bytes > UPDATES_BYTES_MAX:
+            oldest = self._updates.popleft()
+            self._updates_bytes -= len(oldest.body)
+            self._oldest = oldest.revision
+
+
+async def check(client: Client) -> None:
+    """Raises with a remedy if the cluster is not there, or will not show what is needed."""
+    await check_needs(client, [Need(kind) for kind in NEEDED], COMMAND)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """Tells changes of a kind."""
+
+    live: Live
+    kind: Endpoint
+
+    def __call__(self, old: Raw | None, new: Raw | None) -> None:
+        self.live.change(self.kind, old, new)
+
+
+def encoded(document: Any) -> bytes:
+    """A document as JSON."""
+    return _encode(document)

@@ -1,0 +1,231 @@
+"""
+The case of a pod, a claim or a gang as a document: what programs and the page read.
+
+On a cluster it is decided as things are now, by the code of the scheduler; nothing is written.
+`dryrack explain -o json` prints these documents, and the page shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.allocation import claim_name
+from dryrack.base.errors import ContentError
+from dryrack.base.text import hint
+from dryrack.kinds.decode import to_builtins
+from dryrack.placement.views.claims import claims_of
+from dryrack.placement.views.gangs import GangStatus, GangView, gangs_of
+from dryrack.placement.whatif.explain import explain_claim
+from dryrack.placement.whatif.pod_explanation import explain_pod, party_of
+from dryrack.placement.whatif.present import as_now_for
+from dryrack.placement.whatif.what_if import what_if
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.allocation import Obstacle
+    from dryrack.kinds.core import Pod
+    from dryrack.placement.whatif.answers import GangOutcome, WhatIf
+    from dryrack.placement.whatif.explain import Explanation, NodeStory
+    from dryrack.placement.whatif.pod_explanation import PodExplanation
+    from dryrack.placement.whatif.what_if import Settings
+    from dryrack.placement.whatif.world import World
+
+_Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a scheduler told a pod, and when."""
+
+    scheduler: str
+    message: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDocument:
+    """What is the matter with something, as programs read it."""
+
+    document: _Document
+    # Whether there is nothing that it waits for.
+    is_served: bool
+    # What a person is told besides.
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseDocuments:
+    """Documents about a world; `settings` makes those of one decision."""
+
+    world: World
+    settings: Callable[[], Settings]
+    # What every plugin says of every node.
+    is_traced: bool = False
+    # Whether others are served before it, as files have them.
+    is_of_files: bool = False
+
+    def of(self, kind: str, name: str) -> CaseDocument:
+        """The case of a `pod`, a `claim` or a `gang`, by "namespace/name"."""
+        if kind == "pod":
+            return self.of_pod(name)
+        return self.of_claim(name) if kind == "claim" else self.of_gang(find_gang(self.world, name))
+
+    def of_pod(self, name: str) -> CaseDocument:
+        """Where it is or would go, or why nowhere; of one that waits with its gang, the gang's."""
+        pod = party_of(self.world, name).pod
+        assert pod is not None, "it was found by its pod"
+        gang = waiting_gang(self.world, pod)
+        if gang is not None:
+            return self.of_gang(gang)
+        world = self.world if self.is_of_files else as_now_for(self.world, {name})
+        story = explain_pod(world, name, self.settings(), traced=self.is_traced)
+        is_served = bool(story.node or (self.is_of_files and story.chosen))
+        return CaseDocument(_pod_document(story, pod), is_served)
+
+    def of_claim(self, name: str) -> CaseDocument:
+        """What it has, or the case of the pod that it waits for."""
+        views = claims_of(self.world.claims, self.world.pods)
+        found = {f"{each.namespace}/{each.name}": each for each in views}
+        if name not in found:
+            raise ContentError(f"claim {name!r}: not there; {hint(name, found)}")
+        view = found[name]
+        if view.devices or view.node:
+            return CaseDocument(view.document(), True)
+        if view.pods:
+            case = self.of_pod(f"{view.namespace}/{view.pods[0]}")
+            note = f"claim {name} waits for its pod:"
+            return CaseDocument(case.document, case.is_served, (note, *case.notes))
+        note = f"no pod uses claim {name}; it is given devices when one does. If one did now:"
+        story = explain_claim(as_now_for(self.world, (), {name}), name, self.settings())
+        return CaseDocument(story_document(story), False, (note,))
+
+    def of_gang(self, gang: GangView) -> CaseDocument:
+        """What it has, or where its members would go, and what the next one lacks."""
+        if not gang.waiting:
+            return CaseDocument({"gangs": [gang.document()]}, gang.status is GangStatus.PLACED)
+        return gang_document(world_of_gang(self.world, gang), gang, self.settings)
+
+
+def gang_document(world: World, gang: GangView, settings: Callable[[], Settings]) -> CaseDocument:
+    """Where the gang goes in this world, or why not and what it lacks."""
+    name = (gang.key.namespace, gang.key.name)
+    return gang_outcomes(world, outcomes_of(what_if(world, settings()), name), settings)
+
+
+def outcomes_of(outcome: WhatIf, name: tuple[str, str]) -> list[GangOutcome]:
+    """Those of the gang of this namespace and name, or `ContentError` with what was meant."""
+    known = {f"{g.key.namespace}/{g.key.name}": None for g in outcome.gangs if g.key is not None}
+    found = [each for each in outcome.gangs if each.key and each.key[1:3] == name]
+    if not found:
+        full = "/".join(name)
+        raise ContentError(f"gang {full!r}: not there; {hint(full, known)}")
+    return found
+
+
+def gang_outcomes(
+    world: World, found: list[GangOutcome], settings: Callable[[], Settings]
+) -> CaseDocument:
+    """The same of outcomes that are known."""
+    documents = [
+        {
+            **each.document(),
+            "claims": [story_document(story) for story in lacking(world, each, settings)],
+        }
+        for each in found
+    ]
+    return CaseDocument({"gangs": documents}, not any(each.message for each in found))
+
+
+def lacking(world: World, gang: GangOutcome, settings: Callable[[], Settings]) -> list[Explanation]:
+    """The stories of the claims that the first pod lacks which does not fit."""
+    first = next((pod for pod, message in gang.waiting.items() if message), "")
+    claims = [
+        claim_name(claim)
+        for party in world.in_order()
+        if party.pod is not None and _name(party.pod) == first
+        for claim in party.claims
+    ]
+    told = [explain_claim(world, claim, settings()) for claim in claims]
+    return [story for story in told if story.nodes]
+
+
+def find_gang(world: World, name: str) -> GangView:
+    """The gang of this name, or `ContentError` with what was probably meant."""
+    views = {f"{e.key.namespace}/{e.name}": e for e in gangs_of(world.pods, world.groups)}
+    if name not in views:
+        raise ContentError(f"gang {name!r}: not there; {hint(name, views)}")
+    return views[name]
+
+
+def waiting_gang(world: World, pod: Pod) -> GangView | None:
+    """The gang that a pod waits with, if it does."""
+    for gang in gangs_of(world.pods, world.groups):
+        if gang.key.namespace == pod.metadata.namespace and pod.metadata.name in gang.waiting:
+            return None if gang.status is GangStatus.PLACED else gang
+    return None
+
+
+def world_of_gang(world: World, gang: GangView) -> World:
+    """The world as it is now for the members of a gang."""
+    members = {f"{gang.key.namespace}/{name}" for name in (*gang.placed, *gang.waiting)}
+    return as_now_for(world, members)
+
+
+def said_to(pod: Pod) -> Said | None:
+    """What the condition of the pod says; none, if no scheduler has looked at it yet."""
+    scheduler = pod.spec.scheduler_name or "default-scheduler"
+    for each in pod.status.conditions:
+        if each.type == "PodScheduled" and each.status == "False":
+            return Said(scheduler, each.message, each.last_transition_time or "")
+    return None
+
+
+def story_document(story: Explanation) -> _Document:
+    """The story of a claim as programs read it."""
+    given = story.given
+    return {
+        "claim": story.claim,
+        "allocated": bool(given or story.settled),
+        "node": given.node if given else None,
+        "allocation": to_builtins(given.allocation) if given else None,
+        "nodes": [_node(each) for each in story.nodes],
+        "helps": list(story.helps),
+    }
+
+
+def _pod_document(story: PodExplanation, pod: Pod) -> _Document:
+    said = said_to(pod)
+    found: _Document = {
+        "pod": story.pod,
+        "schedulerName": story.scheduler,
+        "node": story.node,
+        "wouldGoTo": story.chosen,
+        "message": story.message,
+        "claims": {name: to_builtins(each) for name, each in story.devices.items()},
+        "nodes": [_node(each) for each in story.nodes],
+        "helps": list(story.helps),
+    }
+    if pod.spec.scheduling_gates:
+        found["schedulingGates"] = [each.name for each in pod.spec.scheduling_gates]
+    if said is not None:
+        found["said"] = {"by": said.scheduler, "message": said.message, "since": said.since}
+    if story.trace is not None:
+        found["trace"] = story.trace.document()
+    return found
+
+
+def _node(story: NodeStory) -> _Document:
+    reasons = [_reason(each) for each in story.obstacles]
+    return {"node": story.node, "alike": list(story.alike), "reasons": reasons}
+
+
+def _reason(obstacle: Obstacle) -> _Document:
+    data = asdict(obstacle)
+    code = data.pop("code")
+    return {**data, "reason": code.text, "devices": list(obstacle.devices)}
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

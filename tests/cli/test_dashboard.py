@@ -1,0 +1,100 @@
+"""`dryrack dashboard`, and the page of `dryrack up`, as a person starts them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from tests.cli.command import dryrack
+from tests.cli.live_plane import plane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ADDRESS = re.compile(r"dashboard: (http://127\.0\.0\.1:\d+/)\?token=([0-9a-f]{48})\n")
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with plane(tmp_path_factory.mktemp("plane")) as path:
+        yield path
+
+
+def fetched(address: str, token: str, path: str) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {token}"}
+    with urllib.request.urlopen(urllib.request.Request(address + path, headers=headers)) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def test_the_command_prints_an_address_that_shows_the_cluster(kubeconfig: Path) -> None:
+    """Until it is told to end, and it does so well."""
+    words = [sys.executable, "-m", "dryrack", "dashboard", "--kubeconfig", str(kubeconfig)]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stdout is not None
+        told = _ADDRESS.fullmatch(command.stdout.readline())
+        assert told is not None
+        assert fetched(told[1], told[2], "api/v1/fleet")["nodes"]["name"] == ["rack-1", "rack-2"]
+        command.send_signal(signal.SIGTERM)
+        assert command.wait() == 0
+
+
+def test_a_plane_has_a_page_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its address is printed with the start, and it is loaded when somebody comes."""
+    monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
+    try:
+        up = dryrack("up", "--detach", "--nodes", "1")
+        told = _ADDRESS.search(up.stderr)
+        assert told is not None, up.stderr
+        assert fetched(told[1], told[2], "api/v1/fleet")["nodes"]["name"] == ["node-1"]
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            fetched(told[1], "wrong", "api/v1/fleet")
+    finally:
+        down = dryrack("down", "--all")
+    assert down.returncode == 0
+
+
+def test_a_plane_has_no_page_if_nobody_wants_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is printed about it."""
+    monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
+    try:
+        assert "dashboard" not in dryrack("up", "--detach", "--no-dashboard").stderr
+    finally:
+        dryrack("down", "--all")
+
+
+def test_the_rights_are_to_read() -> None:
+    """A role that somebody can be bound to."""
+    [role] = yaml.safe_load_all(dryrack("dashboard", "--print-rbac").stdout)
+
+    assert role["kind"] == "ClusterRole"
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch"}
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--port", "70000"), "--port 70000: from 1 to 65535"),
+        (("--kubeconfig", "nothing.yaml"), "kubeconfig nothing.yaml: not there"),
+    ],
+)
+def test_what_is_called_wrongly_is_told(words: tuple[str, ...], complaint: str) -> None:
+    """In a line."""
+    done = dryrack("dashboard", *words)
+
+    assert done.returncode != 0
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,98 @@
+"""Nobody looks without the token, by another name, or from another page."""
+
+from __future__ import annotations
+
+import pytest
+from tests.dashboard.visit import BEARER, TOKEN, Visit, visit
+
+from dryrack.dashboard.access import Access
+
+
+@pytest.mark.parametrize("path", ["/", "/static/page.js", "/api/v1/fleet", "/api/v1/stream", "/x"])
+def test_without_the_token_there_is_nothing(path: str) -> None:
+    """Neither the page nor its data, nor whether there is such a path."""
+
+    async def story(page: Visit) -> None:
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "dryrack-0=x"}):
+            async with page.http.get(path, headers=headers) as response:
+                assert response.status == 401
+                assert "open the address that dryrack printed" in await response.text()
+        assert page.road.asked == []
+
+    visit(story)
+
+
+def test_the_token_is_in_the_address_once_and_in_a_cookie_from_then_on() -> None:
+    """The cookie is out of reach of scripts and of other pages."""
+
+    async def story(page: Visit) -> None:
+        async with page.http.get(f"/?token={TOKEN}") as response:
+            assert response.status == 200
+            cookie = response.headers["Set-Cookie"]
+        assert cookie.endswith("; HttpOnly; SameSite=Strict")
+        async with page.http.get("/api/v1/claims") as response:
+            assert response.status == 200
+            assert "Set-Cookie" not in response.headers
+
+    visit(story)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8080", 200),
+        ("localhost", 200),
+        ("LOCALHOST:1", 200),
+        ("[::1]:8080", 200),
+        ("evil.example", 403),
+        ("evil.example:8080", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example:80", 403),
+    ],
+)
+def test_other_names_for_this_machine_are_refused(host: str, status: int) -> None:
+    """A name that somebody makes point here is not ours, with or without the token."""
+
+    async def story(page: Visit) -> None:
+        async with page.http.get("/", headers=BEARER | {"Host": host}) as response:
+            assert response.status == status
+        async with page.http.get(f"/?token={TOKEN}", headers={"Host": host}) as response:
+            assert ("Set-Cookie" in response.headers) == (status == 200)
+
+    visit(story, empty=True)
+
+
+def test_a_name_that_was_allowed_is_ours() -> None:
+    """For a proxy on this machine."""
+    access = Access(TOKEN, ("cluster.example",))
+
+    assert access.is_host("cluster.example:443")
+    assert not access.is_host("other.example")
+
+
+@pytest.mark.parametrize("path", ["/", "/static/page.css", "/api/v1/claims", "/nothing"])
+def test_every_answer_says_what_a_browser_may_do(path: str) -> None:
+    """Nothing of another origin is run, nothing is framed, and no address is told on."""
+
+    async def story(page: Visit) -> None:
+        async with page.http.get(path, headers=BEARER) as response:
+            assert response.headers["Content-Security-Policy"].startswith(
+                "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+            )
+            assert "unsafe" not in response.headers["Content-Security-Policy"]
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert response.headers["Referrer-Policy"] == "no-referrer"
+
+    visit(story, empty=True)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_nothing_can_be_written(method: str) -> None:
+    """There is nothing but reading."""
+
+    async def story(page: Visit) -> None:
+        for path in ("/", "/api/v1/fleet", "/api/v1/claims"):
+            async with page.http.request(method, path, headers=BEARER) as response:
+                assert response.status == 405
+
+    visit(story, empty=True)

@@ -1,0 +1,117 @@
+"""What changes comes by the stream, at once, in order, and without gaps."""
+
+from __future__ import annotations
+
+from tests.dashboard.small_world import allocate, allocation, bind, create, device, resource_slice
+from tests.dashboard.visit import Visit, visit
+
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
+
+
+def test_a_write_is_told_within_a_fifth_of_a_second() -> None:
+    """By the clock of the cluster: what is not computed waits for nothing else."""
+
+    async def story(page: Visit) -> None:
+        since = (await page.get("fleet"))["revision"]
+        async with page.streaming(f"?since={since}") as events:
+            await allocate(page.client, "four", allocation("rack-2", "gpu-1"), "waits")
+            await page.clock.advance(0.2)
+            update = await events.next()
+
+        assert update.type == "update"
+        assert update.id == update.data["revision"] == since + 1
+        [pool] = update.data["fleet"]["pools"]
+        assert pool["pool"] == "rack-2"
+        assert [each["state"] for each in pool["devices"]] == ["free", "allocated"]
+        [claim] = update.data["claims"]["changed"]
+        assert (claim["name"], claim["state"]) == ("four", "reserved")
+        assert update.data["fleet"]["summary"][0]["free"] == 2
+        assert "gangs" not in update.data
+
+    visit(story)
+
+
+def test_what_comes_together_is_told_together() -> None:
+    """Writes of one moment are one update."""
+
+    async def story(page: Visit) -> None:
+        since = (await page.get("pods"))["revision"]
+        async with page.streaming(f"?since={since}") as events:
+            await bind(page.client, "waits", "rack-2")
+            await bind(page.client, "half", "rack-2")
+            await page.clock.advance(0.2)
+            await page.client.delete(PODS, "train", namespace="team")
+            await page.clock.advance(0.2)
+            first, second = await events.next(), await events.next()
+
+        changed = {each["name"]: each["node"] for each in first.data["pods"]["changed"]}
+        assert changed == {"waits": "rack-2", "half": "rack-2"}
+        assert [each["status"] for each in first.data["gangs"]["changed"]] == ["incomplete"]
+        assert second.id == first.id + 1
+
+    visit(story)
+
+
+def test_what_goes_is_told() -> None:
+    """Nodes, pools and claims by their names."""
+
+    async def story(page: Visit) -> None:
+        since = (await page.get("fleet"))["revision"]
+        async with page.streaming(f"?since={since}") as events:
+            await page.client.delete(SLICES, "rack-2-gpus")
+            await page.client.delete(NODES, "rack-2")
+            await page.client.delete(CLAIMS, "four", namespace="team")
+            await page.clock.advance(0.2)
+            update = await events.next()
+
+        assert update.data["fleet"]["poolsGone"] == [
+            {"driver": "gpu.example.com", "pool": "rack-2"}
+        ]
+        assert update.data["fleet"]["nodesGone"] == ["rack-2"]
+        assert update.data["claims"]["gone"] == ["team/four"]
+
+    visit(story)
+
+
+def test_who_was_away_is_told_what_was_missed() -> None:
+    """A browser that comes back says with Last-Event-ID what it heard last."""
+
+    async def story(page: Visit) -> None:
+        since = (await page.get("fleet"))["revision"]
+        for name in ("rack-3", "rack-4"):
+            await create(page.client, SLICES, resource_slice(name, [device("gpu-0")]))
+            await page.clock.advance(0.2)
+        async with page.streaming("?since=1", **{"Last-Event-ID": str(since)}) as events:
+            pools = [(await events.next()).data["fleet"]["pools"][0]["pool"] for _ in range(2)]
+
+        assert pools == ["rack-3", "rack-4"]
+
+    visit(story)
+
+
+def test_who_was_away_for_too_long_begins_anew() -> None:
+    """Also somebody who knows another server, or nothing at all."""
+
+    async def story(page: Visit) -> None:
+        revision = (await page.get("fleet"))["revision"]
+        for known in ("", "?since=17", f"?since={revision + 1}", "?since=<script>"):
+            async with page.streaming(known) as events:
+                event = await events.next()
+            assert (event.type, event.data) == ("reset", {"revision": revision})
+
+    visit(story)
+
+
+def test_a_change_that_shows_nothing_new_is_not_told() -> None:
+    """A node's heartbeat is no news."""
+
+    async def story(page: Visit) -> None:
+        since = (await page.get("fleet"))["revision"]
+        node = await page.client.get(NODES, "rack-1")
+        node["metadata"] = node["metadata"] | {"annotations": {"beat": "1"}}
+        await page.client.update(NODES, node)
+        await page.clock.advance(0.2)
+
+        assert (await page.get("fleet"))["revision"] == since
+
+    visit(story)

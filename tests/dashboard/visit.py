@@ -1,0 +1,109 @@
+"""The page's server on a cluster of this process, over real HTTP and in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import ClientSession, CookieJar
+from aiohttp.test_utils import TestServer
+from tests.client.planes import CountedChance, Road
+from tests.dashboard.small_world import small_world
+
+from dryrack.client.client import Client
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import embedded
+from dryrack.dashboard.access import Access
+from dryrack.dashboard.live import Live
+from dryrack.dashboard.server import application
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from aiohttp import ClientResponse
+
+TOKEN = "a" * 48
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+Raw = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Somebody who looks, and the cluster."""
+
+    client: Client
+    clock: VirtualClock
+    live: Live
+    http: ClientSession
+    # What the page's server asked of the cluster.
+    road: Road
+
+    async def get(self, path: str) -> Raw:
+        async with self.http.get(f"/api/v1/{path}", headers=BEARER) as response:
+            assert response.status == 200, await response.text()
+            found: Raw = await response.json()
+            return found
+
+    @asynccontextmanager
+    async def streaming(self, query: str = "", **headers: str) -> AsyncIterator[Events]:
+        path = f"/api/v1/stream{query}"
+        async with self.http.get(path, headers=BEARER | headers) as response:
+            assert response.status == 200, await response.text()
+            yield Events(response)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One server-sent event."""
+
+    id: int
+    type: str
+    data: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Server-sent events, one by one."""
+
+    response: ClientResponse
+
+    async def next(self) -> Event:
+        fields: dict[str, str] = {}
+        while True:
+            line = (await self.response.content.readline()).decode()
+            assert line, "the stream ended"
+            if line == "\n" and fields:
+                return Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
+            name, _, value = line.rstrip("\n").partition(": ")
+            if name:
+                fields[name] = value
+
+
+def visit(story: Callable[[Visit], Awaitable[None]], *, empty: bool = False) -> None:
+    """Plays a story on the small world, or on an empty cluster."""
+    asyncio.run(_played(story, empty=empty))
+
+
+async def _played(story: Callable[[Visit], Awaitable[None]], *, empty: bool) -> None:
+    clock, chance = VirtualClock(), CountedChance()
+    options = PlaneOptions(clock=clock, chance=chance)
+    async with embedded(options, engines=()) as cluster:
+        if not empty:
+            await small_world(cluster.client)
+        road = Road(cluster.transport)
+        live = Live(Client(road), clock=clock, chance=chance)
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(live.run())
+            server = TestServer(application(live, Access(TOKEN)))
+            await server.start_server(access_log=None, shutdown_timeout=0.1)
+            jar = CookieJar(unsafe=True)
+            try:
+                async with ClientSession(server.make_url("/"), cookie_jar=jar) as http:
+                    await story(Visit(cluster.client, clock, live, http, road))
+            finally:
+                following.cancel()
+                await server.close()
