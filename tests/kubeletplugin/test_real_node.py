@@ -95,6 +95,22 @@ def pod(
     return f"---\n{json.dumps(document)}\n"
 
 
+def deployment(namespace: str, name: str, replicas: int, of: str) -> str:
+    """So many pods like the one of a manifest."""
+    labels = {"app": name}
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": json.loads(of.removeprefix("---"))["spec"],
+        },
+    }
+    metadata = {"name": name, "namespace": namespace}
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    return f"---\n{json.dumps(document)}\n"
+
+
 @pytest.fixture(scope="module")
 def real(start_module_cluster: StartModuleCluster) -> RealNode:
     """One node for all tests of the module."""
@@ -208,24 +224,32 @@ def test_a_plugin_with_the_token_of_a_pod_tells_of_devices_in_claims(real: RealN
     assert "status.devices not written" not in real.cluster.processes.log("plugin").read_text()
 
 
-def test_a_file_has_the_name_of_the_pod_that_uses_it(real: RealNode) -> None:
-    """Read in the container, read-only there, and empty again when the pod has ended."""
-    plugin = real.start("fake:8", f"file:1,directory={real.files}")
+def test_a_file_has_the_names_of_the_pods_that_use_it(real: RealNode) -> None:
+    """Read in the containers of a Deployment, read-only there, and empty when its pods are gone."""
+    plugin = real.start(f"file:1,shared=true,directory={real.files}")
     namespace = real.namespace("file")
     look = "cat /etc/dra/file1; echo x >> /etc/dra/file1 || echo refused"
+    file = real.files / "file1"
     real.apply(template(namespace, claim_spec("file-resource")))
-    real.apply(pod(namespace, "reader", command=f"{look}; {SHOW}"))
-    real.wait_ready(namespace, "reader")
-    log = real.kubectl("logs", "-n", namespace, "reader")
-    written = (real.files / "file1").read_text()
+    real.apply(deployment(namespace, "reader", 2, pod(namespace, "", command=f"{look}; {SHOW}")))
+    at = ("-n", namespace, "deployment/reader")
+    real.kubectl("rollout", "status", *at, "--timeout=60s")
+    pods = real.kubectl("get", "pods", *at[:2], "-o", "jsonpath={.items[*].metadata.name}").split()
+    inside = real.kubectl("exec", *at, "--", "cat", "/etc/dra/file1").split()
+    logs = {each: real.kubectl("logs", *at[:2], each) for each in pods}
+    real.kubectl("scale", *at, "--replicas=1")
+    until(lambda: len(file.read_text().split()) == 1)
+    [left] = file.read_text().split()
     real.kubectl("delete", "namespace", namespace, "--timeout=90s")
-    until(lambda: (real.files / "file1").read_text() == "")
+    until(lambda: file.read_text() == "")
     real.stop(plugin)
 
-    assert written == "reader\n"
+    assert len(pods) == 2
+    assert sorted(inside) == sorted(pods)
+    assert left in pods
     # The refusal is on the other stream, and may come first.
-    assert "reader" in log.splitlines()
-    assert "\nrefused\n" in log
+    assert all(name in log.splitlines() for name, log in logs.items())
+    assert all("\nrefused\n" in log for log in logs.values())
 
 
 def test_a_claim_has_devices_of_every_kind(real: RealNode) -> None:
