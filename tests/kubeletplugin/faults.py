@@ -87,6 +87,10 @@ class MortalFileSystem:
         self._step()
         self._host.remove(path)
 
+    def remove_tree(self, path: Path) -> None:
+        self._step()
+        self._host.remove_tree(path)
+
     def sync(self, directory: Path) -> None:
         self._step()
         self._host.sync(directory)

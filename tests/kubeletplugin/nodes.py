@@ -32,6 +32,7 @@ class Bench:
     site: Site
     directory: Path
     kind: DeviceKind
+    writes_metadata: bool = False
 
     @property
     def cdi(self) -> Path:
@@ -44,7 +45,14 @@ class Bench:
     def plugin(self, files: FileSystem | None = None) -> NodePlugin:
         """A process that starts; what an earlier one left is there."""
         directories = Directories(self.plugin_directory, self.cdi)
-        return NodePlugin(self.kind, self.site.client, NODE, directories, files=files)
+        return NodePlugin(
+            self.kind,
+            self.site.client,
+            NODE,
+            directories,
+            files=files,
+            writes_metadata=self.writes_metadata,
+        )
 
     async def claim(
         self,
@@ -56,9 +64,10 @@ class Bench:
         parameters: Raw | None = None,
         of_pod: str = "",
         share_id: str = "",
+        annotations: Raw | None = None,
     ) -> ClaimReference:
         """Creates a claim, and allocates it as a scheduler would."""
-        metadata: Raw = {"name": name, "namespace": namespace}
+        metadata: Raw = {"name": name, "namespace": namespace, "annotations": annotations or {}}
         if of_pod:
             owner = {"apiVersion": "v1", "kind": "Pod", "name": of_pod, "uid": f"uid-{of_pod}"}
             metadata["ownerReferences"] = [owner | {"controller": True}]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.kubeletplugin.nodes import Bench
 
-    from dryrack.kubeletplugin import ClaimReference, DeviceKind, NodePlugin
+    from dryrack.kubeletplugin import ClaimReference, NodePlugin
 
 SHARE = "11111111-1111-1111-1111-111111111111"
 OTHER_SHARE = "22222222-2222-2222-2222-222222222222"
@@ -35,8 +36,15 @@ OTHER_SHARE = "22222222-2222-2222-2222-222222222222"
 HALF_PREPARED = 6
 
 
-def kinds(tmp_path: Path) -> dict[str, DeviceKind]:
-    return {"fake": FakeKind(), "file": FileKind(1, str(tmp_path / "etc"), is_shared=True)}
+NAMES = ("fake", "file", "metadata")
+
+
+def made(directory: Path, name: str) -> Bench:
+    """A node with devices that need one file, a file of the host too, or metadata files too."""
+    kind = FileKind(1, str(directory / "etc"), is_shared=True) if name == "file" else FakeKind()
+    world = bench(directory, kind)
+    world.writes_metadata = name == "metadata"
+    return world
 
 
 async def claims(world: Bench) -> tuple[ClaimReference, ClaimReference]:
@@ -61,11 +69,21 @@ def check_whole(world: Bench, plugin: NodePlugin, expected: set[str]) -> None:
     driver, uids = world.kind.driver, {record.uid for record in plugin.records}
     specs = {path.name for path in world.cdi.iterdir()}
     files = list(checkpoints(world).iterdir())
-    written = {path.name for path in files}
+    remembered = {path.name for path in files}
+    expected_specs = {f"{driver}-{uid}.json" for uid in uids}
+    below = world.plugin_directory / "dra-device-metadata"
+    described = {path.relative_to(below).as_posix() for path in below.rglob("*") if path.is_file()}
+    if world.writes_metadata:
+        expected_specs |= {f"{driver}_metadata_{uid}_req.json" for uid in uids}
 
+        assert described == {f"default_{each.name}/req/metadata.json" for each in plugin.records}
+        for record in plugin.records:
+            written = json.loads((below / f"default_{record.name}/req/metadata.json").read_text())
+
+            assert written["metadata"]["uid"] == record.uid
     assert uids == expected
-    assert specs == {f"{driver}-{uid}.json" for uid in uids}
-    assert written == {f"{uid}.json" for uid in uids}
+    assert specs == expected_specs
+    assert remembered == {f"{uid}.json" for uid in uids}
     assert {record.state for record in plugin.records} <= {State.PREPARED}
     for path in world.kind.host_files():
         names = [f"pod-of-{record.name}\n" for record in plugin.records]
@@ -74,14 +92,13 @@ def check_whole(world: Bench, plugin: NodePlugin, expected: set[str]) -> None:
 
 
 async def die_everywhere(
-    directory: Path,
-    kind: DeviceKind,
+    world: Bench,
     act: Callable[[Bench, NodePlugin, ClaimReference], Awaitable[None]],
     *,
     is_half_done: bool,
 ) -> int:
     """Acts with a process that dies at its n-th operation, for every n; how many there were."""
-    world = bench(directory, kind)
+    directory = world.directory
     stays, comes = await claims(world)
     for last in itertools.count(1):
         world.directory = directory / str(last)
@@ -109,7 +126,7 @@ async def die_everywhere(
 
 
 @pytest.mark.parametrize("is_half_done", [False, True], ids=["before", "halfway"])
-@pytest.mark.parametrize("name", ["fake", "file"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_kill_while_preparing_loses_and_leaks_nothing(
     tmp_path: Path, name: str, is_half_done: bool
 ) -> None:
@@ -119,15 +136,13 @@ def test_a_kill_while_preparing_loses_and_leaks_nothing(
         plugin.recover()
         await plugin.prepare([comes])
 
-    points = asyncio.run(
-        die_everywhere(tmp_path, kinds(tmp_path)[name], act, is_half_done=is_half_done)
-    )
+    points = asyncio.run(die_everywhere(made(tmp_path, name), act, is_half_done=is_half_done))
 
     assert points >= 7
 
 
 @pytest.mark.parametrize("is_half_done", [False, True], ids=["before", "halfway"])
-@pytest.mark.parametrize("name", ["fake", "file"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_kill_while_unpreparing_loses_and_leaks_nothing(
     tmp_path: Path, name: str, is_half_done: bool
 ) -> None:
@@ -138,17 +153,14 @@ def test_a_kill_while_unpreparing_loses_and_leaks_nothing(
         await plugin.prepare([comes])
         await plugin.unprepare([comes])
 
-    points = asyncio.run(
-        die_everywhere(tmp_path, kinds(tmp_path)[name], act, is_half_done=is_half_done)
-    )
+    points = asyncio.run(die_everywhere(made(tmp_path, name), act, is_half_done=is_half_done))
 
     assert points >= 10
 
 
-@pytest.mark.parametrize("name", ["fake", "file"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_kill_in_the_recovery_from_a_kill_is_recovered_from(tmp_path: Path, name: str) -> None:
     """Also the process that puts things in order may die, at any point of that."""
-    kind = kinds(tmp_path)[name]
 
     async def act(world: Bench, plugin: NodePlugin, comes: ClaimReference) -> None:
         # A process died with a claim half prepared, and the machine was started again.
@@ -161,12 +173,12 @@ def test_a_kill_in_the_recovery_from_a_kill_is_recovered_from(tmp_path: Path, na
             path.unlink()
         plugin.recover()
 
-    points = asyncio.run(die_everywhere(tmp_path, kind, act, is_half_done=True))
+    points = asyncio.run(die_everywhere(made(tmp_path, name), act, is_half_done=True))
 
     assert points >= 6
 
 
-@pytest.mark.parametrize("name", ["fake", "file"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_disk_that_fails_once_is_told_and_the_next_attempt_succeeds(
     tmp_path: Path, name: str
 ) -> None:
@@ -192,7 +204,7 @@ def test_a_disk_that_fails_once_is_told_and_the_next_attempt_succeeds(
         return has_failed
 
     async def scenario() -> int:
-        world = bench(tmp_path, kinds(tmp_path)[name])
+        world = made(tmp_path, name)
         ready.extend(await claims(world))
         for number in itertools.count(1):
             world.directory = tmp_path / str(number)
@@ -205,12 +217,12 @@ def test_a_disk_that_fails_once_is_told_and_the_next_attempt_succeeds(
     assert asyncio.run(scenario()) >= 8
 
 
-@pytest.mark.parametrize("name", ["fake", "file"])
+@pytest.mark.parametrize("name", NAMES)
 def test_what_the_kubelet_was_told_outlives_a_power_failure(tmp_path: Path, name: str) -> None:
     """Only the checkpoint waits for the disk; everything else is made again from it."""
 
     async def scenario() -> None:
-        world = bench(tmp_path, kinds(tmp_path)[name])
+        world = made(tmp_path, name)
         stays, comes = await claims(world)
         files = VolatileFileSystem()
         etc = tmp_path / "etc"

@@ -46,6 +46,7 @@ class Wish:
     prints_classes: bool = False
     prints_definitions: bool = False
     writes_states: bool = True
+    writes_metadata: bool = False
     state_namespace: str = "fake-system"
 
 
@@ -146,6 +147,7 @@ async def _served(
             clock=SystemClock(),
             chance=SystemChance(),
             state_namespace=wish.state_namespace if wish.writes_states else "",
+            writes_metadata=wish.writes_metadata,
             metrics=metrics,
             metrics_address=addresses[0],
             health_address=addresses[1],
@@ -223,6 +225,14 @@ StateNamespace = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
+WriteMetadata = Annotated[
+    bool,
+    typer.Option(
+        "--device-metadata/--no-device-metadata",
+        help="Mount a file into containers that describes their devices.",
+        rich_help_panel=_RUN,
+    ),
+]
 MetricsAddress = Annotated[
     str,
     typer.Option(
@@ -277,6 +287,7 @@ def plugin(
     remove_slices: RemoveSlices = False,
     nas: WriteStates = True,
     nas_namespace: StateNamespace = "fake-system",
+    device_metadata: WriteMetadata = False,
     metrics_address: MetricsAddress = "0",
     grpc_health_address: HealthAddress = "0",
     log_format: LogFormat = "text",
@@ -301,6 +312,7 @@ def plugin(
         prints_classes=print_classes,
         prints_definitions=print_crds,
         writes_states=nas,
+        writes_metadata=device_metadata,
         state_namespace=nas_namespace,
     )
     raise typer.Exit(0 if run(wish) else 1)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.record import ClaimRecord
 
 # A UID becomes a part of file names: nothing in it may mean anything to a file system.
-_UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,62}")
+UID_PATTERN = r"[0-9A-Za-z][0-9A-Za-z-]{0,62}"
+_UID = re.compile(UID_PATTERN)
 
 
 def checked_uid(uid: str) -> str:
@@ -35,7 +36,7 @@ def file_name(driver: str, uid: str) -> str:
 
 def uid_of(driver: str, name: str) -> str | None:
     """The claim that a spec of the driver is for; None for a file that is none of these."""
-    found = re.fullmatch(rf"{re.escape(driver)}-({_UID.pattern})\.json", name)
+    found = re.fullmatch(rf"{re.escape(driver)}-({UID_PATTERN})\.json", name)
     return found[1] if found else None
 
 
@@ -52,8 +53,11 @@ def has_content(edits: ContainerEdits) -> bool:
 def spec_of(record: ClaimRecord) -> dict[str, Any] | None:
     """The spec of a claim, in the oldest version that has what it needs; None if it needs none."""
     devices: dict[str, dict[str, Any]] = {}
+    apart = {each.cdi_id for each in record.metadata}
     for device in record.devices:
         for cdi_id in device.cdi_ids:
+            if cdi_id in apart:
+                continue
             kind, _, name = cdi_id.partition("=")
             devices[name] = {"name": name, "containerEdits": _edits(device.edits)}
     if not devices:

@@ -8,6 +8,7 @@ the process at any of them.
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class FileSystem(Protocol):
 
     def remove(self, path: Path) -> None:
         """One that is not there is no error."""
+        ...
+
+    def remove_tree(self, path: Path) -> None:
+        """A directory with all that is in it; one that is not there is no error."""
         ...
 
     def sync(self, directory: Path) -> None:
@@ -84,6 +89,10 @@ class HostFileSystem:
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
+
+    def remove_tree(self, path: Path) -> None:
+        if path.is_dir():
+            shutil.rmtree(path)
 
     def sync(self, directory: Path) -> None:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

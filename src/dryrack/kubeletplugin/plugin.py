@@ -25,9 +25,10 @@ from dryrack.client.endpoints import CLAIMS
 from dryrack.client.errors import NotFoundError
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
-from dryrack.kubeletplugin import cdi
+from dryrack.kubeletplugin import cdi, device_metadata
 from dryrack.kubeletplugin.checkpoint import Checkpoint
 from dryrack.kubeletplugin.device_kind import PrepareError
+from dryrack.kubeletplugin.device_metadata import with_metadata
 from dryrack.kubeletplugin.files import (
     HostFileSystem,
     is_temporary,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin.checkpoint import Damage
     from dryrack.kubeletplugin.device_kind import DeviceKind
     from dryrack.kubeletplugin.files import FileSystem
@@ -82,11 +84,13 @@ class NodePlugin:
         *,
         files: FileSystem | None = None,
         metrics: Registry | None = None,
+        writes_metadata: bool = False,
     ) -> None:
         self.kind = kind
         self.node = node
         self._devices = NodeDevices.of(kind, node)
         self._client = client
+        self._writes_metadata = writes_metadata
         self._directories = directories
         self._files: FileSystem = files or HostFileSystem()
         self._checkpoint = Checkpoint(directories.plugin / "checkpoints", self._files)
@@ -154,10 +158,11 @@ class NodePlugin:
                 extra={"uid": damage.uid, "reason": damage.why, "file": str(damage.set_aside)},
             )
         self._remove_unknown_specs()
+        self._remove_unknown_metadata()
         for path in self.kind.host_files():
             self._write_host_file(path)
         for record in self.records:
-            self._write_spec(record)
+            self._write_specs(record)
             self._set(record, State.PREPARED)
         return self._damages
 
@@ -217,7 +222,7 @@ class NodePlugin:
             if record is None:
                 fetched = await self._fetch(claim)
                 # From here to the next await nobody else gets a device or a number.
-                record = plan(fetched, self._devices, self._records.values())
+                record = self._planned(fetched)
                 self._records[claim.uid] = record
             if record.state is not State.PREPARED:
                 record = self._set(record, State.PREPARING)
@@ -225,8 +230,12 @@ class NodePlugin:
                 record = self._set(record, State.PREPARED)
                 _logger.info("claim prepared", extra=_fields(claim))
             else:
-                await asyncio.to_thread(self._write_spec, record)
+                await asyncio.to_thread(self._write_specs, record)
             return record.devices
+
+    def _planned(self, claim: ResourceClaim) -> ClaimRecord:
+        record = plan(claim, self._devices, self._records.values())
+        return with_metadata(record, claim, self._devices) if self._writes_metadata else record
 
     async def _unprepare(self, uid: str) -> None:
         cdi.checked_uid(uid)
@@ -260,7 +269,7 @@ class NodePlugin:
         self._checkpoint.save(record)
         for path in _host_files(record):
             self._write_host_file(path)
-        self._write_spec(record)
+        self._write_specs(record)
 
     async def _take_back(self, record: ClaimRecord) -> None:
         # Should this fail half-way, prepare does all of it again.
@@ -272,17 +281,41 @@ class NodePlugin:
 
     def _remove(self, record: ClaimRecord) -> None:
         self._files.remove(self._spec_path(record.uid))
+        for file in record.metadata:
+            name = device_metadata.spec_name(self.kind.driver, record.uid, file.request)
+            self._files.remove(self._directories.cdi / name)
+        # A claim of the same name that came after it has its files in the same place.
+        if record.metadata and not self._has_namesake(record):
+            self._files.remove_tree(self._metadata_directory(record))
         for path in _host_files(record):
             self._write_host_file(path)
         self._checkpoint.remove(record.uid)
 
-    def _write_spec(self, record: ClaimRecord) -> None:
+    def _write_specs(self, record: ClaimRecord) -> None:
+        for file in record.metadata:
+            directory = self._metadata_directory(record) / file.request
+            path, content = directory / device_metadata.FILE, file.content.encode()
+            if self._files.read(path) != content:
+                # In place: a container that has it mounted keeps the file that it was given.
+                self._files.make_directory(directory, 0o755)
+                self._files.write_cached(path, content, _READABLE)
+            name = device_metadata.spec_name(self.kind.driver, record.uid, file.request)
+            self._write_spec(self._directories.cdi / name, device_metadata.spec_of(file, str(path)))
         spec = cdi.spec_of(record)
-        if spec is None:
-            return
-        path, text = self._spec_path(record.uid), cdi.text_of(spec)
+        if spec is not None:
+            self._write_spec(self._spec_path(record.uid), spec)
+
+    def _write_spec(self, path: Path, spec: Raw) -> None:
+        text = cdi.text_of(spec)
         if self._files.read(path) != text:
             replace_cached_file(self._files, path, text, _READABLE)
+
+    def _metadata_directory(self, record: ClaimRecord) -> Path:
+        below = self._directories.plugin / device_metadata.DIRECTORY
+        return below / device_metadata.directory_name(record)
+
+    def _has_namesake(self, record: ClaimRecord) -> bool:
+        return any(_name(each) == _name(record) and each.uid != record.uid for each in self.records)
 
     def _write_host_file(self, path: str) -> None:
         with self._host_files:
@@ -305,10 +338,18 @@ class NodePlugin:
     def _remove_unknown_specs(self) -> None:
         driver = self.kind.driver
         for name in self._files.names(self._directories.cdi):
-            uid = cdi.uid_of(driver, name)
+            uid = cdi.uid_of(driver, name) or device_metadata.spec_uid(driver, name)
             is_unknown = uid is not None and uid not in self._records
-            if is_unknown or is_temporary(name, f"{driver}-"):
+            own = (f"{driver}-", f"{driver}_metadata_")
+            if is_unknown or any(is_temporary(name, each) for each in own):
                 self._files.remove(self._directories.cdi / name)
+
+    def _remove_unknown_metadata(self) -> None:
+        below = self._directories.plugin / device_metadata.DIRECTORY
+        known = {device_metadata.directory_name(each) for each in self.records if each.metadata}
+        for name in self._files.names(below):
+            if name not in known:
+                self._files.remove_tree(below / name)
 
     @asynccontextmanager
     async def _locked(self, uid: str) -> AsyncIterator[None]:

@@ -18,10 +18,11 @@ from dryrack.kubeletplugin.device_kind import AllocatedDevice, PrepareError, Pre
 from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from dryrack.kinds.resource import (
         AllocationResult,
+        Device,
         DeviceRequestAllocationResult,
         ResourceClaim,
     )
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """A kind on a node, with the names of all devices that there are."""
+    """A kind on a node, with all devices that there are, by their names."""
 
     kind: DeviceKind
     node: str
-    names: frozenset[str]
+    devices: Mapping[str, Device]
 
     @staticmethod
     def of(kind: DeviceKind, node: str) -> NodeDevices:
-        return NodeDevices(kind, node, frozenset(each.name for each in kind.devices(node)))
+        return NodeDevices(kind, node, {each.name: each for each in kind.devices(node)})
 
 
 def plan(
@@ -101,7 +102,7 @@ def first_number(claim: ClaimRecord, others: Iterable[ClaimRecord]) -> int:
 
 def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[AllocatedDevice]:
     """The results of the driver, one by one; `PrepareError` if one is not on the node."""
-    kind, node, known = devices.kind, devices.node, devices.names
+    kind, node, known = devices.kind, devices.node, devices.devices
     what = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
     allocation = claim.status.allocation
     if allocation is None:

@@ -40,6 +40,15 @@ class PreparedDevice(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.share_id is None and not self.has_admin_access
 
 
+class RequestMetadata(msgspec.Struct, frozen=True):
+    """The file that tells containers which devices a request was given."""
+
+    request: str
+    cdi_id: str
+    container_path: str
+    content: str
+
+
 class ClaimRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A claim and its devices."""
 
@@ -55,6 +64,7 @@ class ClaimRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     first_number: int = 0
     sequence: int = 0
     """Claims in the order in which they were prepared."""
+    metadata: tuple[RequestMetadata, ...] = ()
 
     @property
     def end_number(self) -> int:

@@ -79,6 +79,7 @@ class NodePlugins:
         clock: Timekeeper,
         chance: Chance,
         state_namespace: str = "",
+        writes_metadata: bool = False,
         metrics: Registry | None = None,
         metrics_address: Address | None = None,
         health_address: Address | None = None,
@@ -93,7 +94,14 @@ class NodePlugins:
             SlicePublisher(client, kind, site.node, clock=clock, chance=chance) for kind in kinds
         )
         self._plugins = tuple(
-            NodePlugin(kind, client, site.node, self._directories(kind), metrics=self._metrics)
+            NodePlugin(
+                kind,
+                client,
+                site.node,
+                self._directories(kind),
+                metrics=self._metrics,
+                writes_metadata=writes_metadata,
+            )
             for kind in kinds
         )
         self._statuses = tuple(ClaimStatuses(client, each, clock=clock) for each in self._plugins)
