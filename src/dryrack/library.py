@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
-from dryrack.kinds.documents import Document, read
-from dryrack.kinds.text.source_positions import Place
+from dryrack.kinds.documents import read, unwritten
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from dryrack.client.client import Client
     from dryrack.kinds.raw import Raw
-    from dryrack.kinds.shape import Path as FieldPath
     from dryrack.linter import Finding
     from dryrack.placement import Explanation, Settings, WhatIf, World
 
@@ -107,18 +105,11 @@ async def connect(kubeconfig: str | Path = "", *, context: str = "") -> AsyncIte
         yield Client(transport)
 
 
-class _Nowhere:
-    """The places of an object that was read from no file."""
-
-    def locate(self, path: FieldPath) -> Place:
-        return Place(0, 0)
-
-
 def _world(objects: Iterable[Raw]) -> World:
     from dryrack.placement import World
     from dryrack.placement.whatif.manifests import manifests
 
-    found = manifests(Document("objects", each, _Nowhere()) for each in objects)
+    found = manifests(unwritten(each, "objects") for each in objects)
     if found.problems:
         raise ContentError("\n".join(dict.fromkeys(map(str, found.problems))))
     return World.of(each.object for each in found.objects)

@@ -21,6 +21,6 @@ def test_words_that_are_the_same_are_not_told_again(
     said: str, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is said besides, about preemption, is."""
-    print_said(Said("mine", said, ""), "0/1 nodes: 1 full.")
+    print_said(Said("mine", said, ""), "0/1 nodes: 1 full.", 0.0)
 
     assert capsys.readouterr().out.strip() == line

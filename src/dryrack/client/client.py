@@ -149,12 +149,14 @@ class Client:
         manager: str,
         subresource: str = "",
         force: bool = False,
+        field_validation: str = "",
     ) -> Raw:
         """Server-side apply: these fields, in the name of a field manager."""
+        strictness = {"fieldValidation": field_validation} if field_validation else {}
         return await self._ask(
             "PATCH",
             _path(endpoint, obj, subresource),
-            {"fieldManager": manager, "force": "true" if force else "false"},
+            {"fieldManager": manager, "force": "true" if force else "false", **strictness},
             body=_typed(endpoint, obj),
             media_type=APPLY_PATCH,
         )

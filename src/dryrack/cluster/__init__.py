@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from dryrack.cluster.catalogue import load_catalogue
     from dryrack.cluster.certificates import write_private
-    from dryrack.cluster.control_plane import PlaneOptions
+    from dryrack.cluster.control_plane import Plane, PlaneOptions, build
     from dryrack.cluster.engines import (
         Family,
         MakeAllocator,
@@ -35,7 +35,15 @@ if TYPE_CHECKING:
         wanted_engines,
         with_catalogue,
     )
-    from dryrack.cluster.initial_objects import allocation_state_objects, virtual_node
+    from dryrack.cluster.initial_objects import (
+        InhabitantError,
+        add_allocation_states,
+        add_device_classes,
+        add_node,
+        allocation_state_objects,
+        apply_objects,
+        virtual_node,
+    )
     from dryrack.cluster.ports import SystemChance, SystemClock
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP, installed_plugins
@@ -59,12 +67,15 @@ else:
             ),
             "catalogue": "load_catalogue",
             "certificates": "write_private",
-            "control_plane": "PlaneOptions",
+            "control_plane": "Plane PlaneOptions build",
             "engines": (
                 "Family MakeAllocator UnknownEngineError Wiring families plugin_families "
                 "running_engines scheduling_family wanted_engines with_catalogue"
             ),
-            "initial_objects": "allocation_state_objects virtual_node",
+            "initial_objects": (
+                "InhabitantError add_allocation_states add_device_classes add_node "
+                "allocation_state_objects apply_objects virtual_node"
+            ),
             "ports": "SystemChance SystemClock",
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
@@ -84,8 +95,10 @@ __all__ = [
     "Attachment",
     "Candidacy",
     "Family",
+    "InhabitantError",
     "MakeAllocator",
     "Need",
+    "Plane",
     "PlaneOptions",
     "SeededChance",
     "Snapshot",
@@ -93,7 +106,12 @@ __all__ = [
     "SystemClock",
     "UnknownEngineError",
     "Wiring",
+    "add_allocation_states",
+    "add_device_classes",
+    "add_node",
     "allocation_state_objects",
+    "apply_objects",
+    "build",
     "check_needs",
     "connection_of",
     "families",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dryrack.controllers import Drivers, Engine
     from dryrack.controllers.slices import PublishOptions
     from dryrack.hardware.catalogue import Catalogue
+    from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import VirtualDrivers
     from dryrack.scheduler import SchedulerSettings
 
@@ -159,9 +160,9 @@ class _Plugins:
     """What publishes the devices of virtual nodes that have a driver of their own."""
 
     drivers: VirtualDrivers
+    includes: Callable[[Raw], bool] | None = None
 
     async def run(self, _: Collection[str], around: Wiring) -> None:
-        from dryrack.controllers import is_virtual
         from dryrack.kubeletplugin import (
             ClaimStatuses,
             DriverRecords,
@@ -172,7 +173,7 @@ class _Plugins:
 
         informers, client, clock = around.informers, around.client, around.clock
         assert informers is not None, "engines of one cluster share them"
-        kinds = self.drivers.kinds
+        kinds, is_virtual = self.drivers.kinds, self._is_virtual
         slices = VirtualNodeSlices(client, informers, kinds, clock=clock, is_virtual=is_virtual)
         async with asyncio.TaskGroup() as group:
             group.create_task(slices.run(), name="slices of the plugin")
@@ -185,10 +186,19 @@ class _Plugins:
                     )
                     group.create_task(states.run(), name="allocation states")
 
+    def _is_virtual(self, node: Raw) -> bool:
+        from dryrack.controllers import is_virtual
 
-def plugin_families(drivers: VirtualDrivers | None) -> tuple[Family, ...]:
-    """What gives virtual nodes the devices of these drivers; nothing without any."""
-    return () if drivers is None else (Family("plugin", ("plugin",), _Plugins(drivers).run),)
+        return is_virtual(node) and (self.includes is None or self.includes(node))
+
+
+def plugin_families(
+    drivers: VirtualDrivers | None, includes: Callable[[Raw], bool] | None = None
+) -> tuple[Family, ...]:
+    """What gives virtual nodes, or those included, the devices of drivers; nothing without any."""
+    if drivers is None:
+        return ()
+    return (Family("plugin", ("plugin",), _Plugins(drivers, includes).run),)
 
 
 def wanted_engines(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:

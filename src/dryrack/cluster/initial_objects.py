@@ -7,7 +7,8 @@ already, as after a restart.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CLASSES, DEFINITIONS, NAMESPACES, NODES, Endpoint
@@ -15,7 +16,7 @@ from dryrack.client.errors import AlreadyExistsError, ApiError
 from dryrack.kinds.expansion.virtual_nodes import CAPACITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from dryrack.apiserver import Registry, Resource
     from dryrack.client.client import Client
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import DeviceClass
     from dryrack.store import Stored
 
+_Written = TypeVar("_Written")
 # What KWOK and everything made for it look for on a node that has no kubelet.
 KWOK_NODE = "kwok.x-k8s.io/node"
 # What clouds say of a node, and the catalogue goes by.
@@ -100,11 +102,16 @@ async def add_allocation_states(client: Client) -> None:
 async def add_nodes(client: Client, count: int, machine: InstanceType | None = None) -> None:
     """Nodes node-1 to node-`count`, those that are there left as they are."""
     for name in node_names(count):
-        node = virtual_node(name, machine)
-        made = await _create(client, NODES, node)
-        if made is not None and not (made.get("status") or {}).get("capacity"):
-            status = {**made, "status": node["status"]}
-            await client.update(NODES, status, subresource="status")
+        await add_node(client, virtual_node(name, machine))
+
+
+async def add_node(client: Client, node: Raw) -> bool:
+    """A node with its size; whether it is new."""
+    made = await _create(client, NODES, node)
+    if made is not None and not (made.get("status") or {}).get("capacity"):
+        status = {**made, "status": node["status"]}
+        await client.update(NODES, status, subresource="status")
+    return made is not None
 
 
 async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
@@ -113,10 +120,40 @@ async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
 
     Unknown fields are refused, as kubectl has it. All that is wrong is told at once.
     """
+    client = plane.client()
+    written = await _write_all(plane, documents, partial(_create, client))
+    return sum(each is not None for each in written)
+
+
+async def apply_objects(plane: Plane, documents: Iterable[Document], manager: str) -> list[Raw]:
+    """
+    Creates objects, or changes those that are there to what is said, as `kubectl apply` does.
+
+    One that has only the beginning of a name is created each time.
+    """
+    client = plane.client()
+
+    async def apply(endpoint: Endpoint, obj: Raw) -> Raw:
+        meta = obj.get("metadata") or {}
+        if not meta.get("name") and meta.get("generateName"):
+            return await client.create(endpoint, obj, field_validation="Strict")
+        return await client.apply(
+            endpoint, obj, manager=manager, force=True, field_validation="Strict"
+        )
+
+    return await _write_all(plane, documents, apply)
+
+
+async def _write_all(
+    plane: Plane,
+    documents: Iterable[Document],
+    write: Callable[[Endpoint, Raw], Awaitable[_Written]],
+) -> list[_Written]:
+    """Writes each in order; all that is wrong is told at once, by file and line."""
     # Only who brings objects waits for the schemas of kinds.
     from dryrack.cluster.refusals import kind_problem, problems
 
-    created = 0
+    written: list[_Written] = []
     wrong: list[Problem] = []
     for document in documents:
         registry = plane.server.registry
@@ -125,13 +162,12 @@ async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
             wrong.append(kind_problem(document, registry))
             continue
         try:
-            made = await _create(plane.client(), _endpoint(resource), _placed(resource, document))
-            created += made is not None
+            written.append(await write(_endpoint(resource), _placed(resource, document)))
         except ApiError as error:
             wrong += problems(document, resource, error)
     if wrong:
         raise InhabitantError("\n".join(map(str, wrong)))
-    return created
+    return written
 
 
 def _is_served(resource: Resource, registry: Registry) -> bool:

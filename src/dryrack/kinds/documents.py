@@ -104,6 +104,18 @@ class Document:
         return Problem(self.file, place.line, place.column, message, fix)
 
 
+class _Nowhere:
+    """The places of an object that was read from no file."""
+
+    def locate(self, path: Path) -> Place:
+        return Place(0, 0)
+
+
+def unwritten(raw: dict[str, Any], name: str) -> Document:
+    """An object that stands in no file; the name is for what is told about it."""
+    return Document(name, raw, _Nowhere())
+
+
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """A document about an object that an earlier one was about; applied, it replaces that."""

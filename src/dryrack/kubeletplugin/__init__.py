@@ -36,7 +36,12 @@ if TYPE_CHECKING:
         device_classes,
         node_slices,
     )
-    from dryrack.kubeletplugin.virtual import DriverRecords, VirtualDrivers, VirtualNodeSlices
+    from dryrack.kubeletplugin.virtual import (
+        ContainerInjection,
+        DriverRecords,
+        VirtualDrivers,
+        VirtualNodeSlices,
+    )
 else:
     __getattr__ = exports(
         __name__,
@@ -55,7 +60,7 @@ else:
             "registry": "KIND_GROUP read_devices",
             "serving": "Sockets serving_kubelet",
             "slices": "SlicePublisher device_class device_classes node_slices",
-            "virtual": "DriverRecords VirtualDrivers VirtualNodeSlices",
+            "virtual": "ContainerInjection DriverRecords VirtualDrivers VirtualNodeSlices",
         },
     )
 
@@ -66,6 +71,7 @@ __all__ = [
     "ClaimReference",
     "ClaimStatuses",
     "ContainerEdits",
+    "ContainerInjection",
     "DeviceKind",
     "DevicesError",
     "Directories",

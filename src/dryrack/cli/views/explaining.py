@@ -8,7 +8,7 @@ shown beside it, in its name.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.base.ages import human
@@ -63,6 +63,8 @@ class Case:
     verbose: bool = False
     # Whether others are served before it, as files have them.
     is_of_files: bool = False
+    # The time on the clock of the cluster.
+    now: float = field(default_factory=time.time)
 
     def run(self) -> bool:
         """Prints the case; whether there is nothing that it waits for."""
@@ -119,7 +121,7 @@ class Case:
             print_line("it is not scheduled before whoever set them takes them away")
             _print_outlook(story)
         else:
-            _print_waiting(story, pod, name, verbose=self.verbose)
+            _print_waiting(story, pod, name, self.now, verbose=self.verbose)
         for note in story.notes:
             say(shown(note))
         if self.verbose and story.trace is not None:
@@ -180,7 +182,7 @@ class Case:
             (namespace, gang.key.name),
             self.settings,
             self.form,
-            lambda message: print_said(said_to(told), message),
+            lambda message: print_said(said_to(told), message, self.now),
         )
         if of is not None and is_table and self.verbose:
             name = f"{namespace}/{of.metadata.name}"
@@ -220,17 +222,19 @@ def run(
     return Case(world, subject, settings, form, verbose=verbose).run()
 
 
-def _print_waiting(story: PodExplanation, pod: Pod, name: str, *, verbose: bool) -> None:
+def _print_waiting(
+    story: PodExplanation, pod: Pod, name: str, now: float, *, verbose: bool
+) -> None:
     if story.chosen:
         print_line(f"{paint(name, 'bold')} has no node yet")
         said = said_to(pod)
-        print_said(said, "")
+        print_said(said, "", now)
         _print_outlook(story)
         if said is not None:
             print_line("what a scheduler keeps for others, only the scheduler knows")
         return
     print_line(f"{paint(name, 'bold red')} waits: {shown(story.message)}")
-    print_said(said_to(pod), story.message)
+    print_said(said_to(pod), story.message, now)
     for node in story.nodes if verbose else story.nodes[:_STORIES_MAX]:
         print_node(node)
     more = len(story.nodes) - _STORIES_MAX
@@ -265,22 +269,22 @@ def _whose(device: DeviceView) -> str:
     return f"{device.device}, {device.state} to {', '.join(h.claim for h in device.holders)}"
 
 
-def print_said(said: Said | None, message: str) -> None:
+def print_said(said: Said | None, message: str, now: float) -> None:
     """Whose words they are; the same are not told twice."""
     if said is None or not said.message:
         return
     # What is said about preemption comes after the refusal.
     base = message.rstrip(".")
     if said.message == message:
-        line = f"({said.scheduler} said the same{_ago(said)})"
+        line = f"({said.scheduler} said the same{_ago(said, now)})"
     elif base and said.message.startswith(f"{base}."):
         more = said.message.removeprefix(f"{base}.")
-        line = f"({said.scheduler} said the same{_ago(said)}, and:{more})"
+        line = f"({said.scheduler} said the same{_ago(said, now)}, and:{more})"
     else:
-        line = f"{said.scheduler} said{_ago(said)}: {said.message}"
+        line = f"{said.scheduler} said{_ago(said, now)}: {said.message}"
     print_line(paint(shown(line), "dim"))
 
 
-def _ago(said: Said) -> str:
+def _ago(said: Said, now: float) -> str:
     """When it was said, as words that follow others."""
-    return f" {human(time.time() - seconds_of(said.since))} ago" if said.since else ""
+    return f" {human(now - seconds_of(said.since))} ago" if said.since else ""

@@ -7,6 +7,7 @@ from dryrack.base.lazy import exports
 if TYPE_CHECKING:
     from dryrack.cluster.process.launching import Launch
     from dryrack.cluster.process.logs import LogFormat, configure_logs
+    from dryrack.cluster.process.loopback import serving_on_loopback, with_keys
     from dryrack.cluster.process.loops import loop_factory
     from dryrack.cluster.process.modes import AuthorizationMode
     from dryrack.cluster.process.serving import Address, listen
@@ -23,6 +24,7 @@ else:
         {
             "launching": "Launch",
             "logs": "LogFormat configure_logs",
+            "loopback": "serving_on_loopback with_keys",
             "loops": "loop_factory",
             "modes": "AuthorizationMode",
             "serving": "Address listen",
@@ -42,5 +44,7 @@ __all__ = [
     "configure_logs",
     "listen",
     "loop_factory",
+    "serving_on_loopback",
     "state_of",
+    "with_keys",
 ]

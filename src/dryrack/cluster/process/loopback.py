@@ -1,0 +1,41 @@
+"""
+A plane of this process on a port of loopback, with keys of its own and a kubeconfig.
+
+For programs that a test starts; `service` is for clusters that people start.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dryrack.cluster import certificates, kubeconfig
+from dryrack.cluster.certificates import write_private
+from dryrack.cluster.process.serving import LOOPBACK, Address, listen, served
+from dryrack.cluster.signing import EllipticKey
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from dryrack.cluster.certificates import Keys
+    from dryrack.cluster.control_plane import Plane, PlaneOptions
+
+
+def with_keys(options: PlaneOptions, directory: Path) -> tuple[PlaneOptions, Keys]:
+    """The same plane with keys in a directory, so that clients can know it."""
+    keys = certificates.ensure(directory, [LOOPBACK], options.clock.now(), lasts=False)
+    signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
+    authority = keys.authority.certificate.read_text()
+    return replace(options, signing_key=signing, authority=authority), keys
+
+
+@asynccontextmanager
+async def serving_on_loopback(plane: Plane, keys: Keys, name: str) -> AsyncIterator[Path]:
+    """Serves for the length of a block; the kubeconfig is beside the keys."""
+    with closing(listen(Address())) as listening:
+        async with served(plane, listening, keys) as url:
+            path = keys.directory / "kubeconfig"
+            write_private(path, kubeconfig.own_text(name, url, keys).encode(), lasts=False)
+            yield path

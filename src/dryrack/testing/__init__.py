@@ -1,0 +1,54 @@
+"""
+A cluster for tests: its fixtures, its clock, and what is expected of it.
+
+pytest finds the fixtures by itself (see `plugin`); what they are is here, for type checkers and
+for tests of other frameworks. Nothing is loaded before it is used, because every start of pytest
+loads this.
+"""
+
+from typing import TYPE_CHECKING
+
+from dryrack.base.lazy import exports
+
+if TYPE_CHECKING:
+    from dryrack.testing.async_cluster import AsyncCluster
+    from dryrack.testing.expectation import ExpectationError, Scheduled, ScheduledPod
+    from dryrack.testing.fixture_types import Apply, ExpectPending, ExpectScheduled, Fleet
+    from dryrack.testing.plane_engines import Setup
+    from dryrack.testing.sync_cluster import Cluster, ClusterClock
+    from dryrack.testing.time_and_chance import (
+        PlaneOptions,
+        SeededChance,
+        VirtualClock,
+        run_virtual,
+    )
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "async_cluster": "AsyncCluster",
+            "expectation": "ExpectationError Scheduled ScheduledPod",
+            "fixture_types": "Apply ExpectPending ExpectScheduled Fleet",
+            "plane_engines": "Setup",
+            "sync_cluster": "Cluster ClusterClock",
+            "time_and_chance": "PlaneOptions SeededChance VirtualClock run_virtual",
+        },
+    )
+
+__all__ = [
+    "Apply",
+    "AsyncCluster",
+    "Cluster",
+    "ClusterClock",
+    "ExpectPending",
+    "ExpectScheduled",
+    "ExpectationError",
+    "Fleet",
+    "PlaneOptions",
+    "Scheduled",
+    "ScheduledPod",
+    "SeededChance",
+    "Setup",
+    "VirtualClock",
+    "run_virtual",
+]

@@ -1,0 +1,383 @@
+"""
+A cluster for a test, in its own process and its own time.
+
+    async with AsyncCluster() as cluster:
+        await cluster.add_nodes("p5.48xlarge", count=2)
+        await cluster.apply("training.yaml")
+        await cluster.expect_scheduled("gang/training", devices=8)
+
+Time stands still, and passes as expectations wait: nothing sleeps. With a directory for a
+kubeconfig the cluster is served on loopback for other programs, and its time is real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dryrack.base.errors import ContentError
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES, Endpoint
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster import (
+    DECISION_KINDS,
+    PlaneOptions,
+    SeededChance,
+    SystemClock,
+    add_allocation_states,
+    add_device_classes,
+    add_node,
+    apply_objects,
+    read_snapshot,
+)
+from dryrack.kinds.resource import ResourceClaim
+from dryrack.testing.expectation import (
+    ExpectationError,
+    Scheduled,
+    Target,
+    Wanted,
+    missing_words,
+    seconds_of,
+)
+from dryrack.testing.manifests import documents_of
+from dryrack.testing.members import MEMBER_KINDS, Members, scheduled_pods
+from dryrack.testing.node_fleet import NodeGroup, check_once, machine_of, node_names, published
+from dryrack.testing.plane_engines import PlaneEngines, Setup, packaged_catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin import DeviceKind
+    from dryrack.testing.expectation import Because
+    from dryrack.testing.manifests import Manifest
+
+_Found = TypeVar("_Found")
+_MANAGER = "dryrack-testing"
+# How long an expectation waits, and how long what waits has to go on waiting.
+_WITHIN_SECONDS = 60.0
+_LASTING_SECONDS = 10.0
+_LASTING_SECONDS_REAL = 1.0
+# How often it looks: virtual time costs nothing, and the first look mostly finds it.
+_STEP_SECONDS_MIN = 0.05
+_STEP_SECONDS_MAX = 1.0
+_STEP_SECONDS_REAL = 0.02
+
+
+class AsyncCluster:
+    """A cluster of this process for the length of `async with`; see the module's docstring."""
+
+    def __init__(
+        self,
+        setup: Setup | None = None,
+        *,
+        folders: Sequence[Path] = (),
+        kubeconfig_in: Path | None = None,
+    ) -> None:
+        self._setup = setup or Setup()
+        self._folders = folders
+        self._directory = kubeconfig_in
+        self._virtual = VirtualClock() if kubeconfig_in is None else None
+        self._clock = self._virtual or SystemClock()
+        self._stack = AsyncExitStack()
+        self.kubeconfig: Path | None = None
+
+    async def __aenter__(self) -> Self:
+        options = PlaneOptions(clock=self._clock, chance=SeededChance(self._setup.seed))
+        if self._directory is None:
+            self._engines = PlaneEngines(options, self._setup)
+        else:
+            from dryrack.cluster.process import serving_on_loopback, with_keys
+
+            options, keys = with_keys(options, self._directory)
+            self._engines = PlaneEngines(options, self._setup)
+            serving = serving_on_loopback(self._engines.plane, keys, "test")
+            self.kubeconfig = await self._stack.enter_async_context(serving)
+        self.client: Client = self._engines.plane.client(_MANAGER)
+        self._task = asyncio.create_task(self._engines.run(), name="engines of a test")
+        if self.kubeconfig is not None:
+            self._engines.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+        has_failed = self._task.done()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if has_failed and error is None:
+            self._task.result()
+
+    async def apply(self, manifest: Manifest) -> list[Raw]:
+        """Creates or changes objects, as `kubectl apply` does; answers with what is stored."""
+        self._check_engines()
+        documents = documents_of(manifest, self._folders)
+        return await apply_objects(self._engines.plane, documents, _MANAGER)
+
+    async def add_nodes(
+        self,
+        profile: str = "",
+        *,
+        count: int | None = None,
+        name: str = "",
+        devices: str | Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        taints: Sequence[str | Mapping[str, str]] = (),
+        capacity: Mapping[str, str | int] | None = None,
+    ) -> tuple[str, ...]:
+        """
+        Virtual nodes, ready and with their devices published; answers with their names.
+
+        `profile` is an instance type of the catalogue, `devices` what `--devices` of `dryrack up`
+        takes. Without a `count` there is one node, which has the `name`.
+        """
+        taken = [each["metadata"]["name"] for each in (await self.client.list(NODES)).items]
+        group = NodeGroup(
+            names=node_names(name, count, taken),
+            labels=labels or {},
+            annotations=annotations or {},
+            taints=taints,
+            capacity=capacity or {},
+        )
+        machine = machine_of(profile, packaged_catalogue()) if profile else None
+        kinds = self._kinds((devices,) if isinstance(devices, str) else tuple(devices))
+        check_once(machine, kinds)
+        nodes = group.nodes(machine)
+        if machine is not None:
+            classes = packaged_catalogue().device_classes.values()
+            await add_device_classes(self.client, classes)
+            self._engines.use_machine(machine)
+        if kinds:
+            await self._use_devices(kinds, group.names)
+        for node in nodes:
+            if not await add_node(self.client, node):
+                raise ContentError(f"node {node['metadata']['name']}: is there already; rename it")
+        drivers = {*(machine.drivers if machine else ()), *(kind.driver for kind in kinds)}
+        await self._until_published(group.names, drivers)
+        return group.names
+
+    async def advance(self, time: float | str) -> None:
+        """Lets time pass: seconds, or a text such as `5m`."""
+        seconds = seconds_of(time)
+        if self._virtual is None:
+            raise ContentError(
+                "a cluster that is served has real time; leave out dryrack_kubeconfig to advance it"
+            )
+        await self._pass(seconds)
+
+    def now(self) -> float:
+        """Seconds since 1970, in the time of the cluster."""
+        return self._clock.now()
+
+    async def get(self, kind: str, name: str, namespace: str = "default") -> Raw:
+        """One object, by its kind or plural as kubectl takes it."""
+        endpoint = self._endpoint(kind)
+        return await self.client.get(endpoint, name, namespace if endpoint.is_namespaced else "")
+
+    async def list(self, kind: str, namespace: str = "") -> list[Raw]:
+        """All objects of a kind, of all namespaces if none is named."""
+        found = await self.client.list(self._endpoint(kind), Selection(namespace=namespace))
+        return [*found.items]
+
+    async def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+        """Begins to delete an object; time has to pass until it is gone."""
+        endpoint = self._endpoint(kind)
+        await self.client.delete(
+            endpoint, name, namespace=namespace if endpoint.is_namespaced else ""
+        )
+
+    async def logs(self, pod: str, namespace: str = "default") -> str:
+        """What `kubectl logs` shows: the variables and mounts that came with devices."""
+        return await self.client.text(PODS, pod, namespace=namespace, subresource="log")
+
+    async def explain(self, target: str | Mapping[str, Any]) -> str:
+        """What `dryrack explain` says of a pod or a gang."""
+        members = await self._members(Target.of(target))
+        return await self._explained(members)
+
+    async def expect_scheduled(
+        self,
+        target: str | Mapping[str, Any],
+        *,
+        on: str | Sequence[str] = "",
+        devices: int | str | Sequence[str] | None = None,
+        within: float | str | None = None,
+    ) -> Scheduled:
+        """
+        Waits until a pod, all pods of a pattern, or a gang have nodes; fails with why not.
+
+        `on` is a pattern of nodes; `devices` how many devices each pod has, or a pattern for each.
+        """
+        __tracebackhide__ = True
+        wanted, about = Wanted.of(on, devices), Target.of(target)
+        seconds = _WITHIN_SECONDS if within is None else seconds_of(within)
+
+        async def settled() -> Members | None:
+            members = await self._members(about)
+            return members if members.are_scheduled else None
+
+        members = await self._until(settled, seconds)
+        if members is None:
+            waiting = await self._members(about)
+            raise await self._failure(waiting, f"{waiting} after {seconds:g} s: not scheduled")
+        snapshot = await read_snapshot(self.client, (CLAIMS,), Selection(namespace=about.namespace))
+        claims = [each for each in snapshot.objects if isinstance(each, ResourceClaim)]
+        found = scheduled_pods(members, claims)
+        problems = list(filter(None, map(wanted.problem, found)))
+        if problems:
+            raise await self._failure(members, "\n".join(problems))
+        return Scheduled(found)
+
+    async def expect_pending(
+        self,
+        target: str | Mapping[str, Any],
+        *,
+        because: Because | Sequence[Because] = (),
+        lasting: float | str | None = None,
+        within: float | str | None = None,
+    ) -> str:
+        """
+        Waits until a scheduler has refused pods, and they went on waiting; answers with why.
+
+        `because` are words of that answer, which is what the scheduler and `dryrack explain` say.
+        """
+        __tracebackhide__ = True
+        about = Target.of(target)
+        seconds = _WITHIN_SECONDS if within is None else seconds_of(within)
+
+        async def told() -> Members | None:
+            members = await self._members(about)
+            return members if members.placed or members.are_told else None
+
+        if await self._until(told, seconds) is None:
+            members = await self._members(about)
+            raise await self._failure(members, f"{members}: no scheduler has looked at it")
+        default = _LASTING_SECONDS if self._virtual is not None else _LASTING_SECONDS_REAL
+        await self._pass(default if lasting is None else seconds_of(lasting))
+        members = await self._members(about)
+        if members.placed:
+            raise await self._failure(members, f"{members}: expected to be pending")
+        words = await self._explained(members)
+        missing = missing_words(because, "\n".join((*members.told, words)))
+        if missing:
+            raise ExpectationError(
+                f"{members}: pending, but not because {' and '.join(map(repr, missing))}\n{words}"
+            )
+        return words
+
+    async def pending(self) -> Sequence[str]:
+        """The pods that have no node, by namespace and name."""
+        pods = await self.list("pods")
+        return [
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+            for each in pods
+            if not each["spec"].get("nodeName")
+        ]
+
+    def _check_engines(self) -> None:
+        """Tells what an engine died of."""
+        if self._task.done():
+            self._task.result()
+
+    async def _members(self, target: Target) -> Members:
+        self._check_engines()
+        self._engines.start()
+        selection = Selection(namespace=target.namespace)
+        snapshot = await read_snapshot(self.client, MEMBER_KINDS, selection)
+        return Members.of(target, snapshot.objects)
+
+    async def _failure(self, members: Members, what: str) -> ExpectationError:
+        if not members.pods:
+            listing = (await self.client.list(PODS)).items
+            return ExpectationError(members.nothing(listing))
+        return ExpectationError(f"{what}\n{await self._explained(members)}")
+
+    async def _explained(self, members: Members) -> str:
+        from dryrack.placement import World
+        from dryrack.testing.explanation import explained
+
+        if not members.pods:
+            return members.nothing((await self.client.list(PODS)).items)
+        snapshot = await read_snapshot(self.client, DECISION_KINDS)
+        world = World.of(snapshot.objects)
+        return explained(
+            world,
+            members.explained_kind,
+            members.first,
+            scheduler_config=self._setup.scheduler_config,
+            now=self.now(),
+        )
+
+    async def _use_devices(self, kinds: tuple[DeviceKind, ...], nodes: Sequence[str]) -> None:
+        from dryrack.kubeletplugin import FakeKind, device_classes
+
+        await add_device_classes(self.client, device_classes(kinds))
+        if any(isinstance(each, FakeKind) for each in kinds):
+            await add_allocation_states(self.client)
+        self._engines.use_devices(kinds, nodes)
+
+    @staticmethod
+    def _kinds(texts: Sequence[str]) -> tuple[DeviceKind, ...]:
+        if not texts:
+            return ()
+        from dryrack.kubeletplugin import read_devices
+
+        return read_devices(texts, catalogue=packaged_catalogue)
+
+    async def _until_published(self, names: Sequence[str], drivers: set[str]) -> None:
+        self._engines.start()
+        left_out = self._setup.without
+        drivers = set() if {"slices", "plugin"} & set(left_out) else drivers
+        wanted = {(name, driver) for name in names for driver in drivers}
+
+        async def are_there() -> bool | None:
+            nodes = {
+                each["metadata"]["name"]: each for each in (await self.client.list(NODES)).items
+            }
+            ready = "kubelet" in left_out or all(map(_is_ready, map(nodes.get, names)))
+            return (ready and wanted <= published((await self.client.list(SLICES)).items)) or None
+
+        if await self._until(are_there, _WITHIN_SECONDS) is None:
+            raise ContentError(f"nodes {', '.join(names)}: not ready after {_WITHIN_SECONDS:g} s")
+
+    async def _until(
+        self, look: Callable[[], Awaitable[_Found | None]], seconds: float
+    ) -> _Found | None:
+        """What is found in time, None if nothing is."""
+        end, step = self.now() + seconds, _STEP_SECONDS_MIN
+        await self._pass(0)
+        while (found := await look()) is None and self.now() < end:
+            self._check_engines()
+            await self._pass(min(step, end - self.now()))
+            step = min(2 * step, _STEP_SECONDS_MAX)
+            if self._virtual is None:
+                step = _STEP_SECONDS_REAL
+        return found
+
+    async def _pass(self, seconds: float) -> None:
+        self._engines.start()
+        if self._virtual is None:
+            await asyncio.sleep(seconds)
+        else:
+            await self._virtual.advance(seconds)
+        self._check_engines()
+
+    def _endpoint(self, kind: str) -> Endpoint:
+        word = kind.lower()
+        for each in self._engines.plane.server.registry.all():
+            names = {each.kind.lower(), each.plural, each.singular, *each.short_names}
+            if word in names or word == f"{each.plural}.{each.group}":
+                return Endpoint(each.group, each.version, each.plural, each.kind, each.namespaced)
+        raise ContentError(f"kind {kind!r}: not served; write it as kubectl takes it, as in pods")
+
+
+def _is_ready(node: Raw | None) -> bool:
+    conditions = (node or {}).get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -1,0 +1,33 @@
+"""Why a pod or a gang is where it is, or waits: what `dryrack explain` prints."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+
+if TYPE_CHECKING:
+    from dryrack.placement import World
+
+
+def explained(world: World, kind: str, name: str, *, scheduler_config: str, now: float) -> str:
+    """The words of the command, without colours."""
+    # Only a test that fails, or asks for reasons, waits for the code that finds them.
+    from dryrack.cli.allocate import Settings
+    from dryrack.cli.explain import Subject
+    from dryrack.cli.output import NamedFormat
+    from dryrack.cli.views.explaining import Case
+
+    settings = Settings.of(
+        release="1.36", feature_gates="", node=None, scheduler_config=scheduler_config
+    )
+    subject = Subject.of(kind, name, "default")
+    words = io.StringIO()
+    try:
+        with redirect_stdout(words), redirect_stderr(words):
+            Case(world, subject, settings, NamedFormat.TABLE, now=now).run()
+    except DryrackError as error:
+        return str(error)
+    return words.getvalue().rstrip()

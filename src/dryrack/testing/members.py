@@ -1,0 +1,130 @@
+"""The pods that an expectation is about, as a cluster has them at a moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.base.text import hint
+from dryrack.client.endpoints import PODS
+from dryrack.cluster import GROUP_KINDS
+from dryrack.kinds.core import Pod
+from dryrack.kinds.expansion.extended_resources import claim_name_of
+from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.placement import GangStatus, gangs_of
+from dryrack.testing.expectation import GANG, POD, ScheduledPod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dryrack.kinds.meta import KubernetesObject
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.resource import ResourceClaim
+    from dryrack.testing.expectation import Target
+
+MEMBER_KINDS = (PODS, *GROUP_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Pods by their names, or those of a gang."""
+
+    target: Target
+    kind: str
+    pods: tuple[Pod, ...] = ()
+    # Whether a gang has all that it needs on nodes.
+    is_placed: bool = False
+
+    @classmethod
+    def of(cls, target: Target, objects: Sequence[KubernetesObject]) -> Members:
+        pods = [each for each in objects if isinstance(each, Pod)]
+        if target.kind != GANG:
+            found = tuple(each for each in pods if target.matches(each.metadata.name))
+            if found or target.kind == POD:
+                return cls(target, POD, found)
+        groups = [each for each in objects if not isinstance(each, Pod)]
+        views = [each for each in gangs_of(pods, groups) if target.matches(each.key.name)]
+        names = {name for view in views for name in (*view.placed, *view.waiting)}
+        own = tuple(each for each in pods if each.metadata.name in names)
+        is_placed = bool(views) and all(view.status is GangStatus.PLACED for view in views)
+        return cls(target, GANG if views or target.kind == GANG else POD, own, is_placed)
+
+    @property
+    def placed(self) -> tuple[Pod, ...]:
+        """Those that have a node."""
+        return tuple(each for each in self.pods if each.spec.node_name)
+
+    @property
+    def are_scheduled(self) -> bool:
+        """Whether all have a node; of a gang, as many as it needs."""
+        if self.kind == GANG:
+            return self.is_placed
+        return bool(self.pods) and len(self.placed) == len(self.pods)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What a scheduler told those that wait, each text once."""
+        said = (
+            condition.message
+            for each in self.pods
+            for condition in each.status.conditions
+            if condition.type == "PodScheduled" and condition.status == "False"
+        )
+        return tuple(dict.fromkeys(filter(None, said)))
+
+    @property
+    def are_told(self) -> bool:
+        """Whether a scheduler has refused one of them."""
+        return bool(self.told)
+
+    @property
+    def first(self) -> str:
+        """What is explained: the gang, or the first pod that waits; by namespace and name."""
+        if self.kind == GANG and not self.target.is_pattern:
+            return self.target.full_name
+        waiting = [each for each in self.pods if not each.spec.node_name]
+        pod = (waiting or self.pods)[0]
+        return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+    @property
+    def explained_kind(self) -> str:
+        """Of what `first` is."""
+        return GANG if self.kind == GANG and not self.target.is_pattern else POD
+
+    def nothing(self, pods: Iterable[Raw]) -> str:
+        """What to say if there are none."""
+        known = [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods]
+        return f"{self.target}: not there; {hint(self.target.full_name, known)}"
+
+    def __str__(self) -> str:
+        named = f"{self.kind} {self.target.full_name}"
+        if self.target.is_pattern:
+            named = f"{named}, {len(self.placed)} of {len(self.pods)} pods on nodes"
+        elif self.placed:
+            where = ", ".join(dict.fromkeys(each.spec.node_name for each in self.placed))
+            named = f"{named} on node {where}"
+        return named
+
+
+def scheduled_pods(members: Members, claims: Iterable[ResourceClaim]) -> tuple[ScheduledPod, ...]:
+    """Those that have a node, with the devices of their claims."""
+    by_name = {each.metadata.name: each for each in claims}
+    found = []
+    for pod in members.placed:
+        names = [named_claim(pod, entry) for entry in pod.spec.resource_claims]
+        used = [by_name.get(name) for name in (*names, claim_name_of(pod)) if name]
+        devices = {
+            f"{each.driver}/{each.pool}/{each.device}"
+            for claim in used
+            if claim is not None and claim.status.allocation is not None
+            for each in claim.status.allocation.devices.results
+        }
+        found.append(
+            ScheduledPod(
+                pod.metadata.namespace,
+                pod.metadata.name,
+                pod.spec.node_name,
+                tuple(sorted(devices)),
+            )
+        )
+    return tuple(sorted(found, key=lambda each: each.name))

@@ -1,0 +1,123 @@
+"""
+A plane whose engines can start again with devices of other kinds.
+
+A test says by and by which nodes there are; which engines that takes is known with the last of
+them. So they start with the first node, and once more if a later one needs what is not there yet:
+any engine may die at any point and start again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from dryrack.cluster import (
+    build,
+    families,
+    load_catalogue,
+    plugin_families,
+    running_engines,
+    wanted_engines,
+    with_catalogue,
+)
+from dryrack.hardware.catalogue import Catalogue
+from dryrack.testing.node_drivers import NodeDrivers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from dryrack.cluster import Family, PlaneOptions
+    from dryrack.hardware.catalogue import InstanceType
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin import DeviceKind, VirtualDrivers
+    from dryrack.scheduler import SchedulerSettings
+
+# Reading it takes longer than a test; nothing of it changes.
+packaged_catalogue = cache(load_catalogue)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What is not usual about the cluster of a test."""
+
+    seed: int = 0
+    """Decides names and identifiers."""
+    without: tuple[str, ...] = ()
+    """Engines that are left out, by name, as with `dryrack up --without`."""
+    scheduler_config: str = ""
+    """A file with a KubeSchedulerConfiguration."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Nodes that have devices of the same kinds."""
+
+    drivers: VirtualDrivers
+    nodes: frozenset[str]
+
+    def includes(self, node: Raw) -> bool:
+        return node["metadata"]["name"] in self.nodes
+
+
+class PlaneEngines:
+    """An API server, and whatever keeps its cluster going."""
+
+    def __init__(self, options: PlaneOptions, setup: Setup) -> None:
+        self._setup = setup
+        self._drivers = NodeDrivers()
+        self.plane = build(replace(options, drivers=self._drivers))
+        # What of the catalogue there are nodes of; all of it takes half a second to start with.
+        self._machines: dict[str, InstanceType] = {}
+        self._groups: list[_Group] = []
+        self._started = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until it is cancelled; the first engine that fails ends it with its error."""
+        try:
+            await self._started.wait()
+            while True:
+                self._changed.clear()
+                async with running_engines(self._engines(), self.plane.around):
+                    await self._changed.wait()
+        finally:
+            self.plane.expiry.stop()
+
+    def start(self) -> None:
+        """From here on there are engines."""
+        self._started.set()
+
+    def use_machine(self, machine: InstanceType) -> None:
+        """Nodes of this instance type have its devices."""
+        if machine.name not in self._machines:
+            self._machines[machine.name] = machine
+            self._changed.set()
+
+    def use_devices(self, kinds: tuple[DeviceKind, ...], nodes: Collection[str]) -> None:
+        """These nodes have devices of these kinds."""
+        from dryrack.kubeletplugin import VirtualDrivers
+
+        drivers = VirtualDrivers(kinds)
+        self._groups.append(_Group(drivers, frozenset(nodes)))
+        self._drivers.by_node.update(dict.fromkeys(nodes, drivers))
+        self._changed.set()
+
+    def _engines(self) -> tuple[Family, ...]:
+        catalogue = Catalogue(instance_types=dict(self._machines))
+        publishing = partial(with_catalogue, catalogue) if self._machines else None
+        usual = families(publishing, None, self._scheduling(), drivers=self._drivers)
+        plugins = [
+            each
+            for group in self._groups
+            for each in plugin_families(group.drivers, group.includes)
+        ]
+        return wanted_engines(self._setup.without, (*usual, *plugins))
+
+    def _scheduling(self) -> SchedulerSettings | None:
+        if not self._setup.scheduler_config:
+            return None
+        from dryrack.cli.scheduler_config import read_config, settings_of_plane
+
+        return settings_of_plane(read_config(self._setup.scheduler_config))

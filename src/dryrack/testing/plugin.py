@@ -1,0 +1,155 @@
+"""
+The pytest plugin: fixtures that give a test a Kubernetes of its own.
+
+Every start of pytest loads this module, so it imports nothing but pytest; a cluster is loaded with
+the first test that wants one. Each test has its own cluster, so that tests run in any order and in
+any number of processes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from dryrack.testing import (
+        Apply,
+        AsyncCluster,
+        Cluster,
+        ClusterClock,
+        ExpectPending,
+        ExpectScheduled,
+        Fleet,
+        Setup,
+    )
+
+MARKER = "dryrack"
+# More stories than this are no help to whoever reads about a failure.
+_EXPLAINED_MAX = 3
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(scheduler_config=FILE, without=ENGINES, seed=NUMBER): "
+        "what is not usual about the cluster of dryrack_cluster",
+    )
+
+
+@pytest.fixture
+def dryrack_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """A fresh Kubernetes in this process, in which time stands still until a test lets it pass."""
+    from dryrack.testing import Cluster
+
+    is_served = "dryrack_kubeconfig" in request.fixturenames
+    directory = tmp_path_factory.mktemp("dryrack") if is_served else None
+    with Cluster(_setup(request), folders=_folders(request), kubeconfig_in=directory) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def dryrack_async_cluster(request: pytest.FixtureRequest) -> AsyncCluster:
+    """The same for asynchronous tests: `async with dryrack_async_cluster as cluster`."""
+    from dryrack.testing import AsyncCluster
+
+    return AsyncCluster(_setup(request), folders=_folders(request))
+
+
+@pytest.fixture
+def dryrack_clock(dryrack_cluster: Cluster) -> ClusterClock:
+    """The time of the cluster."""
+    return dryrack_cluster.clock
+
+
+@pytest.fixture
+def dryrack_kubeconfig(dryrack_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """
+    The kubeconfig of the cluster, which is served on loopback, for other programs.
+
+    `KUBECONFIG` names it while the test runs. The time of the cluster is real then.
+    """
+    if dryrack_cluster.kubeconfig is None:
+        pytest.fail("dryrack_kubeconfig: name it among the arguments of the test", pytrace=False)
+    monkeypatch.setenv("KUBECONFIG", str(dryrack_cluster.kubeconfig))
+    return dryrack_cluster.kubeconfig
+
+
+@pytest.fixture
+def fleet(dryrack_cluster: Cluster) -> Fleet:
+    """Adds virtual nodes: `fleet("p5.48xlarge", count=2)`, `fleet(count=3, devices="fake:8")`."""
+    return dryrack_cluster.add_nodes
+
+
+@pytest.fixture
+def apply(dryrack_cluster: Cluster) -> Apply:
+    """Applies a file beside the test, a folder, YAML as text, an object, or a list of these."""
+    return dryrack_cluster.apply
+
+
+@pytest.fixture
+def expect_scheduled(dryrack_cluster: Cluster) -> ExpectScheduled:
+    """Waits until a pod, all pods of a pattern, or a gang have nodes; else tells why not."""
+    return dryrack_cluster.expect_scheduled
+
+
+@pytest.fixture
+def expect_pending(dryrack_cluster: Cluster) -> ExpectPending:
+    """Makes sure that a pod or a gang goes on waiting, and why."""
+    return dryrack_cluster.expect_pending
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to the report of a test that failed by itself why pods of its cluster wait."""
+    report = yield
+    cluster = getattr(item, "funcargs", {}).get("dryrack_cluster")
+    if cluster is not None and call.when == "call" and report.failed:
+        text = _waiting(cluster, call)
+        if text:
+            report.sections.append(("pods without a node", text))
+    return report
+
+
+def _waiting(cluster: Cluster, call: pytest.CallInfo[None]) -> str:
+    from dryrack.testing import ExpectationError
+
+    if call.excinfo is None or call.excinfo.errisinstance(ExpectationError):
+        return ""
+    try:
+        names = cluster.pending()
+        told = [cluster.explain(f"pod/{name}") for name in names[:_EXPLAINED_MAX]]
+    except Exception as error:  # noqa: BLE001 - the test has failed already, and tells of what
+        return f"not known: {error}"
+    more = len(names) - len(told)
+    return "\n\n".join([*told, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _folders(request: pytest.FixtureRequest) -> tuple[Path, ...]:
+    return (request.path.parent,)
+
+
+def _setup(request: pytest.FixtureRequest) -> Setup:
+    """What the nearest marker says."""
+    from dryrack.testing import Setup
+
+    marker = request.node.get_closest_marker(MARKER)
+    said: dict[str, Any] = dict(marker.kwargs) if marker else {}
+    unknown = sorted(said.keys() - {"scheduler_config", "without", "seed"})
+    if unknown or (marker and marker.args):
+        what = f"{unknown[0]!r}: no such option" if unknown else "options have names"
+        raise pytest.UsageError(f"marker {MARKER}, {what}; see pytest --markers")
+    if isinstance(said.get("without"), str):
+        said["without"] = said["without"].split(",")
+    config = said.get("scheduler_config")
+    if config:
+        beside = request.path.parent / config
+        said["scheduler_config"] = str(beside if beside.exists() else config)
+    return Setup(**{**said, "without": tuple(said.get("without", ()))})
