@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,12 @@ from dryrack.cluster import (
     with_catalogue,
 )
 from dryrack.cluster.embedded import embedded
+from dryrack.cluster.faults import FaultBoard, FaultInjector
+from dryrack.scenario.embedded_faults import InjectedFaults, StoreInvariants
 from dryrack.scenario.fleet import Hardware, fleet_objects
 from dryrack.scenario.journal import Journal
 from dryrack.scenario.runner import Nobody, Setting, run
-from dryrack.scenario.world import Faults, NoFaults, planned_log
+from dryrack.scenario.world import planned_log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from dryrack.scenario.reading import LoadedScenario
     from dryrack.scenario.runner import Observer
 
+# Faults have a chance of their own, so that one without any goes as if there were none.
+_FAULTS_SEED = 2**32
+
 # Kinds that are stored as they are served, and that expectations read again and again.
 _STORED = frozenset((CLAIMS, EVENTS, NODES, PODS, SLICES))
 
@@ -52,7 +57,8 @@ class EmbeddedWorld:
 
     cluster: EmbeddedCluster
     journal: Journal
-    faults: Faults
+    faults: InjectedFaults
+    invariants: StoreInvariants
     drivers: VirtualDrivers | None
     is_reproducible: bool
 
@@ -84,6 +90,8 @@ class EmbeddedRun:
 
     seed: int = 0
     observer: Observer = field(default_factory=Nobody)
+    engines_crash: bool = False
+    """Whether engines are to die: then they share nothing."""
     journal_line: Callable[[str], None] | None = None
     """Told every line of the journal."""
 
@@ -109,6 +117,11 @@ async def _virtual(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
 
 
 async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> Outcome:
+    words = [
+        *loaded.scenario.faults,
+        *(each for step in loaded.scenario.steps for each in step.fail),
+    ]
+    how = replace(how, engines_crash=any(each.startswith("engine ") for each in words))
     hardware = Hardware.of(loaded.scenario.fleet)
     async with embedded_world(hardware, clock=clock, how=how) as world:
         setup = tuple(fleet_objects(loaded.scenario.fleet, hardware))
@@ -132,9 +145,13 @@ async def embedded_world(
     if hardware.catalogue is not None:
         publishing = partial(with_catalogue, hardware.catalogue)
     engines = (*families(publishing, drivers=drivers), *plugin_families(drivers))
-    async with embedded(options, engines=engines) as cluster:
+    chance = SeededChance(how.seed + _FAULTS_SEED)
+    board = FaultBoard(clock=clock, chance=chance, informers_apart=how.engines_crash)
+    async with embedded(options, engines=engines, board=board) as cluster:
         is_virtual = isinstance(clock, VirtualClock)
-        yield EmbeddedWorld(cluster, journal, NoFaults(), drivers, is_virtual)
+        faults = InjectedFaults(FaultInjector(cluster.client, clock, chance, board), journal)
+        invariants = StoreInvariants(cluster.plane.store, clock, faults)
+        yield EmbeddedWorld(cluster, journal, faults, invariants, drivers, is_virtual)
 
 
 def drivers_of(hardware: Hardware) -> VirtualDrivers | None:

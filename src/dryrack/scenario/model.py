@@ -139,8 +139,14 @@ class Step(Part, frozen=True, kw_only=True):
         tuple[Any, ...], Meta(description="files, objects or KIND/[NAMESPACE/]NAME, to delete")
     ] = ()
     scale: Annotated[ScaleTo | None, Meta(description="a workload to scale")] = None
-    fail: Annotated[dict[str, Any] | None, Meta(description="a fault that begins")] = None
-    heal: Annotated[dict[str, Any] | None, Meta(description="a fault that ends")] = None
+    fail: Annotated[
+        tuple[str, ...],
+        Meta(description="faults that begin, as: node worker-1 ready=false for 30s"),
+    ] = ()
+    heal: Annotated[
+        tuple[str, ...],
+        Meta(description="faults that end: all, or of what, as: node worker-1"),
+    ] = ()
     wait: Annotated[str, _duration("a time in which nothing is done")] = ""
     expect: Annotated[tuple[Expectation, ...], Meta(description="what must come of it")] = ()
     show: Annotated[
@@ -166,8 +172,9 @@ class Scenario(Part, frozen=True, kw_only=True):
     ] = ()
     steps: Annotated[tuple[Step, ...], Meta(description="what happens")] = ()
     faults: Annotated[
-        dict[str, Any], Meta(description="faults in the background of the whole run")
-    ] = {}
+        tuple[str, ...],
+        Meta(description="faults of the whole run, as: api conflicts=0.01 latency=20ms"),
+    ] = ()
 
 
 def schema() -> dict[str, Any]:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.durations import seconds_in
 from dryrack.base.limits import SCENARIO_NODES_MAX, SCENARIO_SECONDS_MAX, SCENARIO_STEPS_MAX
 from dryrack.base.text import hint
+from dryrack.cluster.faults import FaultWordsError, read_healing, read_injection
 from dryrack.kinds.shape import Path, described, render
 from dryrack.kubeletplugin import DevicesError, read_devices
 from dryrack.scenario.references import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dryrack.kinds.documents import Document, Problem
     from dryrack.scenario.model import Expectation, Fleet, Scenario, Step
@@ -45,6 +46,7 @@ def _all(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
     yield from _limit(scenario)
     yield from _fleet(scenario.fleet)
     yield from _objects(("objects",), scenario.objects)
+    yield from _faults(("faults",), scenario.faults, read_injection)
     if len(scenario.steps) > SCENARIO_STEPS_MAX:
         limit = f"the limit SCENARIO_STEPS_MAX is {SCENARIO_STEPS_MAX}"
         yield ("steps",), f"{len(scenario.steps)} steps; {limit}", "make two scenarios of it"
@@ -125,6 +127,8 @@ def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, 
         yield place, "a step that does nothing", f"add one of {choice}"
     yield from _objects((*place, "apply"), step.apply)
     yield from _objects((*place, "delete"), step.delete, references=True)
+    yield from _faults((*place, "fail"), step.fail, read_injection)
+    yield from _faults((*place, "heal"), step.heal, read_healing)
     if step.scale is not None:
         yield from _reference((*place, "scale", "object"), step.scale.object)
         if step.scale.replicas < 0:
@@ -133,6 +137,16 @@ def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, 
         yield from _expectation((*place, "expect", index), each)
     for index, exhibit in enumerate(step.show):
         yield from _exhibit((*place, "show", index), exhibit)
+
+
+def _faults(
+    place: Path, words: tuple[str, ...], read: Callable[[str], object]
+) -> Iterator[tuple[Path, str, str]]:
+    for index, each in enumerate(words):
+        try:
+            read(each)
+        except FaultWordsError as error:
+            yield (*place, index), str(error), ""
 
 
 def _beginning(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, str, str]]:

@@ -100,7 +100,7 @@ class _Run:
         try:
             async with deadline(self._world.clock, self._start + _seconds(limit)):
                 await self._bring_all()
-                await self._steps()
+                self._problem = await self._sound_steps()
         except TimeoutError:
             self._problem = f"not at its end after its limit of {limit}"
         except DryrackError as error:
@@ -126,8 +126,24 @@ class _Run:
         for obj in self._setting.setup:
             await self._bring(obj)
         await self._apply(self._loaded.objects_of(self._scenario.objects))
-        if self._scenario.faults:
-            await self._world.faults.begin(self._scenario.faults)
+        for words in self._scenario.faults:
+            await self._world.faults.begin(words)
+
+    async def _sound_steps(self) -> str:
+        """All steps, until an invariant is broken; answers with what is wrong then, or at rest."""
+        steps = asyncio.create_task(self._steps(), name="steps")
+        broken = asyncio.create_task(self._world.invariants.broken(), name="invariants")
+        try:
+            await asyncio.wait((steps, broken), return_when=asyncio.FIRST_COMPLETED)
+            if broken.done():
+                return broken.result()
+            steps.result()
+            all_held = all(each.verdict is Verdict.HELD for each in self._outcomes.values())
+            return await self._world.invariants.at_rest() if all_held else ""
+        finally:
+            for task in (steps, broken):
+                task.cancel()
+            await asyncio.gather(steps, broken, return_exceptions=True)
 
     async def _steps(self) -> None:
         places = {step.id: index for index, step in enumerate(self._scenario.steps) if step.id}
@@ -187,16 +203,16 @@ class _Run:
             await sleep(self._world.clock, _seconds(step.delay))
 
     async def _act(self, step: Step) -> None:
+        for words in step.fail:
+            await self._world.faults.begin(words)
+        for words in step.heal:
+            await self._world.faults.end(words)
         if step.apply:
             await self._apply(self._loaded.objects_of(step.apply))
         elif step.delete:
             await self._delete(step.delete)
         elif step.scale is not None:
             await self._scale(step.scale.object, step.scale.replicas)
-        elif step.fail is not None:
-            await self._world.faults.begin(step.fail)
-        elif step.heal is not None:
-            await self._world.faults.end(step.heal)
         elif step.wait:
             await sleep(self._world.clock, _seconds(step.wait))
 

@@ -8,15 +8,14 @@ time, and a cluster of somebody else's.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from dryrack.base.errors import ContentError
 from dryrack.client.discovery import discover
 from dryrack.client.endpoints import CLAIMS
 from dryrack.scenario.references import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
@@ -27,21 +26,27 @@ if TYPE_CHECKING:
 
 
 class Faults(Protocol):
-    """What brings faults about, and ends them."""
+    """What brings faults about, in the words of `dryrack.cluster.faults`, and ends them."""
 
-    async def begin(self, fault: Mapping[str, Any]) -> None: ...
+    async def begin(self, words: str) -> None: ...
 
-    async def end(self, fault: Mapping[str, Any]) -> None: ...
+    async def end(self, words: str) -> None: ...
 
 
-class NoFaults:
-    """Where nothing can be made to fail."""
+class Invariants(Protocol):
+    """What must be so in a world whatever happens."""
 
-    async def begin(self, fault: Mapping[str, Any]) -> None:
-        raise ContentError("fail: nothing can be made to fail in this world")
+    async def broken(self) -> str:
+        """Waits until one is broken, and tells which and how."""
+        ...
 
-    async def end(self, fault: Mapping[str, Any]) -> None:
-        raise ContentError("heal: nothing can be made to fail in this world")
+    async def at_rest(self) -> str:
+        """
+        Waits until nothing is under way, and tells what is wrong then; "" if nothing is.
+
+        Where nothing was made to fail, or something still is, it does not wait.
+        """
+        ...
 
 
 class World(Protocol):
@@ -58,6 +63,9 @@ class World(Protocol):
 
     @property
     def faults(self) -> Faults: ...
+
+    @property
+    def invariants(self) -> Invariants: ...
 
     @property
     def is_reproducible(self) -> bool:

@@ -89,7 +89,7 @@ class EngineCrash:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFault:
+class NodeFailure:
     """What an annotation of a Node tells of; `part` is prepare, driver or ready."""
 
     node: str
@@ -105,7 +105,7 @@ class NodeReboot:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceFault:
+class DeviceFailure:
     """A fault of the devices whose nodes and names match, or of a share of them."""
 
     node: str
@@ -131,7 +131,7 @@ class ClaimLeak:
 
 
 EngineFault = ApiFault | WatchLoss | EngineCrash
-ObjectFault = NodeFault | NodeReboot | DeviceFault | HalfGeneration | ClaimLeak
+ObjectFault = NodeFailure | NodeReboot | DeviceFailure | HalfGeneration | ClaimLeak
 Fault = EngineFault | ObjectFault
 
 

@@ -26,17 +26,18 @@ from dryrack.cluster.faults.model import (
     ApiFault,
     ClaimLeak,
     CrashPoint,
-    DeviceFault,
+    DeviceFailure,
     EngineCrash,
     HalfGeneration,
     Healing,
     Injection,
-    NodeFault,
+    NodeFailure,
     NodeReboot,
     Subject,
     WatchEnd,
     WatchLoss,
 )
+from dryrack.hardware import NODE_FAULT_PARTS, FaultError, read_device_faults, read_node_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,6 @@ _SHARES = {
     "lost-answers": "lost_answers",
 }
 _DELAYS = {"latency": "latency_seconds", "watch-latency": "watch_latency_seconds"}
-_NODE_PARTS = ("prepare", "driver", "ready")
 
 
 def read_injection(text: str) -> Injection:
@@ -135,21 +135,25 @@ def _engine(text: str) -> EngineCrash:
     return EngineCrash(name, point, write)
 
 
-def _node(text: str) -> NodeFault | NodeReboot:
+def _node(text: str) -> NodeFailure | NodeReboot:
     name, _, said = text.partition(" ")
     said = said.strip()
     if said == "reboot":
         return NodeReboot(name)
     part, has_value, value = said.partition("=")
-    if part not in _NODE_PARTS or not has_value:
+    if part not in NODE_FAULT_PARTS or not has_value:
         raise FaultWordsError(
             f"node {text!r}: say NODE and prepare=fail|slow=5s|hang, driver=gone, ready=false "
             "or reboot"
         )
-    return NodeFault(name, part, value)
+    try:
+        read_node_fault(part, value)
+    except FaultError as error:
+        raise FaultWordsError(f"node {name} {said!r}: {error}") from None
+    return NodeFailure(name, part, value)
 
 
-def _device(text: str) -> DeviceFault:
+def _device(text: str) -> DeviceFailure:
     target, _, said = text.partition(" ")
     node, has_device, device = target.partition("/")
     words = said.split(" ")
@@ -159,7 +163,11 @@ def _device(text: str) -> DeviceFault:
         raise FaultWordsError(
             f"device {text!r}: say NODE/DEVICE and unhealthy, lost or taint=KEY[=VALUE]:EFFECT"
         )
-    return DeviceFault(node, device, value, _share("share", shares[0]) if shares else 1.0)
+    try:
+        read_device_faults(value)
+    except FaultError as error:
+        raise FaultWordsError(f"device {target} {value!r}: {error}") from None
+    return DeviceFailure(node, device, value, _share("share", shares[0]) if shares else 1.0)
 
 
 def _pool(text: str) -> HalfGeneration:

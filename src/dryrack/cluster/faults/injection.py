@@ -1,0 +1,206 @@
+"""
+Faults of nodes, devices, pools and claims, as writes; those of API and engines go to a board.
+
+Nodes and devices have their faults as annotations of the Node, which whoever plays the node reads.
+A half-published pool and a leaked claim are what their names say, written as a careless driver or
+a user of the API would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, assert_never
+
+from dryrack.base.errors import DryrackError
+from dryrack.client.client import MERGE_PATCH
+from dryrack.client.endpoints import CLAIMS, NODES, SLICES
+from dryrack.cluster.faults.model import (
+    ApiFault,
+    ClaimLeak,
+    DeviceFailure,
+    EngineCrash,
+    HalfGeneration,
+    NodeFailure,
+    NodeReboot,
+    Subject,
+    WatchLoss,
+)
+from dryrack.hardware import DEVICE_FAULT, NODE_FAULT, device_annotation, limited, node_annotation
+from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.cluster.faults.board import FaultBoard
+    from dryrack.cluster.faults.model import Healing, Injection
+    from dryrack.kinds.raw import Raw
+
+
+class FaultTargetError(DryrackError):
+    """A fault of something that there is not, or that cannot fail here."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultInjector:
+    """Brings faults about in one cluster, and ends them; without a board engines cannot fail."""
+
+    client: Client
+    clock: Timekeeper
+    chance: Chance
+    board: FaultBoard | None = None
+
+    async def begin(self, injection: Injection) -> None:
+        """From now on, for as long as it says."""
+        fault, seconds = injection.fault, injection.seconds
+        match fault:
+            case ApiFault() | WatchLoss() | EngineCrash():
+                if self.board is None:
+                    raise FaultTargetError(
+                        "faults of the API and of engines need a plane of dryrack"
+                    )
+                await self.board.begin(fault, seconds)
+            case NodeFailure():
+                value = self._limited(fault.value, seconds)
+                for name in await self._nodes(fault.node):
+                    await self._annotate(name, {node_annotation(fault.part): value})
+            case NodeReboot():
+                for name in await self._nodes(fault.node):
+                    info = {"nodeInfo": {"bootID": self.chance.uuid()}}
+                    await self._patch_node(name, {"status": info}, "status")
+            case DeviceFailure():
+                await self._fail_devices(fault, self._limited(fault.value, seconds))
+            case HalfGeneration():
+                await self._half_publish(fault)
+            case ClaimLeak():
+                await self._leak(fault)
+            case _:
+                assert_never(fault)
+
+    async def end(self, healing: Healing) -> None:
+        """Whatever is meant is well again."""
+        if self.board is not None:
+            self.board.end(healing)
+        if healing.subject not in (Subject.ALL, Subject.NODE, Subject.DEVICE):
+            return
+        for node in (await self.client.list(NODES)).items:
+            annotations = node["metadata"].get("annotations") or {}
+            gone = [key for key in annotations if _is_meant(healing, node["metadata"]["name"], key)]
+            if gone:
+                await self._annotate(node["metadata"]["name"], dict.fromkeys(gone))
+
+    def _limited(self, value: str, seconds: float | None) -> str:
+        return value if seconds is None else limited(value, self.clock.now() + seconds)
+
+    async def _nodes(self, pattern: str) -> list[str]:
+        names = [each["metadata"]["name"] for each in (await self.client.list(NODES)).items]
+        found = [name for name in names if fnmatchcase(name, pattern)]
+        if not found:
+            raise FaultTargetError(f"no node {pattern!r}; see: kubectl get nodes")
+        return found
+
+    async def _annotate(self, node: str, annotations: Mapping[str, str | None]) -> None:
+        await self._patch_node(node, {"metadata": {"annotations": dict(annotations)}})
+
+    async def _patch_node(self, node: str, patch: Raw, subresource: str = "") -> None:
+        await self.client.patch(NODES, node, patch, subresource=subresource, media_type=MERGE_PATCH)
+
+    async def _fail_devices(self, fault: DeviceFailure, value: str) -> None:
+        devices = [
+            (each["spec"]["nodeName"], device["name"])
+            for each in (await self.client.list(SLICES)).items
+            if fnmatchcase(each["spec"].get("nodeName") or "", fault.node)
+            for device in each["spec"].get("devices") or ()
+            if fnmatchcase(device["name"], fault.device)
+        ]
+        chosen = self._share(sorted(set(devices)), fault.share)
+        if not chosen:
+            what = f"{fault.node}/{fault.device}"
+            raise FaultTargetError(f"no device {what!r} of a node; see: dryrack devices")
+        by_node: dict[str, dict[str, str | None]] = defaultdict(dict)
+        for node, device in chosen:
+            by_node[node][device_annotation(device)] = value
+        for node, faults in sorted(by_node.items()):
+            await self._annotate(node, faults)
+
+    def _share(self, devices: list[tuple[str, str]], share: float) -> list[tuple[str, str]]:
+        """So many of them, by chance; at least one if any is asked for."""
+        if share >= 1:
+            return devices
+        ordered = sorted((self.chance.uuid(), each) for each in devices)
+        return [each for _, each in ordered[: math.ceil(share * len(devices))]]
+
+    async def _half_publish(self, fault: HalfGeneration) -> None:
+        pools: dict[tuple[str, str], Raw] = {}
+        for each in (await self.client.list(SLICES)).items:
+            spec = each["spec"]
+            is_meant = fnmatchcase(spec.get("nodeName") or "", fault.node)
+            if is_meant and fnmatchcase(spec["driver"], fault.driver):
+                pools.setdefault((spec["driver"], spec["pool"]["name"]), each)
+        if not pools:
+            what = f"{fault.node}/{fault.driver}"
+            raise FaultTargetError(f"no pool of {what!r}; see: kubectl get resourceslices")
+        for each in pools.values():
+            pool = each["spec"]["pool"]
+            newer = {
+                **pool,
+                "generation": pool.get("generation", 0) + 1,
+                "resourceSliceCount": pool["resourceSliceCount"] + 1,
+            }
+            await self.client.update(SLICES, {**each, "spec": {**each["spec"], "pool": newer}})
+
+    async def _leak(self, fault: ClaimLeak) -> None:
+        each, device = await self._free_device()
+        request = {"name": "leaked", "exactly": {"deviceClassName": each["spec"]["driver"]}}
+        metadata = {
+            "name": fault.name,
+            "namespace": fault.namespace,
+            "finalizers": [DELETE_PROTECTION],
+        }
+        spec = {"devices": {"requests": [request]}}
+        made = await self.client.create(CLAIMS, {"metadata": metadata, "spec": spec})
+        result = {
+            "request": "leaked",
+            "driver": each["spec"]["driver"],
+            "pool": each["spec"]["pool"]["name"],
+            "device": device,
+        }
+        user = {"resource": "pods", "name": f"{fault.name}-user", "uid": self.chance.uuid()}
+        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [user]}
+        await self.client.update(CLAIMS, made | {"status": status}, subresource="status")
+
+    async def _free_device(self) -> tuple[Raw, str]:
+        """The first device, by slice, that no claim has and that is nobody's share."""
+        taken = set(_taken((await self.client.list(CLAIMS)).items))
+        for each in (await self.client.list(SLICES)).items:
+            spec = each["spec"]
+            for device in spec.get("devices") or ():
+                is_plain = not device.get("consumesCounters") and not device.get(
+                    "allowMultipleAllocations"
+                )
+                if is_plain and (spec["driver"], spec["pool"]["name"], device["name"]) not in taken:
+                    return each, device["name"]
+        raise FaultTargetError("no device is free that a claim could keep")
+
+
+def _taken(claims: Iterable[Raw]) -> Iterable[tuple[str, str, str]]:
+    for claim in claims:
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            yield result["driver"], result["pool"], result["device"]
+
+
+def _is_meant(healing: Healing, node: str, key: str) -> bool:
+    """Whether an annotation of a node tells of a fault that is to end."""
+    if healing.subject is Subject.ALL:
+        return key.startswith((NODE_FAULT, DEVICE_FAULT))
+    if healing.subject is Subject.NODE:
+        return key.startswith(NODE_FAULT) and fnmatchcase(node, healing.name)
+    pattern, _, device = healing.name.partition("/")
+    is_device = key.startswith(DEVICE_FAULT) and fnmatchcase(node, pattern)
+    return is_device and fnmatchcase(key.removeprefix(DEVICE_FAULT), device or "*")

@@ -1,0 +1,456 @@
+"""
+Invariants of a cluster, checked write by write.
+
+Always: no device is given twice, and no counter or capacity is given beyond what there is. At rest,
+when no fault is in force and nothing is under way any more: nothing is leaked (allocations of
+nobody, reservations for pods that are gone or nowhere, finalizers, what was made for pods and nodes
+that are gone), no gang is half bound, and every pool is complete.
+
+A write costs what it changes, however large the cluster is. `check` does the same for a list of
+objects, as a dump has it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dryrack.client.endpoints import (
+    CLAIMS,
+    COSCHEDULING_POD_GROUPS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    SLICES,
+)
+from dryrack.kinds.core import Pod
+from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION, is_group
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.scheduling import CoschedulingPodGroup, PodGroup, PodGroupV1Beta1
+from dryrack.placement import Membership, definitions, membership
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.placement import GangKey
+
+_TERMINAL = ("Succeeded", "Failed")
+_GROUP_FIELDS = ("schedulingGroup", "workloadRef")
+_GROUP_TYPES: Mapping[tuple[str, str], type[PodGroup | PodGroupV1Beta1 | CoschedulingPodGroup]] = {
+    (POD_GROUPS.resource, PodGroup.API_VERSION): PodGroup,
+    (POD_GROUPS.resource, PodGroupV1Beta1.API_VERSION): PodGroupV1Beta1,
+    (COSCHEDULING_POD_GROUPS.resource, CoschedulingPodGroup.API_VERSION): CoschedulingPodGroup,
+}
+WATCHED = tuple(
+    each.resource for each in (PODS, NODES, CLAIMS, SLICES, POD_GROUPS, COSCHEDULING_POD_GROUPS)
+)
+
+
+class Invariant(StrEnum):
+    """What must be so."""
+
+    ONE_HOLDER = "no device is given twice"
+    COUNTERS = "no counter is overdrawn"
+    CAPACITY = "no capacity is overdrawn"
+    NO_LEAK = "nothing is leaked"
+    WHOLE_GANGS = "no gang is half bound"
+    COMPLETE_POOLS = "pools are complete"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Violation:
+    """An invariant that does not hold, of what, and how."""
+
+    invariant: Invariant
+    subject: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.subject}: {self.message}"
+
+
+class _Device(NamedTuple):
+    driver: str
+    pool: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+class _Use(NamedTuple):
+    """What a claim has of a device; a share if it has an identifier."""
+
+    share: str
+    consumed: Mapping[str, str]
+
+
+class Checkers:
+    """See the module's docstring."""
+
+    def __init__(self) -> None:
+        self._devices = _Devices()
+        self._gangs = _Gangs()
+        self._slices: dict[str, Raw] = {}
+        self._claims: dict[str, Raw] = {}
+        self._pods: dict[str, Raw] = {}
+        self._nodes: set[str] = set()
+        self._groups: set[str] = set()
+
+    def see(self, resource: str, old: Raw | None, new: Raw | None) -> tuple[Violation, ...]:
+        """A write: what is wrong since then, and was not before."""
+        if resource == CLAIMS.resource:
+            _kept(self._claims, old, new)
+            return tuple(self._devices.claim(old, new))
+        if resource == PODS.resource:
+            _kept(self._pods, old, new)
+            self._gangs.pod(old, new)
+        elif resource == SLICES.resource:
+            _kept(self._slices, old, new)
+            self._devices.slice(old, new)
+        elif resource == NODES.resource:
+            self._nodes.discard(_name(old)) if new is None else self._nodes.add(_name(new))
+        elif resource in (POD_GROUPS.resource, COSCHEDULING_POD_GROUPS.resource):
+            self._groups.discard(_uid(old)) if new is None else self._groups.add(_uid(new))
+            self._gangs.group(resource, new)
+        return ()
+
+    def at_rest(self) -> tuple[Violation, ...]:
+        """What is wrong when nothing is under way, in order."""
+        return tuple(sorted((*self._leaks(), *self._gangs.half(), *self._incomplete())))
+
+    def _leaks(self) -> Iterator[Violation]:
+        for claim in self._claims.values():
+            for message in self._claim_leaks(claim):
+                yield Violation(Invariant.NO_LEAK, f"claim {_full_name(claim)}", message)
+        for pod in self._pods.values():
+            node = pod["spec"].get("nodeName", "")
+            subject = f"pod {_full_name(pod)}"
+            if "deletionTimestamp" in pod["metadata"]:
+                yield Violation(Invariant.NO_LEAK, subject, "is deleted and does not go")
+            if node and node not in self._nodes:
+                yield Violation(Invariant.NO_LEAK, subject, f"is on node {node}, which is gone")
+        for each in self._slices.values():
+            node = each["spec"].get("nodeName", "")
+            if node and node not in self._nodes:
+                subject = f"slice {_name(each)}"
+                yield Violation(Invariant.NO_LEAK, subject, f"is of node {node}, which is gone")
+
+    def _claim_leaks(self, claim: Raw) -> Iterator[str]:
+        metadata, status = claim["metadata"], claim.get("status") or {}
+        users = status.get("reservedFor") or ()
+        is_allocated = bool(status.get("allocation"))
+        if is_allocated and not users:
+            yield "is allocated for nobody"
+        for user in users:
+            yield from self._user_leaks(user)
+        if "deletionTimestamp" in metadata:
+            kept = ", ".join(metadata.get("finalizers") or ())
+            yield f"is deleted and does not go; finalizers: {kept or 'none'}"
+        elif DELETE_PROTECTION in (metadata.get("finalizers") or ()) and not is_allocated:
+            yield f"has the finalizer {DELETE_PROTECTION}, and nothing to protect"
+        for owner in metadata.get("ownerReferences") or ():
+            if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
+                yield f"was made for pod {owner['name']}, which is gone"
+
+    def _user_leaks(self, user: Raw) -> Iterator[str]:
+        if is_group(user):
+            if user["uid"] not in self._groups:
+                yield f"is reserved for PodGroup {user['name']}, which is gone"
+            return
+        if user.get("resource") != "pods":
+            return
+        pod = self._pods.get(user["uid"])
+        if pod is None:
+            yield f"is reserved for pod {user['name']}, which is gone"
+        elif _phase(pod) in _TERMINAL:
+            yield f"is reserved for pod {user['name']}, which has ended"
+        elif not pod["spec"].get("nodeName"):
+            yield f"is reserved for pod {user['name']}, which is on no node"
+
+    def _incomplete(self) -> Iterator[Violation]:
+        pools: dict[tuple[str, str], list[Raw]] = defaultdict(list)
+        for each in self._slices.values():
+            spec = each["spec"]
+            pools[spec["driver"], spec["pool"]["name"]].append(spec["pool"])
+        for (driver, name), parts in pools.items():
+            newest = max(part.get("generation", 0) for part in parts)
+            current = [part for part in parts if part.get("generation", 0) == newest]
+            subject = f"pool {driver}/{name}"
+            wanted = {part["resourceSliceCount"] for part in current}
+            if wanted != {len(current)}:
+                numbers = " and ".join(map(str, sorted(wanted)))
+                message = f"generation {newest} has {len(current)} slices of {numbers}"
+                yield Violation(Invariant.COMPLETE_POOLS, subject, message)
+            if len(current) < len(parts):
+                message = f"{len(parts) - len(current)} slices are of an older generation"
+                yield Violation(Invariant.COMPLETE_POOLS, subject, message)
+
+
+def check(objects: Iterable[tuple[str, Raw]], *, at_rest: bool) -> tuple[Violation, ...]:
+    """What is wrong with these objects, each with its resource (`pods`, `resourceclaims.…`)."""
+    checkers = Checkers()
+    # Claims are held against pools, which come first.
+    ordered = sorted(objects, key=lambda each: each[0] == CLAIMS.resource)
+    found = [each for resource, obj in ordered for each in checkers.see(resource, None, obj)]
+    return tuple(sorted({*found, *(checkers.at_rest() if at_rest else ())}))
+
+
+@dataclass(slots=True)
+class _PoolSupply:
+    """What the slices of a pool offer; only what can be shared."""
+
+    counters: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
+    """By slice: what there is of each counter."""
+    draws: dict[str, dict[str, dict[tuple[str, str], int]]] = field(default_factory=dict)
+    """By slice and device: what it draws."""
+    capacity: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    """By slice and device: what can be shared of it."""
+
+
+class _Devices:
+    """Who has which devices."""
+
+    def __init__(self) -> None:
+        self._uses: dict[_Device, dict[str, list[_Use]]] = defaultdict(dict)
+        self._names: dict[str, str] = {}
+        self._pools: dict[tuple[str, str], _PoolSupply] = defaultdict(_PoolSupply)
+        self._in_use: dict[tuple[str, str], set[_Device]] = defaultdict(set)
+
+    def slice(self, old: Raw | None, new: Raw | None) -> None:
+        each = new or old
+        assert each is not None, "a write is of something"
+        spec = each["spec"]
+        pool = self._pools[spec["driver"], spec["pool"]["name"]]
+        name = _name(each)
+        for table in (pool.counters, pool.draws, pool.capacity):
+            table.pop(name, None)
+        if new is None:
+            return
+        pool.counters[name] = {
+            (counters["name"], counter): _nanos(value["value"])
+            for counters in spec.get("sharedCounters") or ()
+            for counter, value in counters["counters"].items()
+        }
+        devices = spec.get("devices") or ()
+        pool.draws[name] = {
+            device["name"]: _draws(device) for device in devices if device.get("consumesCounters")
+        }
+        pool.capacity[name] = {
+            device["name"]: {
+                key: _nanos(value["value"]) for key, value in (device.get("capacity") or {}).items()
+            }
+            for device in devices
+            if device.get("allowMultipleAllocations")
+        }
+
+    def claim(self, old: Raw | None, new: Raw | None) -> Iterator[Violation]:
+        before, after = _uses(old), _uses(new)
+        claim = new or old
+        assert claim is not None, "a write is of something"
+        uid = _uid(claim)
+        if old is not None and new is not None and _uid(old) != uid:
+            before, _ = {}, list(self.claim(old, None))
+        if before == after:
+            return
+        self._names[uid] = _full_name(claim)
+        for device in before:
+            self._uses[device].pop(uid, None)
+            if not self._uses[device]:
+                del self._uses[device]
+                self._in_use[device.driver, device.pool].discard(device)
+        for device, uses in after.items():
+            self._uses[device][uid] = uses
+            self._in_use[device.driver, device.pool].add(device)
+        if not after:
+            self._names.pop(uid, None)
+        for device in sorted(after.keys() - before.keys()):
+            yield from self._twice(device)
+            yield from self._overdrawn_capacity(device)
+        for pool in sorted({(each.driver, each.pool) for each in after.keys() - before.keys()}):
+            yield from self._overdrawn_counters(pool)
+
+    def _twice(self, device: _Device) -> Iterator[Violation]:
+        uses = [use for uses in self._uses[device].values() for use in uses]
+        shares = [use.share for use in uses]
+        if len(uses) > 1 and ("" in shares or len(set(shares)) < len(shares)):
+            message = f"claims {self._holders([device])} have it"
+            yield Violation(Invariant.ONE_HOLDER, f"device {device}", message)
+
+    def _overdrawn_capacity(self, device: _Device) -> Iterator[Violation]:
+        pool = self._pools[device.driver, device.pool]
+        offered: dict[str, int] | None = next(
+            (each[device.name] for each in pool.capacity.values() if device.name in each), None
+        )
+        if offered is None:
+            return
+        taken: dict[str, int] = defaultdict(int)
+        for uses in self._uses[device].values():
+            for use in uses:
+                for key, amount in use.consumed.items():
+                    taken[key] += _nanos(amount)
+        for key in sorted(taken):
+            if key in offered and taken[key] > offered[key]:
+                message = f"more than there is of {key}, by claims {self._holders([device])}"
+                yield Violation(Invariant.CAPACITY, f"device {device}", message)
+
+    def _overdrawn_counters(self, pool: tuple[str, str]) -> Iterator[Violation]:
+        supply = self._pools[pool]
+        left = {
+            name: each for counters in supply.counters.values() for name, each in counters.items()
+        }
+        if not left:
+            return
+        draws = {name: each for devices in supply.draws.values() for name, each in devices.items()}
+        in_use = [each for each in self._in_use[pool] if each.name in draws]
+        for device in in_use:
+            for place, amount in draws[device.name].items():
+                left[place] = left.get(place, 0) - amount
+        for (counters, counter), rest in sorted(left.items()):
+            if rest < 0:
+                subject = f"pool {'/'.join(pool)}, counter {counters}/{counter}"
+                message = f"more than there is, by claims {self._holders(in_use)}"
+                yield Violation(Invariant.COUNTERS, subject, message)
+
+    def _holders(self, devices: Iterable[_Device]) -> str:
+        names = {self._names[uid] for device in devices for uid in self._uses[device]}
+        return ", ".join(sorted(names))
+
+
+@dataclass(slots=True)
+class _Party:
+    """The members of a gang, by what has become of them."""
+
+    min_count: int | None
+    bound: set[str] = field(default_factory=set)
+    waiting: set[str] = field(default_factory=set)
+    was_whole: bool = False
+
+
+class _Gangs:
+    """Which gangs are bound, in part or as a whole."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Membership | None] = {}
+        self._parties: dict[GangKey, _Party] = {}
+        self._minimums: dict[GangKey, int] = {}
+
+    def pod(self, old: Raw | None, new: Raw | None) -> None:
+        if old is not None and (new is None or _uid(new) != _uid(old)):
+            said = self._of.pop(_uid(old), None)
+            if said is not None:
+                self._leave(said.key, _uid(old))
+        if new is None:
+            return
+        uid = _uid(new)
+        if uid not in self._of:
+            self._of[uid] = _membership(new)
+        said = self._of[uid]
+        if said is None:
+            return
+        party = self._parties.setdefault(said.key, _Party(said.min_count))
+        party.bound.discard(uid)
+        party.waiting.discard(uid)
+        if "deletionTimestamp" not in new["metadata"] and _phase(new) != "Failed":
+            (party.bound if new["spec"].get("nodeName") else party.waiting).add(uid)
+        self._judge(said.key, party)
+
+    def group(self, resource: str, new: Raw | None) -> None:
+        kind = _GROUP_TYPES.get((resource, (new or {}).get("apiVersion", "")))
+        if new is None or kind is None:
+            return
+        for each in definitions(decode(new, kind)):
+            self._minimums[each.key] = each.min_count
+
+    def half(self) -> Iterator[Violation]:
+        for key, party in self._parties.items():
+            minimum = self._minimum(key, party)
+            if party.was_whole or minimum is None or not 0 < len(party.bound) < minimum:
+                continue
+            message = f"{len(party.bound)} of {minimum} are bound, {len(party.waiting)} wait"
+            yield Violation(Invariant.WHOLE_GANGS, str(key), message)
+
+    def _leave(self, key: GangKey, uid: str) -> None:
+        party = self._parties[key]
+        party.bound.discard(uid)
+        party.waiting.discard(uid)
+        if not party.bound and not party.waiting:
+            del self._parties[key]
+        else:
+            self._judge(key, party)
+
+    def _judge(self, key: GangKey, party: _Party) -> None:
+        minimum = self._minimum(key, party)
+        if not party.bound:
+            # Who comes now is in another life of the gang.
+            party.was_whole = False
+        elif minimum is not None and len(party.bound) >= minimum:
+            party.was_whole = True
+
+    def _minimum(self, key: GangKey, party: _Party) -> int | None:
+        return self._minimums.get(key.definition) if party.min_count is None else party.min_count
+
+
+def _membership(pod: Raw) -> Membership | None:
+    """The gang of a pod; most pods are in none, and a look at their labels says so."""
+    labels = pod["metadata"].get("labels") or {}
+    is_marked = any("pod-group" in label for label in labels)
+    if not is_marked and not any(name in pod["spec"] for name in _GROUP_FIELDS):
+        return None
+    try:
+        said = membership(decode(pod, Pod))
+    except DecodeError:
+        return None
+    return said if isinstance(said, Membership) else None
+
+
+def _uses(claim: Raw | None) -> dict[_Device, list[_Use]]:
+    """The devices that a claim has; who only looks takes nothing."""
+    allocation = ((claim or {}).get("status") or {}).get("allocation") or {}
+    found: dict[_Device, list[_Use]] = defaultdict(list)
+    for each in (allocation.get("devices") or {}).get("results") or ():
+        if not each.get("adminAccess"):
+            device = _Device(each["driver"], each["pool"], each["device"])
+            use = _Use(each.get("shareID") or "", each.get("consumedCapacity") or {})
+            found[device].append(use)
+    return dict(found)
+
+
+def _draws(device: Raw) -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = defaultdict(int)
+    for consumption in device["consumesCounters"]:
+        for counter, value in consumption["counters"].items():
+            found[consumption["counterSet"], counter] += _nanos(value["value"])
+    return dict(found)
+
+
+def _kept(known: dict[str, Raw], old: Raw | None, new: Raw | None) -> None:
+    if old is not None:
+        known.pop(_uid(old), None)
+    if new is not None:
+        known[_uid(new)] = new
+
+
+def _nanos(text: Any) -> int:
+    return Quantity.from_json(text).nanos
+
+
+def _phase(pod: Raw) -> str:
+    return str((pod.get("status") or {}).get("phase", ""))
+
+
+def _name(obj: Raw | None) -> str:
+    return str((obj or {})["metadata"]["name"])
+
+
+def _uid(obj: Raw | None) -> str:
+    return str((obj or {})["metadata"]["uid"])
+
+
+def _full_name(obj: Raw) -> str:
+    metadata = obj["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"

@@ -1,0 +1,129 @@
+"""
+Faults and invariants of a scenario in this process.
+
+Every write to the store is held against the invariants. What is only true at rest is looked at when
+all steps are done, if something was made to fail and nothing is any more: then pods, claims and
+slices are waited for until nobody writes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from dryrack.client.endpoints import CLAIMS, PODS, SLICES
+from dryrack.client.timekeeping import sleep
+from dryrack.cluster.faults import (
+    ClaimLeak,
+    EngineCrash,
+    FaultTargetError,
+    HalfGeneration,
+    NodeReboot,
+    Subject,
+    WatchLoss,
+    read_healing,
+    read_injection,
+)
+from dryrack.scenario.checkers import WATCHED, Checkers
+
+if TYPE_CHECKING:
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.cluster.faults import FaultInjector, Injection
+    from dryrack.scenario.journal import Journal
+    from dryrack.store import Event, Store
+
+# Longer than a pod that is deleted may take, a node counts as lost, and a refused pod waits.
+_QUIET_SECONDS = 400.0
+_LOOK_SECONDS = 20.0
+# As long as an expectation has by default.
+_TARGET_SECONDS_MAX = 30.0
+_REST_SECONDS_MAX = 3600.0
+_LASTING = (PODS.resource, CLAIMS.resource, SLICES.resource)
+_MOMENTARY = (WatchLoss, EngineCrash, NodeReboot, HalfGeneration, ClaimLeak)
+
+
+class InjectedFaults:
+    """Brings about what a scenario says, and knows what is in force."""
+
+    def __init__(self, injector: FaultInjector, journal: Journal) -> None:
+        self._injector = injector
+        self._journal = journal
+        self._ends: dict[str, float] = {}
+        self.has_failed = False
+
+    async def begin(self, words: str) -> None:
+        self._journal.note(f"fail {words}")
+        injection = read_injection(words)
+        self.has_failed = True
+        if not isinstance(injection.fault, _MOMENTARY):
+            seconds = float("inf") if injection.seconds is None else injection.seconds
+            self._ends[words] = self._injector.clock.now() + seconds
+        await self._begin(injection)
+
+    async def _begin(self, injection: Injection) -> None:
+        """What is to fail may have to be published first."""
+        clock = self._injector.clock
+        latest = clock.now() + _TARGET_SECONDS_MAX
+        while True:
+            try:
+                await self._injector.begin(injection)
+            except FaultTargetError:
+                if clock.now() >= latest:
+                    raise
+                await sleep(clock, 1.0)
+            else:
+                return
+
+    async def end(self, words: str) -> None:
+        self._journal.note(f"heal {words}")
+        healing = read_healing(words)
+        is_all = healing.subject is Subject.ALL
+        for said in [*self._ends]:
+            if is_all or said.split()[0] == str(healing.subject):
+                del self._ends[said]
+        await self._injector.end(healing)
+
+    def is_well(self) -> bool:
+        """Whether no fault is in force any more."""
+        return all(end <= self._injector.clock.now() for end in self._ends.values())
+
+
+class StoreInvariants:
+    """Holds every write of a store against the invariants."""
+
+    def __init__(self, store: Store, clock: Timekeeper, faults: InjectedFaults) -> None:
+        self._clock = clock
+        self._faults = faults
+        self._checkers = Checkers()
+        self._wrong = ""
+        self._is_broken = asyncio.Event()
+        self._written_at = clock.now()
+        for resource in WATCHED:
+            store.subscribe(resource, self._on_event)
+
+    async def broken(self) -> str:
+        await self._is_broken.wait()
+        return self._wrong
+
+    async def at_rest(self) -> str:
+        if not self._faults.has_failed or not self._faults.is_well():
+            return ""
+        latest = self._clock.now() + _REST_SECONDS_MAX
+        while self._clock.now() - self._written_at < _QUIET_SECONDS:
+            if self._clock.now() > latest:
+                return "not at rest an hour after the last step: somebody writes without end"
+            await sleep(self._clock, _LOOK_SECONDS)
+            if self._wrong:
+                return self._wrong
+        return "\n".join(map(str, self._checkers.at_rest()))
+
+    def _on_event(self, event: Event) -> None:
+        resource = event.stored.key.resource
+        old = None if event.previous is None else event.previous.object
+        new = None if event.type.value == "DELETED" else event.stored.object
+        found = self._checkers.see(resource, old, new)
+        if resource in _LASTING:
+            self._written_at = self._clock.now()
+        if found and not self._wrong:
+            self._wrong = "\n".join(map(str, found))
+            self._is_broken.set()
