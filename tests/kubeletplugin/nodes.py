@@ -33,6 +33,7 @@ class Bench:
     directory: Path
     kind: DeviceKind
     writes_metadata: bool = False
+    is_shared: bool = False
 
     @property
     def cdi(self) -> Path:
@@ -52,6 +53,7 @@ class Bench:
             directories,
             files=files,
             writes_metadata=self.writes_metadata,
+            is_shared=self.is_shared,
         )
 
     async def claim(

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pytest
 from tests.client.planes import site
 
 from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.timekeeping import settle
-from dryrack.cluster.process.node_plugins import PluginError, alone
 from dryrack.kinds.decode import to_builtins
 from dryrack.kubeletplugin import SlicePublisher, node_slices
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind
 from dryrack.kubeletplugin.slices import plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Raw = dict[str, Any]
 
@@ -73,12 +68,3 @@ def test_slices_that_somebody_deletes_come_back() -> None:
     assert first[0]["spec"] == second[0]["spec"]
     assert first[0]["metadata"]["uid"] != second[0]["metadata"]["uid"]
     assert last == []
-
-
-def test_two_processes_never_have_one_checkpoint(tmp_path: Path) -> None:
-    """The second is told; when the first has ended, it may."""
-    told = pytest.raises(PluginError, match="another plugin is at work here")
-    with alone(tmp_path), told, alone(tmp_path):
-        pass
-    with alone(tmp_path):
-        pass

@@ -7,6 +7,7 @@ It serves the kubelet of this machine until it is told to stop.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin import DeviceKind
 
 AGENT = "dryrack-plugin"
+UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class Wish:
     kubeconfig: str = ""
     context: str = ""
     removes_slices: bool = False
+    rolling_update_uid: str = ""
     metrics_address: str = "0"
     health_address: str = "0"
     log_format: str = "text"
@@ -119,7 +122,10 @@ def site_of(wish: Wish) -> NodeSite:
     node = wish.node or os.environ.get("NODE_NAME", "") or socket.gethostname().lower()
     for complaint in subdomain(node):
         raise UsageError(f"--node {node!r}: {complaint}")
-    return NodeSite(node, Path(wish.kubelet_dir).resolve(), Path(wish.cdi_dir).resolve())
+    uid = wish.rolling_update_uid
+    if uid and not UID.fullmatch(uid):
+        raise UsageError(f"--rolling-update-uid {uid!r}: letters, digits and hyphens, at most 63")
+    return NodeSite(node, Path(wish.kubelet_dir).resolve(), Path(wish.cdi_dir).resolve(), uid)
 
 
 async def _served(
@@ -208,6 +214,15 @@ RemoveSlices = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
+RollingUpdateUid = Annotated[
+    str,
+    typer.Option(
+        metavar="UID",
+        envvar="ROLLING_UPDATE_UID",
+        help="This pod's UID; others may then be on the node beside it.",
+        rich_help_panel=_RUN,
+    ),
+]
 WriteStates = Annotated[
     bool,
     typer.Option(
@@ -285,6 +300,7 @@ def plugin(
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     remove_slices: RemoveSlices = False,
+    rolling_update_uid: RollingUpdateUid = "",
     nas: WriteStates = True,
     nas_namespace: StateNamespace = "fake-system",
     device_metadata: WriteMetadata = False,
@@ -305,6 +321,7 @@ def plugin(
         kubeconfig=kubeconfig,
         context=context,
         removes_slices=remove_slices,
+        rolling_update_uid=rolling_update_uid,
         metrics_address=metrics_address,
         health_address=grpc_health_address,
         log_format=log_format,

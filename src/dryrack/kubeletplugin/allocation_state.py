@@ -145,6 +145,7 @@ class AllocationStates:
         *,
         clock: Timekeeper,
     ) -> None:
+        self.driver = kind.driver
         self._client = client
         self._kind = kind
         self._caches = caches

@@ -8,7 +8,10 @@ set aside under another name and told, and the plugin goes on without it.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,7 @@ from dryrack.kubeletplugin.files import is_temporary, remove_file, replace_file
 from dryrack.kubeletplugin.record import ClaimRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
     from pathlib import Path
 
     from dryrack.kubeletplugin.files import FileSystem
@@ -50,8 +54,15 @@ class Checkpoint:
     directory: Path
     files: FileSystem
 
-    def load(self) -> tuple[tuple[ClaimRecord, ...], tuple[Damage, ...]]:
-        """All that is there; what cannot be read is set aside."""
+    def uids(self) -> set[str]:
+        """The claims that are there."""
+        names = self.files.names(self.directory)
+        return {name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
+
+    def load(
+        self, known: Container[str] = ()
+    ) -> tuple[tuple[ClaimRecord, ...], tuple[Damage, ...]]:
+        """All that is there and not known by its UID; what cannot be read is set aside."""
         self.files.make_directory(self.directory, 0o700)
         records: list[ClaimRecord] = []
         damages: list[Damage] = []
@@ -61,6 +72,8 @@ class Checkpoint:
                 self.files.remove(path)
             elif name.endswith(_SUFFIX):
                 uid = name.removesuffix(_SUFFIX)
+                if uid in known:
+                    continue
                 try:
                     records.append(_decode(self.files.read(path) or b"", uid))
                 except (msgspec.DecodeError, ValueError) as error:
@@ -94,3 +107,36 @@ def _decode(data: bytes, uid: str) -> ClaimRecord:
     if record.uid != uid:
         raise ValueError(f"it is about claim {record.uid}")
     return record
+
+
+class CheckpointLock:
+    """
+    Whose turn it is, where several processes share a checkpoint.
+
+    It is a lock of the kernel, which ends with the process that has it, however it ends. Within a
+    process somebody else sees to it that one at a time has it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "serialize.lock"
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Waits until the others are done."""
+        self._path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._descriptor = os.open(self._path, flags, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()

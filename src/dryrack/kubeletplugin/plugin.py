@@ -12,10 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ from dryrack.client.errors import NotFoundError
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin import cdi, device_metadata
-from dryrack.kubeletplugin.checkpoint import Checkpoint
+from dryrack.kubeletplugin.checkpoint import Checkpoint, CheckpointLock
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.device_metadata import with_metadata
 from dryrack.kubeletplugin.files import (
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
 
 _logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 # Container runtimes read specs, and containers read mounted files, whoever they run as.
 _READABLE = 0o644
@@ -85,7 +86,9 @@ class NodePlugin:
         files: FileSystem | None = None,
         metrics: Registry | None = None,
         writes_metadata: bool = False,
+        is_shared: bool = False,
     ) -> None:
+        """`is_shared`: other processes may prepare and unprepare in the same directories."""
         self.kind = kind
         self.node = node
         self._devices = NodeDevices.of(kind, node)
@@ -94,6 +97,8 @@ class NodePlugin:
         self._directories = directories
         self._files: FileSystem = files or HostFileSystem()
         self._checkpoint = Checkpoint(directories.plugin / "checkpoints", self._files)
+        self._shared = CheckpointLock(directories.plugin) if is_shared else None
+        self._turn_lock = asyncio.Lock()
         self._records: dict[str, ClaimRecord] = {}
         self._damages: tuple[Damage, ...] = ()
         self._locks: dict[str, _CountedLock] = {}
@@ -149,6 +154,10 @@ class NodePlugin:
         What was begun is finished; a spec that a reboot took is written again; one that no claim
         has is removed. Checkpoints that cannot be read are returned, and set aside.
         """
+        with nullcontext() if self._shared is None else self._shared.held():
+            return self._recover()
+
+    def _recover(self) -> tuple[Damage, ...]:
         self._files.make_directory(self._directories.cdi, 0o755)
         loaded, self._damages = self._checkpoint.load()
         self._records = {record.uid: record for record in loaded}
@@ -175,7 +184,7 @@ class NodePlugin:
         if self._damages:
             await self._rebuild()
         for record in self.records:
-            async with self._locked(record.uid):
+            async with self._turn(), self._locked(record.uid):
                 if record.uid in self._records and not await self._is_in_use(record):
                     _logger.info("claim has no devices here any more", extra=_fields(record))
                     await self._take_back(record)
@@ -217,7 +226,7 @@ class NodePlugin:
 
     async def _prepare(self, claim: ClaimReference) -> tuple[PreparedDevice, ...]:
         cdi.checked_uid(claim.uid)
-        async with self._locked(claim.uid):
+        async with self._turn(), self._locked(claim.uid):
             record = self._records.get(claim.uid)
             if record is None:
                 fetched = await self._fetch(claim)
@@ -226,11 +235,11 @@ class NodePlugin:
                 self._records[claim.uid] = record
             if record.state is not State.PREPARED:
                 record = self._set(record, State.PREPARING)
-                await asyncio.to_thread(self._carry_out, record)
+                await in_thread(self._carry_out, record)
                 record = self._set(record, State.PREPARED)
                 _logger.info("claim prepared", extra=_fields(claim))
             else:
-                await asyncio.to_thread(self._write_specs, record)
+                await in_thread(self._write_effects, record)
             return record.devices
 
     def _planned(self, claim: ResourceClaim) -> ClaimRecord:
@@ -239,7 +248,7 @@ class NodePlugin:
 
     async def _unprepare(self, uid: str) -> None:
         cdi.checked_uid(uid)
-        async with self._locked(uid):
+        async with self._turn(), self._locked(uid):
             record = self._records.get(uid)
             if record is not None:
                 await self._take_back(record)
@@ -267,6 +276,10 @@ class NodePlugin:
 
     def _carry_out(self, record: ClaimRecord) -> None:
         self._checkpoint.save(record)
+        self._write_effects(record)
+
+    def _write_effects(self, record: ClaimRecord) -> None:
+        """All that follows from a checkpoint, where it is not so already."""
         for path in _host_files(record):
             self._write_host_file(path)
         self._write_specs(record)
@@ -274,7 +287,7 @@ class NodePlugin:
     async def _take_back(self, record: ClaimRecord) -> None:
         # Should this fail half-way, prepare does all of it again.
         self._set(record, State.UNPREPARING)
-        await asyncio.to_thread(self._remove, record)
+        await in_thread(self._remove, record)
         del self._records[record.uid]
         self._tell()
         _logger.info("claim unprepared", extra=_fields(record))
@@ -352,6 +365,33 @@ class NodePlugin:
                 self._files.remove_tree(below / name)
 
     @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """While nobody else writes, and with what others have written before."""
+        if self._shared is None:
+            yield
+            return
+        async with self._turn_lock:
+            try:
+                await in_thread(self._shared.acquire)
+                if await in_thread(self._refresh):
+                    self._tell()
+                yield
+            finally:
+                self._shared.release()
+
+    def _refresh(self) -> bool:
+        """Whether others have prepared or unprepared something; each claim has its own file."""
+        there = self._checkpoint.uids()
+        loaded, damages = self._checkpoint.load(self._records)
+        self._damages += damages
+        gone = set(self._records) - there
+        for uid in gone:
+            del self._records[uid]
+        for record in loaded:
+            self._records[record.uid] = msgspec.structs.replace(record, state=State.PREPARED)
+        return bool(gone or loaded)
+
+    @asynccontextmanager
     async def _locked(self, uid: str) -> AsyncIterator[None]:
         lock = self._locks.setdefault(uid, _CountedLock())
         lock.users += 1
@@ -372,6 +412,16 @@ class _CountedLock:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.users = 0
+
+
+async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:
+    """In a thread, to its end: a caller that gives up leaves nothing half done behind it."""
+    running = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running})
+        raise
 
 
 def _host_files(record: ClaimRecord) -> Iterable[str]:

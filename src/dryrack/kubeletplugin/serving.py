@@ -7,6 +7,8 @@ sees the latter; and it goes last. Both belong to the user of the process alone.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
 import os
 from contextlib import asynccontextmanager
@@ -52,12 +54,23 @@ class Sockets:
     registration: Path
 
     @staticmethod
-    def of(kubelet: Path, driver: str) -> Sockets:
-        """Where they usually are, below the kubelet's directory."""
-        return Sockets(
-            kubelet / "plugins" / driver / "dra.sock",
-            kubelet / "plugins_registry" / f"{driver}-reg.sock",
+    def of(kubelet: Path, driver: str, uid: str = "") -> Sockets:
+        """
+        Where they usually are, below the kubelet's directory.
+
+        With the UID of a pod they are those of one of several instances; where the kernel has no
+        room for the path a digest takes the place of the UID, and then of both names.
+        """
+        own, registry = kubelet / "plugins" / driver, kubelet / "plugins_registry"
+        if not uid:
+            return Sockets(own / "dra.sock", registry / f"{driver}-reg.sock")
+        names = (
+            f"{driver}-{uid}-reg.sock",
+            f"{driver}-{_digest(uid, 8)}-reg.sock",
+            f"dra-{_digest(chr(0).join((driver, uid)), 16)}-reg.sock",
         )
+        fitting = (each for each in names if _fits(registry / each))
+        return Sockets(own / f"dra-{uid}.sock", registry / next(fitting, names[-1]))
 
 
 @asynccontextmanager
@@ -80,8 +93,17 @@ async def serving_kubelet(plugin: NodePlugin, sockets: Sockets) -> AsyncIterator
         sockets.dra.unlink(missing_ok=True)
 
 
+def _digest(text: str, size: int) -> str:
+    digest = hashlib.sha256(text.encode()).digest()[:size]
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _fits(path: Path) -> bool:
+    return len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX
+
+
 def _bind(server: grpc.aio.Server, path: Path) -> None:
-    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+    if not _fits(path):
         raise SocketError(
             f"socket {path}: longer than {SOCKET_PATH_BYTES_MAX} bytes; "
             "name a shorter --kubelet-dir"

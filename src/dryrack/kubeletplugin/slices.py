@@ -41,7 +41,7 @@ from dryrack.kinds.resource import (
 from dryrack.kubeletplugin.device_kind import ClassifiedKind, PartitionableKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
@@ -115,8 +115,18 @@ class SlicePublisher:
     """Keeps the slices of a driver on this node as they should be."""
 
     def __init__(
-        self, client: Client, kind: DeviceKind, node: str, *, clock: Timekeeper, chance: Chance
+        self,
+        client: Client,
+        kind: DeviceKind,
+        node: str,
+        *,
+        clock: Timekeeper,
+        chance: Chance,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_write` says whether nobody else looks after them, each time before it is done."""
+        self.driver = kind.driver
+        self._may_write = may_write
         self._client = client
         self._kind = kind
         self._node = node
@@ -155,6 +165,8 @@ class SlicePublisher:
         return Selection(fields=f"spec.driver={self._kind.driver},spec.nodeName={self._node}")
 
     async def _write(self) -> None:
+        if not self._may_write():
+            return
         node = await self._client.get(NODES, self._node)
         await publish(self._client, self._kind, node, self._informer.all())
 

@@ -9,19 +9,18 @@ call, and then the scheduler is told of the devices.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
-import os
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dryrack.base.errors import DryrackError
 from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import CLAIMS, SLICES
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster.attached import Need
+from dryrack.cluster.process.instances import instance
 from dryrack.cluster.process.probes import Site, health_pages, metrics_page, serving
 from dryrack.kubeletplugin import (
     ClaimStatuses,
@@ -37,12 +36,13 @@ from dryrack.kubeletplugin import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.cluster.process.instances import Instance
     from dryrack.cluster.process.serving import Address
     from dryrack.kubeletplugin import DeviceKind
 
@@ -54,10 +54,6 @@ NEEDS = (Need(CLAIMS), Need(SLICES))
 RECONCILE_SECONDS = 60.0
 
 
-class PluginError(DryrackError):
-    """The plugin cannot be on this node."""
-
-
 @dataclass(frozen=True, slots=True)
 class NodeSite:
     """Where on a node the plugins are."""
@@ -65,6 +61,11 @@ class NodeSite:
     node: str
     kubelet: Path
     cdi: Path
+    rolling_update_uid: str = ""
+    """Of the pod that the plugins run in, if others of them may be on the node beside it."""
+
+    def sockets(self, driver: str) -> Sockets:
+        return Sockets.of(self.kubelet, driver, self.rolling_update_uid)
 
 
 class NodePlugins:
@@ -91,8 +92,18 @@ class NodePlugins:
         self._site = site
         self._clock = clock
         self._publishers = tuple(
-            SlicePublisher(client, kind, site.node, clock=clock, chance=chance) for kind in kinds
+            SlicePublisher(
+                client,
+                kind,
+                site.node,
+                clock=clock,
+                chance=chance,
+                may_write=partial(self._is_newest, kind.driver),
+            )
+            for kind in kinds
         )
+        self._instances: dict[str, Instance] = {}
+        """By driver, from the time on that they are entered."""
         self._plugins = tuple(
             NodePlugin(
                 kind,
@@ -101,6 +112,7 @@ class NodePlugins:
                 self._directories(kind),
                 metrics=self._metrics,
                 writes_metadata=writes_metadata,
+                is_shared=bool(site.rolling_update_uid),
             )
             for kind in kinds
         )
@@ -115,9 +127,11 @@ class NodePlugins:
         """Serves until it is told to stop; what is prepared stays prepared."""
         async with AsyncExitStack() as stack:
             for plugin in self._plugins:
-                stack.enter_context(alone(self._directories(plugin.kind).plugin))
+                directory, driver = self._directories(plugin.kind).plugin, plugin.kind.driver
+                entered = stack.enter_context(instance(directory, self._site.rolling_update_uid))
+                self._instances[driver] = entered
                 plugin.recover()
-                sockets = Sockets.of(self._site.kubelet, plugin.kind.driver)
+                sockets = self._site.sockets(driver)
                 await stack.enter_async_context(serving_kubelet(plugin, sockets))
             if (where := self._health_address) is not None:
                 health = serving_health(where.host, where.port, self._sockets())
@@ -130,16 +144,22 @@ class NodePlugins:
             except Exception:
                 self._fatal_errors.add()
                 raise
+            # What others of a rolling update still look after is theirs.
+            last = {driver for driver, each in self._instances.items() if each.is_last()}
         for states in self._states:
-            await states.retire(self._site.node)
-        if removes_slices:
-            for publisher in self._publishers:
+            if states.driver in last:
+                await states.retire(self._site.node)
+        for publisher in self._publishers:
+            if removes_slices and publisher.driver in last:
                 await publisher.remove()
         _logger.info("stopped")
 
+    def _is_newest(self, driver: str) -> bool:
+        return self._instances[driver].is_newest()
+
     def _sockets(self) -> tuple[Sockets, ...]:
         drivers = [each.kind.driver for each in self._plugins]
-        return tuple(Sockets.of(self._site.kubelet, driver) for driver in drivers)
+        return tuple(map(self._site.sockets, drivers))
 
     def _sites(self) -> tuple[Site, ...]:
         if self._metrics_address is None:
@@ -169,24 +189,3 @@ class NodePlugins:
 
     def _directories(self, kind: DeviceKind) -> Directories:
         return Directories(self._site.kubelet / "plugins" / kind.driver, self._site.cdi)
-
-
-@contextmanager
-def alone(directory: Path) -> Iterator[None]:
-    """The only process with this directory: two would overwrite what the other remembers."""
-    try:
-        directory.mkdir(mode=0o750, parents=True, exist_ok=True)
-        lock = os.open(directory / "plugin.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise PluginError(
-            f"{directory}: {error.strerror}; run as root, or name --kubelet-dir and --cdi-dir"
-        ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise PluginError(f"{directory}: another plugin is at work here; end it first") from None
-    try:
-        yield
-    finally:
-        os.close(lock)

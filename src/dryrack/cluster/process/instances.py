@@ -1,0 +1,121 @@
+"""
+Instances of a plugin on one node: alone, or side by side for the time of a rolling update.
+
+All of them hold locks of the kernel on files in the plugin's directory, which end with the process
+however it ends. Who is alone shuts all others out; instances of a rolling update, each with a UID
+of its own, let each other in and shut out whoever wants to be alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_NEWEST = "newest"
+
+
+class InstanceError(DryrackError):
+    """The plugin cannot be on this node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """This process, as one that has a plugin's directory."""
+
+    directory: Path
+    uid: str
+    """Of the pod that it runs in; "" if it is to be alone."""
+    lock: int
+    """A descriptor of the file that all instances lock."""
+
+    def is_newest(self) -> bool:
+        """Whether it may say what the node has: who came last does, for as long as it lives."""
+        if not self.uid:
+            return True
+        try:
+            newest = (self.directory / _NEWEST).read_text()
+        except OSError:
+            return True
+        return newest == self.uid or not _is_locked(_own_lock(self.directory, newest))
+
+    def is_last(self) -> bool:
+        """Whether nobody is here beside it; nobody can come in any more if so."""
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(self.lock, fcntl.LOCK_SH)
+            return False
+        return True
+
+
+@contextmanager
+def instance(directory: Path, uid: str = "") -> Iterator[Instance]:
+    """In a directory, for the time of a block."""
+    try:
+        directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+        lock = _opened(directory / "plugin.lock")
+    except OSError as error:
+        raise InstanceError(
+            f"{directory}: {error.strerror}; run as root, or name --kubelet-dir and --cdi-dir"
+        ) from None
+    with _closing(lock):
+        if not uid:
+            _lock(lock, fcntl.LOCK_EX, f"{directory}: another plugin is at work here; end it first")
+            yield Instance(directory, uid, lock)
+            return
+        _lock(lock, fcntl.LOCK_SH, f"{directory}: a plugin without --rolling-update-uid is here")
+        path = _own_lock(directory, uid)
+        with _closing(_opened(path)) as own:
+            _lock(own, fcntl.LOCK_EX, f"{directory}: another plugin has the UID {uid}")
+            (directory / _NEWEST).write_text(uid)
+            try:
+                yield Instance(directory, uid, lock)
+            finally:
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    """What is locked by it is free afterwards."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _own_lock(directory: Path, uid: str) -> Path:
+    return directory / f"plugin-{uid}.lock"
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _lock(descriptor: int, how: int, refusal: str) -> None:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InstanceError(refusal) from None
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
