@@ -20,7 +20,16 @@ from dryrack.base.version import __version__
 from dryrack.cli import dashboard, hardware, plugin, schedule
 from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
-from dryrack.cli.output import Format, NamedFormat, open_streams, print_data, print_line, say, shown
+from dryrack.cli.output import (
+    Format,
+    LintFormat,
+    NamedFormat,
+    open_streams,
+    print_data,
+    print_line,
+    say,
+    shown,
+)
 from dryrack.cli.scenarios import commands as scenarios
 from dryrack.cli.views import commands as views
 
@@ -171,7 +180,10 @@ def explain(
 def lint(
     more: MoreFiles = None,
     files: Files = None,
-    output: Output = Format.TABLE,
+    output: Annotated[
+        LintFormat,
+        typer.Option("-o", "--output", help="How to print the answer; the last three are for CI."),
+    ] = LintFormat.TABLE,
 ) -> None:
     """
     Find what is wrong in FILES before a cluster does: codes, lines, fixes.

@@ -48,6 +48,17 @@ class NamedFormat(enum.StrEnum):
     NAME = "name"
 
 
+class LintFormat(enum.StrEnum):
+    """For findings: also as pipelines read them."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    SARIF = "sarif"
+    GITHUB = "github"
+    JUNIT = "junit"
+
+
 class WideFormat(enum.StrEnum):
     """For tables of objects, as kubectl has it."""
 

@@ -8,5 +8,6 @@ code, and the same under any order of hashing. It reads no file itself.
 from dryrack.linter.engine import lint
 from dryrack.linter.finding import Finding, Severity
 from dryrack.linter.object_rules import object_problems
+from dryrack.linter.rules import RULES
 
-__all__ = ["Finding", "Severity", "lint", "object_problems"]
+__all__ = ["RULES", "Finding", "Severity", "lint", "object_problems"]

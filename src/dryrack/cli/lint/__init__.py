@@ -2,7 +2,8 @@
 `dryrack lint`: prints what `linter` finds.
 
 For people, one line per finding in the form that editors and `grep` understand; for programs,
-the same as data. Findings are data and go to standard output, the tally is talk.
+the same as data; for pipelines, the formats that they read. Findings are data and go to standard
+output, the tally is talk.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dryrack.cli.files import read_sources, without_pauses
-from dryrack.cli.output import Format, paint, print_data, say, shown
+from dryrack.cli.output import Format, LintFormat, paint, print_data, print_line, say, shown
 from dryrack.linter import Finding, Severity, lint
 
 if TYPE_CHECKING:
@@ -20,18 +21,30 @@ if TYPE_CHECKING:
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
-def run(names: Sequence[str], form: Format) -> bool:
+def run(names: Sequence[str], form: LintFormat) -> bool:
     """Prints the findings; whether there is no error among them."""
     sources = read_sources(names)
     with without_pauses():
         findings = lint([(source.name, source.content) for source in sources])
-    if form is Format.TABLE:
+    if form is LintFormat.TABLE:
         for finding in findings:
             sys.stdout.write(_line(finding) + "\n")
         say(_tally(findings, len(sources)))
+    elif form in (LintFormat.JSON, LintFormat.YAML):
+        print_data({"findings": [_data(finding) for finding in findings]}, Format(form.value))
     else:
-        print_data({"findings": [_data(finding) for finding in findings]}, form)
+        _report(findings, [source.name for source in sources], form)
     return not any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def _report(findings: Sequence[Finding], files: Sequence[str], form: LintFormat) -> None:
+    from dryrack.cli.lint.reports import REPORTS
+
+    text = REPORTS[form](findings, files)
+    if text:
+        print_line(text)
+    if form is LintFormat.GITHUB:
+        say(_tally(findings, len(files)))
 
 
 def _line(finding: Finding) -> str:

@@ -1,0 +1,150 @@
+"""
+Findings as pipelines read them: SARIF 2.1.0, GitHub's workflow commands, and JUnit's XML.
+
+Places in files are relative to where the command ran, as editors and code reviews show them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from dryrack.base.version import __version__
+from dryrack.linter import RULES, Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from xml.etree.ElementTree import Element
+
+_SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_GITHUB_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def sarif(findings: Sequence[Finding], _: Sequence[str]) -> str:
+    """For code scanning; the rules that found something are described in it."""
+    found = {finding.code for finding in findings}
+    rules = [rule for rule in RULES if rule.code in found]
+    places = {rule.code: index for index, rule in enumerate(rules)}
+    driver = {
+        "name": "dryrack",
+        "semanticVersion": __version__,
+        "rules": [
+            {
+                "id": rule.code,
+                "name": rule.slug,
+                "shortDescription": {"text": rule.summary},
+                "fullDescription": {"text": rule.why or rule.summary},
+                "defaultConfiguration": {"level": _SARIF_LEVELS[rule.severity]},
+            }
+            for rule in rules
+        ],
+    }
+    results = [_sarif_result(each, places[each.code]) for each in findings]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    log = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2, ensure_ascii=False)
+
+
+def _sarif_result(finding: Finding, rule: int) -> dict[str, Any]:
+    place: dict[str, Any] = {
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(finding.file)},
+            "region": {"startLine": max(finding.line, 1)},
+        }
+    }
+    what = "/".join(part for part in (finding.object, finding.field) if part)
+    if what:
+        place["logicalLocations"] = [{"fullyQualifiedName": what}]
+    return {
+        "ruleId": finding.code,
+        "ruleIndex": rule,
+        "level": _SARIF_LEVELS[finding.severity],
+        "message": {"text": _told(finding)},
+        "locations": [place],
+    }
+
+
+def _uri(file: str) -> str:
+    path = PurePath(file)
+    if path.is_absolute():
+        return path.as_uri()
+    return quote(path.as_posix().strip("<>"))
+
+
+def github(findings: Sequence[Finding], _: Sequence[str]) -> str:
+    """For a step of a workflow: each becomes a note beside the line that it is about."""
+    return "\n".join(map(_github_command, findings))
+
+
+def _github_command(finding: Finding) -> str:
+    about = {
+        "file": finding.file,
+        "line": str(max(finding.line, 1)),
+        "title": f"{finding.code} {finding.slug}",
+    }
+    properties = ",".join(f"{name}={_github_property(value)}" for name, value in about.items())
+    return f"::{_GITHUB_COMMANDS[finding.severity]} {properties}::{_github_text(_told(finding))}"
+
+
+def _github_text(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _github_property(text: str) -> str:
+    return _github_text(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
+    """For reports of tests: an error is a failure, a file without findings a test that passed."""
+    from xml.etree import ElementTree
+
+    failures = sum(finding.severity is Severity.ERROR for finding in findings)
+    cases = [case for file in files for case in _cases(file, findings)]
+    counts = {"tests": str(len(cases)), "failures": str(failures), "errors": "0"}
+    suites = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "dryrack lint", **counts})
+    suite.extend(cases)
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True)
+
+
+def _cases(file: str, findings: Sequence[Finding]) -> Iterator[Element]:
+    from xml.etree import ElementTree
+
+    own = [finding for finding in findings if finding.file == file]
+    for finding in own:
+        name = f"{finding.code} {finding.slug}, line {finding.line}"
+        case = ElementTree.Element("testcase", _xml({"classname": file, "name": name}))
+        if finding.severity is Severity.ERROR:
+            said = _xml({"type": finding.code, "message": _told(finding).partition("\n")[0]})
+            told = ElementTree.SubElement(case, "failure", said)
+        else:
+            told = ElementTree.SubElement(case, "system-out")
+        told.text = _xml_text(f"{file}:{finding.line}: {_told(finding)}")
+        yield case
+    if not own:
+        yield ElementTree.Element("testcase", _xml({"classname": file, "name": "lint"}))
+
+
+def _xml(attributes: Mapping[str, str]) -> dict[str, str]:
+    return {name: _xml_text(value) for name, value in attributes.items()}
+
+
+def _xml_text(text: str) -> str:
+    """Without what XML has no way to say."""
+    return "".join(each if each in "\t\n" or each >= " " else "\ufffd" for each in text)
+
+
+def _told(finding: Finding) -> str:
+    where = ", ".join(part for part in (finding.object, finding.field) if part)
+    return f"{where}: {finding.message}" if where else finding.message
+
+
+REPORTS: Mapping[str, Callable[[Sequence[Finding], Sequence[str]], str]] = {
+    "sarif": sarif,
+    "github": github,
+    "junit": junit,
+}
