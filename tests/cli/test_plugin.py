@@ -58,8 +58,8 @@ def test_classes_and_rights_can_be_applied_as_they_are_printed() -> None:
         "ServiceAccount",
         "ClusterRole",
         "ClusterRoleBinding",
-        "Role",
-        "RoleBinding",
+        *("Role", "RoleBinding"),
+        *("Role", "RoleBinding"),
     ]
 
 

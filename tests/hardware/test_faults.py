@@ -16,6 +16,7 @@ from dryrack.hardware.faults import (
     PrepareFault,
     PrepareMode,
     device_annotation,
+    fault_lines,
     faults_of,
     limited,
     node_annotation,
@@ -207,3 +208,18 @@ def test_whatever_a_device_is_told_is_read_or_refused(text: str) -> None:
         return
 
     assert all(fault.taint is None or fault.taint.key for fault in faults)
+
+
+def test_a_file_has_a_line_for_each_fault() -> None:
+    """Several lines of a device are joined; a bad line is told with its number and counts not."""
+    text = "# who\n\ngpu-0 lost\n  gpu-1   unhealthy=it smokes  \ngpu-1 taint=a:None\ngpu-2\nx y\n"
+
+    said, problems = fault_lines(text)
+
+    assert said == {
+        device_annotation("gpu-0"): "lost",
+        device_annotation("gpu-1"): "unhealthy=it smokes; taint=a:None",
+    }
+    assert problems[0].startswith("line 6, device 'gpu-2': '' is no fault; say ")
+    assert problems[1].startswith("line 7, device 'x': 'y' is no fault; say ")
+    assert faults_of(said, NOW).problems == ()

@@ -191,7 +191,9 @@ def declared(text: str) -> set[str]:
         found.add(name)
         for field, number in re.findall(r"(\w+) = (\d+);", body):
             found.add(f"{name}.{field}={number}")
-    for method, asked, answered in re.findall(r"rpc (\w+)\((\w+)\) returns \((\w+)\)", text):
+    for method, asked, answered in re.findall(
+        r"rpc (\w+)\((\w+)\) returns \((?:stream )?(\w+)\)", text
+    ):
         found.add(f"{method}: {asked} -> {answered}")
     return found
 

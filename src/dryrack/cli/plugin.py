@@ -48,6 +48,7 @@ class Wish:
     prints_rights: bool = False
     prints_classes: bool = False
     prints_definitions: bool = False
+    fault_file: str = ""
     writes_states: bool = True
     writes_metadata: bool = False
     state_namespace: str = "fake-system"
@@ -135,6 +136,8 @@ async def _served(
     wish: Wish,
     addresses: tuple[Address | None, Address | None],
 ) -> None:
+    from pathlib import Path
+
     from dryrack.base.metrics import Registry
     from dryrack.client.client import Client
     from dryrack.client.https import connected
@@ -157,6 +160,7 @@ async def _served(
             metrics=metrics,
             metrics_address=addresses[0],
             health_address=addresses[1],
+            fault_file=Path(wish.fault_file) if wish.fault_file else None,
         )
         await plugins.run(stopping_by_signal(), removes_slices=wish.removes_slices)
 
@@ -220,6 +224,14 @@ RollingUpdateUid = Annotated[
         metavar="UID",
         envvar="ROLLING_UPDATE_UID",
         help="This pod's UID; others may then be on the node beside it.",
+        rich_help_panel=_RUN,
+    ),
+]
+FaultFile = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Lines DEVICE FAULT, as of dryrack fault; read again when they change.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -301,6 +313,7 @@ def plugin(
     context: Context = "",
     remove_slices: RemoveSlices = False,
     rolling_update_uid: RollingUpdateUid = "",
+    fault_file: FaultFile = "",
     nas: WriteStates = True,
     nas_namespace: StateNamespace = "fake-system",
     device_metadata: WriteMetadata = False,
@@ -322,6 +335,7 @@ def plugin(
         context=context,
         removes_slices=remove_slices,
         rolling_update_uid=rolling_update_uid,
+        fault_file=fault_file,
         metrics_address=metrics_address,
         health_address=grpc_health_address,
         log_format=log_format,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         PrepareFault,
         PrepareMode,
         device_annotation,
+        fault_lines,
         faults_of,
         limited,
         node_annotation,
@@ -55,7 +56,7 @@ else:
             "faults": (
                 "DEVICE_FAULT NODE_FAULT NODE_FAULT_PARTS NO_FAULTS DeviceFault DriverGone "
                 "FaultError Health NodeFaults NotReady PrepareFault PrepareMode device_annotation "
-                "faults_of limited node_annotation read_device_faults read_node_fault"
+                "fault_lines faults_of limited node_annotation read_device_faults read_node_fault"
             ),
             "inventory": (
                 "Assignment Batch Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
@@ -98,6 +99,7 @@ __all__ = [
     "ThisNode",
     "broken_promises",
     "device_annotation",
+    "fault_lines",
     "faults_of",
     "limited",
     "node_annotation",

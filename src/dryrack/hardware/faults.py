@@ -22,6 +22,8 @@ For others, all of it pure, with times in seconds since 1970:
 - `device_annotation(device)` and `node_annotation(part)` are the keys; `read_device_faults(text)`
   and `read_node_fault(part, text)` read one value or raise `FaultError`; `limited(text, until)` is
   the value that ends by itself.
+- `fault_lines(text)` makes annotations of a file with a line `DEVICE FAULT` for each device, for
+  people without a way to the API.
 """
 
 from __future__ import annotations
@@ -222,6 +224,28 @@ def limited(text: str, until: float) -> str:
 def read_device_faults(text: str) -> tuple[DeviceFault, ...]:
     """All faults of a device, from the value of its annotation."""
     return tuple(_device_fault(part.strip()) for part in text.split(";"))
+
+
+def fault_lines(text: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """
+    What the lines `DEVICE FAULT` of a file say, as annotations, and what is wrong with others.
+
+    A device may have several lines. Lines that are empty or begin with # say nothing.
+    """
+    found: dict[str, str] = {}
+    problems: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        device, _, fault = line.strip().partition(" ")
+        if not device or device.startswith("#"):
+            continue
+        try:
+            read_device_faults(fault)
+        except FaultError as error:
+            problems.append(f"line {number}, device {device!r}: {error}")
+            continue
+        key = device_annotation(device)
+        found[key] = f"{found[key]}; {fault.strip()}" if key in found else fault.strip()
+    return found, tuple(problems)
 
 
 def read_node_fault(part: str, text: str) -> NodeFault:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.devices_file import devices_documents, is_node_devices
     from dryrack.kubeletplugin.health_check import serving_health
     from dryrack.kubeletplugin.kinds.fake import FakeKind
+    from dryrack.kubeletplugin.node_faults import NodeFaultWatch
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
     from dryrack.kubeletplugin.plugin_metrics import fatal_errors
     from dryrack.kubeletplugin.registry import KIND_GROUP, read_devices
@@ -55,6 +56,7 @@ else:
             "devices_file": "devices_documents is_node_devices",
             "health_check": "serving_health",
             "kinds.fake": "FakeKind",
+            "node_faults": "NodeFaultWatch",
             "plugin": "ClaimReference Directories NodePlugin",
             "plugin_metrics": "fatal_errors",
             "registry": "KIND_GROUP read_devices",
@@ -80,6 +82,7 @@ __all__ = [
     "HostLine",
     "KindOptions",
     "Mount",
+    "NodeFaultWatch",
     "NodePlugin",
     "PartitionableKind",
     "PrepareError",

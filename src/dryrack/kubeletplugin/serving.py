@@ -1,5 +1,5 @@
 """
-The plugin on its sockets: registration with the kubelet, and the DRA service in two versions.
+The plugin on its sockets: registration with the kubelet, DRA and health, each in two versions.
 
 The DRA socket is there before the registration socket, because the kubelet calls as soon as it
 sees the latter; and it goes last. Both belong to the user of the process alone.
@@ -19,19 +19,26 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from dryrack.base.errors import DryrackError
+from dryrack.hardware import NO_FAULTS
+from dryrack.kubeletplugin.device_health import HealthStreams
+from dryrack.kubeletplugin.node_faults import failure, until_answered
 from dryrack.kubeletplugin.plugin import ClaimReference
 from dryrack.kubeletplugin.protocol import (
     DRA_V1,
     DRA_V1BETA1,
+    DRA_VERSIONS,
+    HEALTH_V1,
+    HEALTH_V1ALPHA1,
+    HEALTH_VERSIONS,
     REGISTRATION,
-    SUPPORTED_VERSIONS,
     message,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from dryrack.kubeletplugin.node_faults import FaultSource
     from dryrack.kubeletplugin.plugin import NodePlugin
 
 _logger = logging.getLogger(__name__)
@@ -74,13 +81,25 @@ class Sockets:
 
 
 @asynccontextmanager
-async def serving_kubelet(plugin: NodePlugin, sockets: Sockets) -> AsyncIterator[None]:
-    """Serves for the time of a block; the kubelet forgets the plugin when it ends."""
+async def serving_kubelet(
+    plugin: NodePlugin, sockets: Sockets, faults: FaultSource | None = None
+) -> AsyncIterator[None]:
+    """
+    Serves for the time of a block; the kubelet forgets the plugin when it ends.
+
+    With a source of faults it acts by them, and tells the kubelet how devices are.
+    """
     dra, registration = grpc.aio.server(), grpc.aio.server()
     dra.add_generic_rpc_handlers(
-        tuple(_dra_service(plugin, package) for package in (DRA_V1, DRA_V1BETA1))
+        tuple(_dra_service(plugin, package, faults) for package in (DRA_V1, DRA_V1BETA1))
     )
-    registration.add_generic_rpc_handlers((_registration_service(plugin, sockets),))
+    streams = None if faults is None else HealthStreams(plugin.kind, plugin.node, faults)
+    if streams is not None:
+        dra.add_generic_rpc_handlers(
+            tuple(streams.service(package) for package in (HEALTH_V1, HEALTH_V1ALPHA1))
+        )
+    versions = DRA_VERSIONS if faults is None else (*DRA_VERSIONS, *HEALTH_VERSIONS)
+    registration.add_generic_rpc_handlers((_registration_service(plugin, sockets, versions),))
     try:
         for server, path in ((dra, sockets.dra), (registration, sockets.registration)):
             _bind(server, path)
@@ -89,6 +108,8 @@ async def serving_kubelet(plugin: NodePlugin, sockets: Sockets) -> AsyncIterator
     finally:
         sockets.registration.unlink(missing_ok=True)
         await registration.stop(None)
+        if streams is not None:
+            streams.end()
         await dra.stop(_GRACE_SECONDS)
         sockets.dra.unlink(missing_ok=True)
 
@@ -119,12 +140,14 @@ def _bind(server: grpc.aio.Server, path: Path) -> None:
         os.umask(before)
 
 
-def _registration_service(plugin: NodePlugin, sockets: Sockets) -> grpc.GenericRpcHandler:
+def _registration_service(
+    plugin: NodePlugin, sockets: Sockets, versions: Sequence[str]
+) -> grpc.GenericRpcHandler:
     info = message(REGISTRATION, "PluginInfo")(
         type="DRAPlugin",
         name=plugin.kind.driver,
         endpoint=str(sockets.dra),
-        supported_versions=SUPPORTED_VERSIONS,
+        supported_versions=versions,
     )
 
     async def get_info(_: Any) -> Any:
@@ -149,8 +172,10 @@ def _registration_service(plugin: NodePlugin, sockets: Sockets) -> grpc.GenericR
     )
 
 
-def _dra_service(plugin: NodePlugin, package: str) -> grpc.GenericRpcHandler:
-    service = _DraService(plugin, package)
+def _dra_service(
+    plugin: NodePlugin, package: str, faults: FaultSource | None
+) -> grpc.GenericRpcHandler:
+    service = _DraService(plugin, package, faults)
     return grpc.method_handlers_generic_handler(
         f"{package}.DRAPlugin",
         {
@@ -167,13 +192,18 @@ def _dra_service(plugin: NodePlugin, package: str) -> grpc.GenericRpcHandler:
 class _DraService:
     """Messages of one version in and out."""
 
-    def __init__(self, plugin: NodePlugin, package: str) -> None:
+    def __init__(self, plugin: NodePlugin, package: str, faults: FaultSource | None) -> None:
         self._plugin = plugin
         self._package = package
+        self._faults = faults
 
     async def prepare(self, request: Any) -> Any:
         response = message(self._package, "NodePrepareResourcesResponse")()
-        answers = await self._plugin.prepare(_references(request))
+        claims = _references(request)
+        for claim in await self._refused(claims):
+            claims.remove(claim)
+            response.claims[claim.uid].error = self._refusal()
+        answers = await self._plugin.prepare(claims)
         for uid, answer in answers.items():
             entry = response.claims[uid]
             if isinstance(answer, DryrackError):
@@ -189,6 +219,22 @@ class _DraService:
                 if device.share_id is not None and self._package == DRA_V1:
                     made.share_id = device.share_id
         return response
+
+    async def _refused(self, claims: Sequence[ClaimReference]) -> list[ClaimReference]:
+        """The claims that a fault of the node keeps from being prepared; not those that are."""
+        if self._faults is None or not claims:
+            return []
+        await until_answered(self._faults)
+        if not self._refusal():
+            return []
+        prepared = {each.uid for each in self._plugin.records}
+        return [claim for claim in claims if claim.uid not in prepared]
+
+    def _refusal(self) -> str:
+        current = NO_FAULTS if self._faults is None else self._faults.current()
+        if current.is_driver_gone:
+            return f"driver {self._plugin.kind.driver} is told to be gone by an annotation"
+        return failure(current.prepare, self._plugin.node)
 
     async def unprepare(self, request: Any) -> Any:
         response = message(self._package, "NodeUnprepareResourcesResponse")()

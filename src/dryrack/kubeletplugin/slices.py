@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.meta import OwnerReference
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin.device_kind import DeviceKind
+    from dryrack.kubeletplugin.node_faults import FaultSource
 
 _logger = logging.getLogger(__name__)
 
@@ -123,11 +124,13 @@ class SlicePublisher:
         clock: Timekeeper,
         chance: Chance,
         may_write: Callable[[], bool] = lambda: True,
+        faults: FaultSource | None = None,
     ) -> None:
         """`may_write` says whether nobody else looks after them, each time before it is done."""
         self.driver = kind.driver
         self._may_write = may_write
         self._client = client
+        self._faults = faults
         self._kind = kind
         self._node = node
         self._clock = clock
@@ -145,6 +148,9 @@ class SlicePublisher:
         self._informer.listen(lambda _old, _new: self._changed.set())
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informer.run(), name="slices of this node")
+            if self._faults is not None:
+                group.create_task(self._follow(self._faults), name="faults in slices")
+                await self._faults.known.wait()
             await self._informer.synced.wait()
             while True:
                 self._changed.clear()
@@ -164,11 +170,19 @@ class SlicePublisher:
     def _selection(self) -> Selection:
         return Selection(fields=f"spec.driver={self._kind.driver},spec.nodeName={self._node}")
 
+    async def _follow(self, faults: FaultSource) -> None:
+        seen = faults.current()
+        while True:
+            await faults.changed(seen)
+            seen = faults.current()
+            self._changed.set()
+
     async def _write(self) -> None:
-        if not self._may_write():
+        faults = NO_FAULTS if self._faults is None else self._faults.current()
+        if faults.is_driver_gone or not self._may_write():
             return
         node = await self._client.get(NODES, self._node)
-        await publish(self._client, self._kind, node, self._informer.all())
+        await publish(self._client, self._kind, node, self._informer.all(), faults)
 
 
 async def publish(

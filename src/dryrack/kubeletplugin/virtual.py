@@ -23,6 +23,7 @@ from dryrack.hardware import PrepareMode, faults_of
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
+from dryrack.kubeletplugin.node_faults import failure
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
 from dryrack.kubeletplugin.record import State
 from dryrack.kubeletplugin.slices import MANAGED_BY, MANAGER, publish
@@ -162,8 +163,8 @@ class VirtualDrivers:
         uid = raw["metadata"]["uid"]
         if uid in plugin.records:
             return
-        if fault is not None and fault.mode is PrepareMode.FAIL:
-            raise PrepareError(fault.message or f"node {node}: told to fail by an annotation")
+        if refusal := failure(fault, node):
+            raise PrepareError(refusal)
         record = plan(decode(raw, ResourceClaim), plugin.devices, plugin.records.values())
         plugin.records[uid] = replace(record, state=State.PREPARED)
         self._plugins[place] = plugin

@@ -26,6 +26,7 @@ from dryrack.kubeletplugin import (
     ClaimStatuses,
     Directories,
     FakeKind,
+    NodeFaultWatch,
     NodePlugin,
     SlicePublisher,
     Sockets,
@@ -84,6 +85,7 @@ class NodePlugins:
         metrics: Registry | None = None,
         metrics_address: Address | None = None,
         health_address: Address | None = None,
+        fault_file: Path | None = None,
     ) -> None:
         self._health_address = health_address
         self._metrics = metrics or Registry()
@@ -91,6 +93,9 @@ class NodePlugins:
         self._fatal_errors = fatal_errors(self._metrics)
         self._site = site
         self._clock = clock
+        self._faults = NodeFaultWatch(
+            client, site.node, clock=clock, chance=chance, file=fault_file
+        )
         self._publishers = tuple(
             SlicePublisher(
                 client,
@@ -98,6 +103,7 @@ class NodePlugins:
                 site.node,
                 clock=clock,
                 chance=chance,
+                faults=self._faults,
                 may_write=partial(self._is_newest, kind.driver),
             )
             for kind in kinds
@@ -132,7 +138,7 @@ class NodePlugins:
                 self._instances[driver] = entered
                 plugin.recover()
                 sockets = self._site.sockets(driver)
-                await stack.enter_async_context(serving_kubelet(plugin, sockets))
+                await stack.enter_async_context(serving_kubelet(plugin, sockets, self._faults))
             if (where := self._health_address) is not None:
                 health = serving_health(where.host, where.port, self._sockets())
                 port = await stack.enter_async_context(health)
@@ -170,6 +176,7 @@ class NodePlugins:
     async def _work(self, stopping: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             tasks = [
+                group.create_task(self._faults.run(), name="faults"),
                 *(group.create_task(each.run(), name="slices") for each in self._publishers),
                 *(group.create_task(self._tend(each), name="orphans") for each in self._plugins),
                 *(group.create_task(each.run(), name="states") for each in self._states),

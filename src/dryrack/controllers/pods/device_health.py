@@ -82,5 +82,11 @@ def _resource(identity: str, device: str, faults: NodeFaults) -> Raw:
         health, message = Health.UNKNOWN, ""
     told = {"resourceID": identity, "health": str(health)}
     if message:
-        told["message"] = message.encode()[:MESSAGE_BYTES_MAX].decode(errors="ignore")
+        told["message"] = _cut(message)
     return told
+
+
+def _cut(message: str) -> str:
+    if len(message.encode()) <= MESSAGE_BYTES_MAX:
+        return message
+    return message.encode()[: MESSAGE_BYTES_MAX - 3].decode(errors="ignore") + "..."

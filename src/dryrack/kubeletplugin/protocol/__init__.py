@@ -3,7 +3,8 @@ The kubelet's gRPC messages, from a compiled descriptor set.
 
 `kubelet.pb` is what protoc makes of the `.proto` files beside it:
 
-    protoc --descriptor_set_out=kubelet.pb registration.proto dra_v1.proto dra_v1beta1.proto
+    protoc --descriptor_set_out=kubelet.pb registration.proto dra_v1.proto dra_v1beta1.proto \\
+        health_v1.proto health_v1alpha1.proto
 
 Generated code would tie dryrack to one version of the protobuf library; a descriptor set is read
 by all of them.
@@ -20,8 +21,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 REGISTRATION = "pluginregistration"
 DRA_V1 = "k8s.io.kubelet.pkg.apis.dra.v1"
 DRA_V1BETA1 = "k8s.io.kubelet.pkg.apis.dra.v1beta1"
-# The kubelet takes the first that it knows.
-SUPPORTED_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+HEALTH_V1 = "v1"
+HEALTH_V1ALPHA1 = "v1alpha1"
+# The kubelet takes the first of each that it knows; for health that is v1alpha1 up to 1.36.
+DRA_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+HEALTH_VERSIONS = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 
 
 @cache

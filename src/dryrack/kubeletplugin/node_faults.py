@@ -1,0 +1,186 @@
+"""
+The faults of this node: what the annotations of its Node say, and a file if there is one.
+
+`NodeFaultWatch` reads them whenever they change and whenever one is over. Who goes by them asks for
+the `current` ones, acts, and waits until they have `changed` from what it has seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import NODES
+from dryrack.client.events import EventRecorder
+from dryrack.client.informer import Informer
+from dryrack.client.timekeeping import sleep
+from dryrack.hardware import NO_FAULTS, PrepareMode, fault_lines, faults_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.hardware import NodeFaults, PrepareFault
+    from dryrack.kinds.raw import Raw
+
+_logger = logging.getLogger(__name__)
+
+# Nobody has to tell when a file changes; looking at its time costs nothing.
+_LOOK_SECONDS = 1.0
+_COMPONENT = "dryrack-plugin"
+
+
+class FaultSource(Protocol):
+    """Knows what is wrong with a node, and what time it is there."""
+
+    @property
+    def clock(self) -> Timekeeper: ...
+
+    @property
+    def known(self) -> asyncio.Event:
+        """Set when what is wrong is known; until then nothing is."""
+        ...
+
+    def current(self) -> NodeFaults: ...
+
+    async def changed(self, seen: NodeFaults) -> None:
+        """Returns when it is something else than what was seen."""
+        ...
+
+
+def failure(fault: PrepareFault | None, node: str) -> str:
+    """What a claim that is to be prepared is refused with; "" if it is not."""
+    if fault is None or fault.mode is not PrepareMode.FAIL:
+        return ""
+    return fault.message or f"node {node}: told to fail by an annotation"
+
+
+async def until_answered(faults: FaultSource) -> None:
+    """Waits as long as a call that prepares claims takes."""
+    current = faults.current()
+    while (fault := current.prepare) is not None and fault.mode is PrepareMode.HANG:
+        await faults.changed(current)
+        current = faults.current()
+    if fault is not None and fault.mode is PrepareMode.SLOW:
+        await sleep(faults.clock, fault.seconds)
+
+
+class NodeFaultWatch:
+    """Keeps the faults of one node; `run` keeps it going."""
+
+    def __init__(
+        self,
+        client: Client,
+        node: str,
+        *,
+        clock: Timekeeper,
+        chance: Chance,
+        file: Path | None = None,
+    ) -> None:
+        self.clock = clock
+        self._node = node
+        self._file = file
+        self._recorder = EventRecorder(client, clock, chance, _COMPONENT)
+        selection = Selection(fields=f"metadata.name={node}")
+        self._informer = Informer(client, NODES, clock=clock, chance=chance, selection=selection)
+        self._said: dict[str, str] = {}
+        """What the file says, as annotations."""
+        self._faults = NO_FAULTS
+        self.known = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._due = asyncio.Event()
+        self._told: tuple[str, ...] = ()
+
+    def current(self) -> NodeFaults:
+        return self._faults
+
+    async def changed(self, seen: NodeFaults) -> None:
+        while self._faults == seen:
+            await self._changed.wait()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        self._informer.listen(lambda _old, _new: self._due.set())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informer.run(), name="this node")
+            if self._file is not None:
+                group.create_task(self._follow(self._file), name="fault file")
+            await self._informer.synced.wait()
+            while True:
+                self._due.clear()
+                await self._read()
+                self.known.set()
+                await self._wait()
+
+    async def _read(self) -> None:
+        node = self._informer.get("", self._node)
+        annotations = node["metadata"].get("annotations") or {} if node is not None else {}
+        faults = faults_of(_joined(annotations, self._said), self.clock.now())
+        if faults != self._faults:
+            self._faults = faults
+            devices = sorted(faults.devices)
+            _logger.info("faults changed", extra={"node": self._node, "devices": devices})
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
+        await self._tell(node, faults.problems)
+
+    async def _wait(self) -> None:
+        """Until the annotations or the file change, or a fault is over."""
+        expiry = self._faults.next_expiry
+        timer = None if expiry is None else self.clock.call_at(expiry, self._due.set)
+        try:
+            await self._due.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _tell(self, node: Raw | None, problems: tuple[str, ...]) -> None:
+        new = [each for each in problems if each not in self._told]
+        self._told = problems
+        for each in new:
+            _logger.warning("node %s: %s", self._node, each)
+            if node is not None:
+                about = {"kind": "Node", "apiVersion": "v1"} | node
+                await self._recorder.record(about, "InvalidFault", each, type="Warning", once=each)
+
+    async def _follow(self, file: Path) -> None:
+        seen: tuple[int, int] | None = None
+        while True:
+            now = _version(file)
+            if now != seen:
+                seen = now
+                self._said = self._lines(file)
+                self._due.set()
+            await sleep(self.clock, _LOOK_SECONDS)
+
+    def _lines(self, file: Path) -> dict[str, str]:
+        try:
+            text = file.read_text(errors="replace")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            _logger.warning("%s: %s", file, error.strerror)
+            return {}
+        said, problems = fault_lines(text)
+        for each in problems:
+            _logger.warning("%s, %s", file, each)
+        return said
+
+
+def _version(file: Path) -> tuple[int, int] | None:
+    """Something else whenever the file is; None if there is none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _joined(annotations: dict[str, str], said: dict[str, str]) -> dict[str, str]:
+    """Both sources; a device of both has the faults of both."""
+    both = {key: f"{annotations[key]}; {said[key]}" for key in said if key in annotations}
+    return {**annotations, **said, **both}
