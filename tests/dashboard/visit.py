@@ -48,6 +48,12 @@ class Visit:
             found: Raw = await response.json()
             return found
 
+    async def attempt(self, body: object, status: int = 200) -> Raw:
+        async with self.http.post("/api/v1/try", headers=BEARER, json=body) as response:
+            assert response.status == status, await response.text()
+            found: Raw = await response.json()
+            return found
+
     @asynccontextmanager
     async def streaming(self, query: str = "", **headers: str) -> AsyncIterator[Events]:
         path = f"/api/v1/stream{query}"

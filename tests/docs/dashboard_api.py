@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tests.dashboard.visit import Visit
 
 TEMPLATE = Path(__file__).parent / "dashboard-api.template.md"
-_EXAMPLE = re.compile(r"^`GET api/v1/(.+)`:$", re.MULTILINE)
-_ROUTE = re.compile(r"^## `(?:GET|POST) (.+)`$", re.MULTILINE)
+_EXAMPLE = re.compile(r"^`(?:GET|POST) api/v1/([^`]+)`(?: with `(.+)`)?:$", re.MULTILINE)
+_ROUTE = re.compile(r"^## `((?:GET|POST) .+)`$", re.MULTILINE)
 _WIDTH = 96
 
 
@@ -29,8 +29,8 @@ def page() -> str:
     answers: dict[str, str] = {}
 
     async def story(visitor: Visit) -> None:
-        for path in _EXAMPLE.findall(text):
-            answers[path] = await _answer(visitor, path)
+        for path, body in _EXAMPLE.findall(text):
+            answers[path] = await _answer(visitor, path, body)
 
     visit(story)
     return _EXAMPLE.sub(lambda found: f"{found[0]}\n\n{answers[found[1]]}", text)
@@ -46,7 +46,9 @@ def plain(route: str) -> str:
     return route.replace("{kind:pod|claim|gang}", "{pod|claim|gang}").replace(":.+", "")
 
 
-async def _answer(visitor: Visit, path: str) -> str:
+async def _answer(visitor: Visit, path: str, body: str) -> str:
+    if body:
+        return f"```json\n{pretty(await visitor.attempt(json.loads(body)))}\n```"
     if path != "stream":
         return f"```json\n{pretty(await visitor.get(path))}\n```"
     since = (await visitor.get("fleet"))["revision"]

@@ -18,7 +18,7 @@ from tests.docs.reference import PAGES
 
 from dryrack.allocation.model.reasons import Code
 from dryrack.controllers.pods.script import Script
-from dryrack.dashboard.server import ROUTES
+from dryrack.dashboard.pages import ROUTES
 from dryrack.hardware.catalogue.entries import API_VERSION
 
 ROOT = Path(__file__).parents[2]

@@ -1,21 +1,26 @@
-"""Decisions for the page: explain, on a copy of the cluster as it is, by the scheduler's code."""
+"""Decisions for the page, on a copy of the cluster, by the scheduler's code: explain, and try."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.cluster import DECISION_KINDS, SeededChance, read_snapshot, typed
+from dryrack.dashboard.data.trial import TrialError, changed_world
 from dryrack.placement import CaseDocuments, Settings, World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.client.endpoints import Endpoint
+    from dryrack.dashboard.data.trial import Trial
     from dryrack.dashboard.live import Live
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
+    from dryrack.placement import CaseDocument
 
 
 class Decisions:
@@ -28,10 +33,18 @@ class Decisions:
         """The document that `dryrack explain -o json` prints."""
         known, rest = await self._read()
         try:
-            return await asyncio.to_thread(_explain, known, rest, kind, name)
+            return await asyncio.to_thread(lambda: _case(_world(known, rest), kind, name).document)
         except DryrackError as error:
             # Whatever is wrong then is wrong with what was asked for.
             raise ContentError(str(error)) from None
+
+    async def attempt(self, trial: Trial) -> Mapping[str, Any]:
+        """What the case would be after a change, and what it is."""
+        known, rest = await self._read()
+        try:
+            return await asyncio.to_thread(lambda: _attempt(_world(known, rest), trial))
+        except DryrackError as error:
+            raise TrialError(str(error)) from None
 
     async def _read(self) -> tuple[dict[Endpoint, Sequence[Raw]], Sequence[KubernetesObject]]:
         """What is watched, and what only decisions need."""
@@ -41,16 +54,33 @@ class Decisions:
         return {kind: self._live.objects(kind) for kind in watched}, rest
 
 
-def _explain(
-    known: Mapping[Endpoint, Sequence[Raw]],
-    rest: Sequence[KubernetesObject],
-    kind: str,
-    name: str,
-) -> Mapping[str, Any]:
+def _world(known: Mapping[Endpoint, Sequence[Raw]], rest: Sequence[KubernetesObject]) -> World:
     objects = [each for endpoint, raws in known.items() for each in typed(endpoint, raws)]
-    world = World.of([*objects, *rest])
-    return CaseDocuments(world=world, settings=_settings).of(kind, name).document
+    return World.of([*objects, *rest])
 
 
-def _settings() -> Settings:
-    return Settings(chance=SeededChance())
+def _case(world: World, kind: str, name: str, node: str | None = None) -> CaseDocument:
+    def settings() -> Settings:
+        return Settings(chance=SeededChance(), node=node)
+
+    return CaseDocuments(world=world, settings=settings).of(kind, name)
+
+
+def _attempt(world: World, trial: Trial) -> Mapping[str, Any]:
+    after = _case(changed_world(world, trial), trial.kind, trial.full_name, trial.change.node)
+    before = _case(world, trial.kind, trial.full_name)
+    return {
+        "change": msgspec.to_builtins(trial.change),
+        "fits": _fits(after.document),
+        "after": after.document,
+        "before": before.document,
+    }
+
+
+def _fits(case: Mapping[str, Any]) -> bool:
+    """Whether the subject of a case gets, or has, all that it asks for."""
+    if "gangs" in case:
+        return all(each.get("fits", each.get("status") == "placed") for each in case["gangs"])
+    if "pod" in case:
+        return bool(case["wouldGoTo"] or case["node"])
+    return bool(case.get("allocated") or case.get("devices"))

@@ -97,7 +97,7 @@ from dryrack.placement.whatif.cases import (
 )
 from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
 from dryrack.placement.whatif.pod_explanation import PodExplanation, explain_pod, party_of
-from dryrack.placement.whatif.present import as_now_for
+from dryrack.placement.whatif.present import as_before, as_now_for
 from dryrack.placement.whatif.what_if import Settings, nodes_of, what_if
 from dryrack.placement.whatif.world import World, with_namespace
 
@@ -172,6 +172,7 @@ __all__ = [
     "VolumeProblem",
     "WhatIf",
     "World",
+    "as_before",
     "as_now_for",
     "claim_not_found",
     "claim_problem",

@@ -25,13 +25,13 @@ from dryrack.dashboard.data.fleet import Fleet, PoolKey, PoolRow
 from dryrack.dashboard.data.listed import event_row, node_row, pod_row
 from dryrack.dashboard.data.rows import RowChanges, Rows
 from dryrack.kinds.core import Node, Pod
-from dryrack.kinds.decode import decode
+from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim
 from dryrack.placement import Membership, claims_of, definitions, gangs_of, membership
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.meta import KubernetesObject
@@ -76,6 +76,8 @@ class Tracked:
         self._pods: dict[str, Pod] = {}
         self._claims: dict[str, ResourceClaim] = {}
         self._events: dict[str, Raw] = {}
+        # Events by what they are about.
+        self._about: dict[tuple[str, str], set[str]] = defaultdict(set)
         # By claim, and by what defines their gang: pods.
         self._users: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._members: dict[GangKey, dict[str, Pod]] = defaultdict(dict)
@@ -97,6 +99,11 @@ class Tracked:
             self._members.get(definition, {}).values(), self._groups.get(definition, {}).values()
         )
 
+    def events_about(self, kind: str, names: Iterable[str]) -> list[Document]:
+        """What was told of objects of a kind, by "namespace/name"."""
+        found = (event for name in names for event in self._about.get((kind, name), ()))
+        return [self.events.current[each] for each in found if each in self.events.current]
+
     def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
         """An object came, is another, or is gone."""
         raw = new or old
@@ -114,8 +121,7 @@ class Tracked:
         elif kind == TAINT_RULES:
             self.fleet.change_rule(name, decode(new, DeviceTaintRule) if new is not None else None)
         elif kind == EVENTS:
-            _put(self._events, name, new)
-            self.events.mark(name)
+            self._change_event(name, new)
         elif kind in self._group_models:
             self._change_group(kind, old, new)
         else:
@@ -160,13 +166,24 @@ class Tracked:
 
     def _change_group(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
         for raw, stays in ((old, False), (new, True)):
-            if raw is None:
+            group = _group(raw, self._group_models[kind])
+            if raw is None or group is None:
                 continue
-            group = decode(raw, self._group_models[kind])
+            name = f"{kind.api_version} {_name(raw)}"
             for each in definitions(group):
-                name = f"{kind.api_version} {_name(raw)}"
                 _put(self._groups[each.key], name, group if stays else None)
                 self.gangs.mark(each.key)
+
+    def _change_event(self, name: str, new: Raw | None) -> None:
+        old = self._events.get(name)
+        if old is not None:
+            self._about[_about(old)].discard(name)
+        if new is not None:
+            self._about[_about(new)].add(name)
+        elif old is not None and not self._about[_about(old)]:
+            del self._about[_about(old)]
+        _put(self._events, name, new)
+        self.events.mark(name)
 
     def _node_row(self, name: str) -> Document | None:
         node = self._nodes.get(name)
@@ -208,6 +225,19 @@ def _claims_of(pod: Pod | None) -> Iterator[str]:
     extended = pod.status.extended_resource_claim_status
     if extended is not None and extended.resource_claim_name:
         yield f"{pod.metadata.namespace}/{extended.resource_claim_name}"
+
+
+def _group(raw: Raw | None, model: type[KubernetesObject]) -> KubernetesObject | None:
+    """A group, if there is one; a custom kind may have anything, and is then not shown."""
+    try:
+        return decode(raw, model) if raw is not None else None
+    except DecodeError:
+        return None
+
+
+def _about(raw: Raw) -> tuple[str, str]:
+    about = event_row(raw)["object"]
+    return about["kind"], f"{about['namespace']}/{about['name']}"
 
 
 def _definition(pod: Pod | None) -> GangKey | None:

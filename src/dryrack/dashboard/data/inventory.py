@@ -1,0 +1,66 @@
+"""ResourceSlices and DeviceClasses as lists show them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dryrack.kinds.raw import Raw
+
+Document = dict[str, Any]
+
+
+def slice_documents(slices: Iterable[Raw]) -> list[Document]:
+    """Every slice, with whether consumers look at it and its pool is whole; by pool and name."""
+    found = [_slice(each) for each in slices]
+    pools: dict[tuple[str, str], list[Document]] = defaultdict(list)
+    for each in found:
+        pools[each["driver"], each["pool"]].append(each)
+    for pool in pools.values():
+        newest = max(each["generation"] for each in pool)
+        current = [each for each in pool if each["generation"] == newest]
+        is_whole = all(each["sliceCount"] == len(current) for each in current)
+        for each in pool:
+            each["isCurrent"] = each["generation"] == newest
+            each["isPoolComplete"] = is_whole
+    return sorted(found, key=lambda each: (each["driver"], each["pool"], each["name"]))
+
+
+def _slice(raw: Raw) -> Document:
+    spec = raw["spec"]
+    pool = spec.get("pool") or {}
+    devices = spec.get("devices") or ()
+    where = spec.get("nodeName") or ("all nodes" if spec.get("allNodes") else "some nodes")
+    return {
+        "name": raw["metadata"]["name"],
+        "driver": spec.get("driver", ""),
+        "pool": pool.get("name", ""),
+        "generation": pool.get("generation", 0),
+        "sliceCount": pool.get("resourceSliceCount", 0),
+        "node": where,
+        "devices": len(devices),
+        "tainted": sum(bool(each.get("taints")) for each in devices),
+        "counterSets": [each["name"] for each in spec.get("sharedCounters") or ()],
+        "created": raw["metadata"].get("creationTimestamp") or "",
+    }
+
+
+def class_documents(classes: Iterable[Raw]) -> list[Document]:
+    """Every class, with its selectors and who asks for it by what."""
+    return sorted(map(_class, classes), key=lambda each: str(each["name"]))
+
+
+def _class(raw: Raw) -> Document:
+    spec = raw.get("spec") or {}
+    selectors = [(each.get("cel") or {}).get("expression") for each in spec.get("selectors") or ()]
+    configs = [(each.get("opaque") or {}).get("driver") for each in spec.get("config") or ()]
+    return {
+        "name": raw["metadata"]["name"],
+        "selectors": [each for each in selectors if each],
+        "extendedResourceName": spec.get("extendedResourceName") or "",
+        "configuredDrivers": [each for each in configs if each],
+        "created": raw["metadata"].get("creationTimestamp") or "",
+    }

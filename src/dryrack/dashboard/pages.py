@@ -1,0 +1,204 @@
+"""
+The answers of the JSON API.
+
+They are computed when somebody asks, from what `Live` knows. What takes long, a decision or the map
+of a large fleet, is worked out in a thread, one at a time: in `dryrack up` the loop is that of the
+API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from dryrack.base.errors import ContentError
+from dryrack.client.endpoints import CLASSES, SLICES
+from dryrack.dashboard.data.claim_detail import claim_document
+from dryrack.dashboard.data.device_detail import device_document
+from dryrack.dashboard.data.fleet import fleet_document
+from dryrack.dashboard.data.inventory import class_documents, slice_documents
+from dryrack.dashboard.data.pod_detail import gang_document, pod_document
+from dryrack.dashboard.data.trial import read_trial
+from dryrack.dashboard.decisions import Decisions
+from dryrack.dashboard.live import Live, encoded
+from dryrack.dashboard.stream import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# By method and path below the version, what answers.
+ROUTES = {
+    "GET fleet": "fleet",
+    "GET devices/{driver}/{pool:.+}/{name}": "device",
+    "GET claims": "claims",
+    "GET claims/{namespace}/{name}": "claim",
+    "GET gangs": "gangs",
+    "GET gangs/{namespace}/{name:.+}": "gang",
+    "GET pods": "pods",
+    "GET pods/{namespace}/{name}": "pod",
+    "GET slices": "slices",
+    "GET classes": "classes",
+    "GET events": "events",
+    "GET explain/{kind:pod|claim|gang}/{namespace}/{name:.+}": "explain",
+    "POST try": "attempt",
+    "GET stream": "stream",
+}
+_EVENTS_MAX = 1000
+# Less than this is sent as it is, and more than that is packed in a thread.
+_PACKED_BYTES_MIN = 1024
+_THREAD_BYTES_MIN = 64 * 1024
+
+
+class Pages:
+    """The answers of the JSON API."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._decisions = Decisions(live)
+        self._fleet: tuple[int, bytes] | None = None
+        self._working = asyncio.Lock()
+
+    async def fleet(self, request: web.Request) -> web.StreamResponse:
+        """The map; packed once for all who ask before something changes."""
+        await self._live.look()
+        async with self._working:
+            if self._fleet is None or self._fleet[0] != self._live.revision:
+                revision, packed = await self._packed_fleet()
+                self._fleet = (revision, packed)
+            return _packed(request, self._fleet[1])
+
+    async def _packed_fleet(self) -> tuple[int, bytes]:
+        live, tracked = self._live, self._live.tracked
+        # Rows are values; what the thread reads does not change any more.
+        pools = sorted(tracked.fleet.pools.current.values(), key=lambda each: each[:2])
+        nodes = sorted(tracked.nodes.current.values(), key=lambda each: each["name"])
+        revision, notes = live.revision, list(live.notes)
+        summary = tracked.fleet.summaries.documents()
+
+        def packed() -> bytes:
+            document = {"revision": revision, "notes": notes, "summary": summary}
+            return gzip.compress(encoded(document | fleet_document(pools, nodes)), 5)
+
+        return revision, await asyncio.to_thread(packed)
+
+    async def claims(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        rows = self._live.tracked.claims.current
+        found = [rows[key] for key in sorted(rows)]
+        return await _json(request, {"revision": self._live.revision, "claims": found})
+
+    async def gangs(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        rows = self._live.tracked.gangs.current
+        found = [each for key in sorted(rows) for each in rows[key]]
+        found.sort(key=lambda each: (each["namespace"], each["name"]))
+        return await _json(request, {"revision": self._live.revision, "gangs": found})
+
+    async def pods(self, request: web.Request) -> web.StreamResponse:
+        """All pods, or with `?pending` those that have no node yet."""
+        await self._live.look()
+        rows = self._live.tracked.pods.current
+        found = [rows[key] for key in sorted(rows)]
+        if "pending" in request.query:
+            found = [each for each in found if each["pending"]]
+        return await _json(request, {"revision": self._live.revision, "pods": found})
+
+    async def explain(self, request: web.Request) -> web.StreamResponse:
+        """As `dryrack explain -o json`."""
+        await self._live.look()
+        async with self._working:
+            case = await self._decisions.explain(request.match_info["kind"], _name(request))
+        return await _json(request, case)
+
+    async def attempt(self, request: web.Request) -> web.StreamResponse:
+        """Another class, selector, count or node, on a copy."""
+        if request.content_type != "application/json":
+            # What a form of another site could send is not taken.
+            raise web.HTTPUnsupportedMediaType(reason="send application/json")
+        trial = read_trial(await request.read())
+        await self._live.look()
+        async with self._working:
+            answer = await self._decisions.attempt(trial)
+        return await _json(request, answer)
+
+    async def device(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        driver, pool, name = (request.match_info[each] for each in ("driver", "pool", "name"))
+        found = device_document(self._live.tracked.fleet, (driver, pool), name)
+        return await self._found(request, found, "device", f"{driver}/{pool}/{name}")
+
+    async def claim(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        name = _name(request)
+        return await self._found(request, claim_document(self._live.tracked, name), "claim", name)
+
+    async def gang(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        where = request.match_info
+        found = gang_document(self._live.tracked, where["namespace"], where["name"])
+        return await self._found(request, found, "gang", _name(request))
+
+    async def pod(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        name = _name(request)
+        return await self._found(request, pod_document(self._live.tracked, name), "pod", name)
+
+    async def slices(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        raws, revision = self._live.objects(SLICES), self._live.revision
+        found = await asyncio.to_thread(slice_documents, raws)
+        return await _json(request, {"revision": revision, "slices": found})
+
+    async def classes(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        found = class_documents(self._live.objects(CLASSES))
+        return await _json(request, {"revision": self._live.revision, "classes": found})
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """The last ones, the latest first."""
+        await self._live.look()
+        rows = self._live.tracked.events.current.values()
+        found = sorted(rows, key=lambda each: (each["time"], each["name"]), reverse=True)
+        document = {"revision": self._live.revision, "events": found[:_EVENTS_MAX]}
+        return await _json(request, document)
+
+    async def _found(
+        self, request: web.Request, document: Mapping[str, Any] | None, kind: str, name: str
+    ) -> web.StreamResponse:
+        if document is None:
+            raise ContentError(f"{kind} {name!r}: not there")
+        return await _json(request, {"revision": self._live.revision, **document})
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events."""
+        await self._live.look()
+        return await stream(request, self._live)
+
+
+def _name(request: web.Request) -> str:
+    return f"{request.match_info['namespace']}/{request.match_info['name']}"
+
+
+async def _json(request: web.Request, document: Mapping[str, Any]) -> web.Response:
+    body = encoded(document)
+    if len(body) < _PACKED_BYTES_MIN:
+        return _plain(body)
+    if len(body) < _THREAD_BYTES_MIN:
+        return _packed(request, gzip.compress(body, 5))
+    return _packed(request, await asyncio.to_thread(gzip.compress, body, 5))
+
+
+def _packed(request: web.Request, packed: bytes) -> web.Response:
+    if "gzip" not in request.headers.get("Accept-Encoding", ""):
+        return _plain(gzip.decompress(packed))
+    response = _plain(packed)
+    response.headers["Content-Encoding"] = "gzip"
+    return response
+
+
+def _plain(body: bytes) -> web.Response:
+    headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
+    return web.Response(body=body, content_type="application/json", headers=headers)
