@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.cli.command import dryrack
 from tests.cli.live_plane import plane, settle
+from tests.scheduler.messages import refusal_in
 
 if TYPE_CHECKING:
     import subprocess
@@ -41,17 +42,17 @@ def test_a_pod_that_waits_is_told_why_and_what_would_help(kubeconfig: Path) -> N
     assert done.returncode == 1
     assert lines[0].startswith("pod team/waits waits: 0/2 nodes are available: ")
     assert lines[1].startswith("(default-scheduler said the same ")
-    assert lines[1].endswith(" ago)")
+    assert " ago, and: " in lines[1]
     assert lines[3] == "node rack-2, 1 short"
     assert any(line.startswith("  remove the taint ") for line in lines)
     assert "  ask for 3 instead of 4 in request gpu" in lines
 
 
 def test_programs_read_what_a_person_is_told(kubeconfig: Path) -> None:
-    """The message of the decision is that of the scheduler."""
+    """The message of the decision is that of the scheduler, but for what it says of preemption."""
     waits = document(kubeconfig, "pod", "waits")
 
-    assert waits["said"]["message"] == waits["message"]
+    assert refusal_in(waits["said"]["message"]) == waits["message"].rstrip(".")
     assert waits["said"]["by"] == "default-scheduler"
     assert [each["node"] for each in waits["nodes"]] == ["rack-2", "rack-1"]
     assert "trace" not in waits

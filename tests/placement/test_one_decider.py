@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.allocation.builders import Counting
+from tests.scheduler.messages import refusal_in
 
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
@@ -131,7 +132,9 @@ def by_files(objects: Case) -> dict[str, Answer]:
                 for entry in raw["spec"]["resourceClaims"]
             }
             had = [(entry, devices[f"default/{each}"]) for entry, each in named.items() if where]
-            answers[name] = Answer(where, tuple(had), outcome.waiting.get(f"default/{name}", ""))
+            answers[name] = Answer(
+                where, tuple(had), refusal_in(outcome.waiting.get(f"default/{name}", ""))
+            )
     return answers
 
 
@@ -170,7 +173,7 @@ async def _answer(client: Client, name: str) -> Answer:
     where = raw["spec"].get("nodeName", "")
     if not where:
         [condition] = [each for each in raw["status"]["conditions"] if each["status"] == "False"]
-        return Answer("", (), GENERATED.sub(r"\1", condition["message"]))
+        return Answer("", (), GENERATED.sub(r"\1", refusal_in(condition["message"])))
     told = {
         each["name"]: each["resourceClaimName"]
         for each in raw["status"].get("resourceClaimStatuses", ())
@@ -296,7 +299,7 @@ def test_a_pod_that_tolerates_everything_goes_to_a_cordoned_node() -> None:
     )
 
     assert agreed(objects) == {
-        "pod-0": Answer("", message=f"{NOWHERE} node(s) were unschedulable."),
+        "pod-0": Answer("", message=f"{NOWHERE} node(s) were unschedulable"),
         "pod-1": Answer("a", (("c0", ("s/gpu-0",)),)),
     }
 
@@ -308,7 +311,7 @@ def test_a_pod_that_requests_more_than_a_node_has_waits() -> None:
     objects = case([node("a", cpu="1")], slices, [pod(0, ["one"], cpu), pod(1, ["one"])])
 
     assert agreed(objects) == {
-        "pod-0": Answer("", message=f"{NOWHERE} Insufficient cpu."),
+        "pod-0": Answer("", message=f"{NOWHERE} Insufficient cpu"),
         "pod-1": Answer("a", (("c0", ("s/gpu-0",)),)),
     }
 

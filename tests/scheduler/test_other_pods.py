@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.scheduler.messages import nobody_goes
 from tests.scheduler.test_schedule import Noting, eventually, with_scheduler
 from tests.scheduler.test_told_pods import is_bound, pod, tells
 
@@ -51,7 +52,7 @@ def test_a_pod_goes_on_when_one_comes_that_it_has_to_be_near() -> None:
         await two_nodes(client)
         await client.create(PODS, labelled("web", "web", affinity=near("db")))
         words = "0/2 nodes are available: 2 node(s) didn't match pod affinity rules."
-        await tells(cluster, "web", "FailedScheduling", [words])
+        await tells(cluster, "web", "FailedScheduling", [f"{words} {nobody_goes(helpful=2)}"])
         await client.create(PODS, labelled("db", "db", nodeSelector={"zone": "zone-b"}))
         await eventually(cluster, lambda: is_bound(client, "web"))
         assert await node_of(client, "web") == "b"
@@ -76,7 +77,8 @@ def test_a_pod_goes_on_when_another_zone_has_got_more() -> None:
             "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
             "1 node(s) didn't match pod topology spread constraints."
         )
-        await tells(cluster, "second", "FailedScheduling", [words])
+        told = f"{words} {nobody_goes(victims=1, helpful=1)}"
+        await tells(cluster, "second", "FailedScheduling", [told])
         await client.create(PODS, labelled("third", "web", nodeSelector={"zone": "zone-b"}))
         await eventually(cluster, lambda: is_bound(client, "second"))
 
@@ -94,7 +96,7 @@ def test_a_pod_goes_on_when_a_namespace_gets_the_label_that_it_means() -> None:
         await eventually(cluster, lambda: is_bound(client, "db"))
         await client.create(PODS, labelled("web", "web", affinity=near("db", **selector)))
         words = "0/2 nodes are available: 2 node(s) didn't match pod affinity rules."
-        await tells(cluster, "web", "FailedScheduling", [words])
+        await tells(cluster, "web", "FailedScheduling", [f"{words} {nobody_goes(helpful=2)}"])
         namespace = await client.get(NAMESPACES, "default")
         labels = {**namespace["metadata"].get("labels", {}), "stage": "prod"}
         metadata = {**namespace["metadata"], "labels": labels}

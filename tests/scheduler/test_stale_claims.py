@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.scheduler.gang_scenes import PREFIX
+from tests.scheduler.messages import nobody_goes
 from tests.scheduler.test_extended_resources import asking, claims, two_devices
 from tests.scheduler.test_failures import Failing, furnish
 from tests.scheduler.test_schedule import Noting, user_of
@@ -109,7 +110,7 @@ def test_an_allocation_that_another_pod_uses_stays() -> None:
             assert await pool_of(stage) == "n"
             assert await stage.told("p") == (
                 "0/2 nodes are available: 1 node(s) were unschedulable, "
-                "1 resourceclaim not available on the node."
+                f"1 resourceclaim not available on the node. {nobody_goes(helpful=2, claims=True)}"
             )
 
     on_stage(story)

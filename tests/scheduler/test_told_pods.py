@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.scheduler.messages import nobody_goes
 from tests.scheduler.test_failures import all_bound, furnish
 from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
 
@@ -51,7 +52,7 @@ def test_a_pod_waits_for_a_port_of_the_host() -> None:
         await eventually(cluster, lambda: is_bound(client, "first"))
         await client.create(PODS, pod("second", containers=[container]))
         words = "1 node(s) didn't have free ports for the requested pod ports"
-        told = [f"0/1 nodes are available: {words}."]
+        told = [f"0/1 nodes are available: {words}. {nobody_goes(victims=1)}"]
         await tells(cluster, "second", "FailedScheduling", told)
         await client.delete(PODS, "first", namespace="default", grace_seconds=0)
         await eventually(cluster, lambda: is_bound(client, "second"))
@@ -135,7 +136,8 @@ def test_a_pod_is_told_of_a_class_that_is_not_there() -> None:
         await client.create(PODS, user_of("wrong", "user"))
         words = "request r: device class nope does not exist"
         remedy = "Create it, or correct the deviceClassName in claim default/wrong"
-        told = [f"0/1 nodes are available: {words}. {remedy}"]
+        more = nobody_goes(helpful=1, claims=True)
+        told = [f"0/1 nodes are available: {words}. {remedy}. {more}"]
         await tells(cluster, "user", "FailedScheduling", told)
         await eventually(cluster, lambda: is_bound(client, "p0"))
         await client.create(CLASSES, {"metadata": {"name": "nope"}})

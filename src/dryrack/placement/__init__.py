@@ -65,6 +65,7 @@ from dryrack.placement.preemption import (
     NoPreemption,
     Preemption,
     Preemptor,
+    nobody_to_preempt,
     preempt_anywhere,
     preempt_on_node,
 )
@@ -190,6 +191,7 @@ __all__ = [
     "is_backfill",
     "lacking",
     "membership",
+    "nobody_to_preempt",
     "nodes_of",
     "outcomes_of",
     "party_of",

@@ -13,7 +13,7 @@ nodes are tried: theirs may be easier.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import (
@@ -73,6 +73,7 @@ class Refused:
     words: tuple[str, ...]
     # What was decided about its devices, if they do not do.
     decision: Unsatisfiable | None = None
+    is_unresolvable: bool = False
 
 
 def attempt(
@@ -158,7 +159,7 @@ class Attempt:
                 return Unfinished()
             tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
             if isinstance(tried, Refused):
-                queue.close(node.name, *tried.words)
+                queue.close(node.name, *tried.words, unresolvable=tried.is_unresolvable)
                 first = first or tried.decision
             elif isinstance(tried, Placed) and self.plugins.device_scorers:
                 placed[node.name] = tried
@@ -166,9 +167,8 @@ class Attempt:
             else:
                 return tried
             asked += isinstance(tried, Placed) or tried.words[0] in _OF_DEVICES
-        words = frozenset(queue.refusals)
         kind = None if self.plugins.cluster_checks else self.plugins.signature()
-        return Unplaced(self._message(queue, first), self._refusals, kind, words)
+        return replace(self._unplaced(queue, first), kind=kind)
 
     def _out(self) -> Out | None:
         """The nodes that filters refuse which look at others, too."""
@@ -205,7 +205,7 @@ class Attempt:
                 return Unfinished()
             tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
             if isinstance(tried, Refused):
-                queue.close(node.name, *tried.words)
+                queue.close(node.name, *tried.words, unresolvable=tried.is_unresolvable)
                 first = first or tried.decision
             elif isinstance(tried, Placed):
                 placed[node.name] = tried
@@ -217,9 +217,8 @@ class Attempt:
             if not isinstance(tried, Refused):
                 return tried
             # Devices that it shares with others have been given away.
-            queue.close(best.name, *tried.words)
-        words = frozenset(queue.refusals)
-        return Unplaced(self._message(queue, first), self._refusals, words=words)
+            queue.close(best.name, *tried.words, unresolvable=tried.is_unresolvable)
+        return self._unplaced(queue, first)
 
     def _best_of_all(self, queue: NodeQueue) -> NodeState | None:
         if self.plugins.groups:
@@ -260,7 +259,8 @@ class Attempt:
         """The pod on the node, or why not; Unplaced, if no other can do."""
         refusal = first_refusal(checks, node)
         if refusal is not None:
-            return Refused((refusal.words, *refusal.further))
+            words = (refusal.words, *refusal.further)
+            return Refused(words, is_unresolvable=refusal.is_unresolvable)
         wanted = self.pod.wanted_on(node.node)
         if not wanted:
             return Placed(node.name, self.pod.amounts, ())
@@ -268,7 +268,10 @@ class Attempt:
             outcome = self.cluster.allocator.begin(node.node, wanted)
         except AllocationError as error:
             refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), _CORRECT)
-            return Unplaced(self._undecidable(error), lambda: iter((refused,)))
+            is_of_all = isinstance(error, MissingClassError)
+            unresolvable = len(self.cluster.fleet) if is_of_all else None
+            told = self._undecidable(error)
+            return Unplaced(told, lambda: iter((refused,)), unresolvable=unresolvable)
         if isinstance(outcome, Allocated):
             return Placed(node.name, self.pod.amounts, outcome.results, tuple(wanted))
         if isinstance(outcome, Search) and self.searches_left > 0:
@@ -291,14 +294,18 @@ class Attempt:
                 told[refusal] = refused.reasons
             yield Refusal(node.name, told[refusal])
 
-    def _message(self, queue: NodeQueue, first: Unsatisfiable | None) -> str:
-        nodes = len(self.cluster.fleet)
+    def _unplaced(self, queue: NodeQueue, first: Unsatisfiable | None) -> Unplaced:
+        nodes, words = len(self.cluster.fleet), frozenset(queue.refusals)
         if not nodes:
-            return "no nodes available to schedule pods"
-        refusals = self._counts(queue).items()
-        counts = ", ".join(sorted(f"{count} {refusal}" for refusal, count in refusals if count))
+            return Unplaced("no nodes available to schedule pods", self._refusals, words=words)
+        refusals, unresolvable = self._counts(queue)
+        counts = ", ".join(
+            sorted(f"{count} {refusal}" for refusal, count in refusals.items() if count)
+        )
         unmet, undecided = self._unmet(queue, first), self._undecided(queue)
-        return f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
+        message = f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
+        unresolvable += sum(refusals.get(each, 0) for each in _OF_DEVICES)
+        return Unplaced(message, self._refusals, words=words, unresolvable=unresolvable)
 
     def _undecidable(self, error: AllocationError) -> str:
         """What is wrong with a claim or a class, and how to put it right."""
@@ -310,18 +317,24 @@ class Attempt:
         about = f", about device {error.device}" if error.device not in str(error) else ""
         return f"{error}{about}; {_CORRECT}"
 
-    def _counts(self, queue: NodeQueue) -> Mapping[str, int]:
-        """How many nodes refuse for what; each says what the first filter has against it."""
+    def _counts(self, queue: NodeQueue) -> tuple[Mapping[str, int], int]:
+        """
+        How many nodes refuse for what; each says what the first filter has against it.
+
+        And how many of them by a filter that no pod that goes can change.
+        """
         if not self.plugins.cluster_checks:
-            return queue.refusals
+            return queue.refusals, queue.unresolvable
         counts: Counter[str] = Counter()
+        unresolvable = queue.unresolvable
         for node in self.cluster.fleet.states():
             words = queue.refusals_of(node.name)
             if not words or words[0] in _OF_DEVICES:
                 refusal = first_refusal(self.plugins.checks, node)
                 words = words if refusal is None else (refusal.words, *refusal.further)
+                unresolvable += refusal is not None and refusal.is_unresolvable
             counts.update(words)
-        return counts
+        return counts, unresolvable
 
     def _unmet(self, queue: NodeQueue, first: Unsatisfiable | None) -> str:
         """Why devices do not do on a node that refused for that, the first if nobody was told."""

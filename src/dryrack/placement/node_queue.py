@@ -111,6 +111,7 @@ class NodeQueue:
         # Entries that are no longer true go when they are met.
         self._heaps: dict[_Sort, list[_Rank]] = {}
         self._closed: dict[str, tuple[str, ...]] = {}
+        self._unresolvable: set[str] = set()
         # The same by refusal, those that refused first in front.
         self._refusing: dict[str, dict[str, None]] = {}
         # A node that refuses, and why, as it was told when it did.
@@ -120,7 +121,7 @@ class NodeQueue:
         """The same for pods that group nodes otherwise: no node has to be asked again."""
         made = NodeQueue({}, self._score, group)
         made._states, made._stale, made.told = self._states, dict(self._stale), self.told
-        made._closed = dict(self._closed)
+        made._closed, made._unresolvable = dict(self._closed), set(self._unresolvable)
         made._refusing = {refusal: dict(names) for refusal, names in self._refusing.items()}
         for name, rank in self._ranks.items():
             if name in self._stale:
@@ -229,9 +230,11 @@ class NodeQueue:
             if not self._numbers[known]:
                 del self._numbers[known]
 
-    def close(self, name: str, *refusals: str) -> None:
+    def close(self, name: str, *refusals: str, unresolvable: bool = False) -> None:
         """The node refuses, and will until it is opened again."""
         self._forget(name)
+        if unresolvable:
+            self._unresolvable.add(name)
         self._closed[name] = refusals
         for refusal in refusals:
             self._refusing.setdefault(refusal, {})[name] = None
@@ -248,6 +251,7 @@ class NodeQueue:
                 del self._refusing[refusal][name]
                 if self.told is not None and self.told.node == name:
                     self.told = None
+            self._unresolvable.discard(name)
             self._stale[name] = None
 
     def _refresh(self) -> None:
@@ -296,6 +300,11 @@ class NodeQueue:
     def refusals(self) -> Mapping[str, int]:
         """How many nodes refuse for which reason."""
         return {refusal: len(names) for refusal, names in self._refusing.items() if names}
+
+    @property
+    def unresolvable(self) -> int:
+        """How many nodes refuse for what no pod that goes can change."""
+        return len(self._unresolvable)
 
     def first_refusing(self, refusal: str) -> NodeState | None:
         """Of the nodes that refuse for a reason, the one that was asked first."""

@@ -88,6 +88,9 @@ class Unplaced:
     kind: Hashable = field(repr=False, compare=False, default=None)
     # What nodes say, each of them once.
     words: frozenset[str] = field(repr=False, compare=False, default=frozenset())
+    # How many nodes kube-scheduler holds for such that preemption cannot help, for want of devices
+    # among them; None where it does not even think of preemption, after an error.
+    unresolvable: int | None = field(repr=False, compare=False, default=None)
 
     @property
     def is_kept_off_by_claims(self) -> bool:

@@ -232,6 +232,12 @@ class _Unit:
         return (each.key for each in self.victims)
 
 
+def nobody_to_preempt(cluster: Cluster, unresolvable: int) -> NoPreemption:
+    """What is said where no pod at all may go; so many nodes would not be helped by it anyhow."""
+    nodes = len(cluster.fleet)
+    return NoPreemption(nodes, {_NO_VICTIMS: nodes - unresolvable, _NOT_HELPFUL: unresolvable})
+
+
 def preempt_on_node(
     cluster: Cluster,
     preemptor: Preemptor,

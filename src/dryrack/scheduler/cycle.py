@@ -252,7 +252,9 @@ class Scheduler:
         name, stale = name_of(raw), in_the_way(wanted, outcome)
         profile = self._profiles[scheduler_of(raw)]
         rank = self._rank_of(name)
-        found = Help() if stale else self._post_filter.for_pod(name, wanted, rank, profile)
+        found = Help()
+        if not stale:
+            found = self._post_filter.for_pod(name, wanted, rank, profile=profile, refused=outcome)
         self._queue.park(name)
         self._view.hope(name, [raw])
         if stale:

@@ -24,6 +24,7 @@ from dryrack.placement import (
     Reservation,
     Trial,
     is_backfill,
+    nobody_to_preempt,
     place_gang_now,
     place_on,
     preempt_anywhere,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         Occupant,
         Preemption,
         Profile,
+        Unplaced,
     )
     from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.demands import Demands
@@ -58,6 +60,8 @@ RESERVATION_SECONDS = 1800.0
 _NOMINATION_SECONDS = 300.0
 NEVER = "not eligible due to preemptionPolicy=Never."
 _LEAVING = "not eligible due to a terminating pod on the nominated node."
+# What DynamicResources says where it deallocates no claim: there is none, or it would be in vain.
+_CLAIMS = ("no new claims to deallocate", "still not schedulable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +118,27 @@ class PostFilter:
         """Sends the victims away in favour of these pods."""
         await self._evictions.evict(unit, preemption, pods)
 
-    def for_pod(self, name: Name, wanted: Demands, rank: Rank, profile: Profile) -> Help:
-        """A pod that fits nowhere."""
-        priority = wanted.pod.spec.priority or 0
-        if not profile.has("DefaultPreemption") or not self._has_below(priority):
+    def for_pod(
+        self, name: Name, wanted: Demands, rank: Rank, *, profile: Profile, refused: Unplaced
+    ) -> Help:
+        """A pod that fits nowhere; what is said is what kube-scheduler's plugins say."""
+        if not profile.has("DefaultPreemption") or refused.unresolvable is None:
             return Help()
+        found = self._pod_preemption(name, wanted, rank, profile, refused.unresolvable)
+        if found.preemption is not None or not profile.has("DynamicResources"):
+            return found
+        has_claims = bool(wanted.names or wanted.extended)
+        return replace(found, message=f"{_CLAIMS[has_claims]}, {found.message}")
+
+    def _pod_preemption(
+        self, name: Name, wanted: Demands, rank: Rank, profile: Profile, unresolvable: int
+    ) -> Help:
+        priority = wanted.pod.spec.priority or 0
         refusal = self._ineligible(name, wanted.pod.spec.preemption_policy)
         if refusal:
             return Help(f"preemption: {refusal}")
+        if not self._has_below(priority):
+            return Help(nobody_to_preempt(self._view.cluster, unresolvable).message)
         preemptor = Preemptor(priority, group_of=self._group_of(), started=self._started)
         asked: dict[str, Any] = {
             "pod": wanted.pod,
