@@ -60,9 +60,7 @@ def run(wish: Wish) -> bool:
 
     check_namespace(wish.state_namespace)
     if wish.prints_rights:
-        from dryrack.cluster.rights import plugin
-
-        sys.stdout.write(plugin(wish.state_namespace))
+        sys.stdout.write(rights_of(wish))
         return True
     if wish.prints_definitions:
         from dryrack.cluster.rights import ALLOCATION_STATES, definitions
@@ -82,6 +80,20 @@ def run(wish: Wish) -> bool:
 
     connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
     return serve(form, lambda: _served(connection, kinds, site, wish, addresses))
+
+
+def rights_of(wish: Wish) -> str:
+    """For the devices that are named, or else for whatever they may be."""
+    from dryrack.cluster.rights import plugin
+
+    namespace = wish.state_namespace if wish.writes_states else ""
+    if not wish.devices and not wish.config:
+        return plugin(namespace)
+    from dryrack.kubeletplugin import FakeKind
+
+    kinds = kinds_of(wish)
+    has_states = any(isinstance(each, FakeKind) for each in kinds)
+    return plugin(namespace if has_states else "", [each.driver for each in kinds])
 
 
 def kinds_of(wish: Wish) -> tuple[DeviceKind, ...]:
@@ -284,7 +296,7 @@ PrintRights = Annotated[
     bool,
     typer.Option(
         "--print-rbac",
-        help="Print the rights that an account needs; end.",
+        help="Print the rights that an account needs for the devices; end.",
         rich_help_panel=_INSTEAD,
     ),
 ]

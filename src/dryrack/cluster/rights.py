@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.client.informer import Name
 
@@ -21,6 +21,7 @@ MANIFESTS = Path(__file__).parent / "manifests"
 PUBLISHER = MANIFESTS / "publisher.yaml"
 SCHEDULER = MANIFESTS / "scheduler.yaml"
 PLUGIN = MANIFESTS / "plugin.yaml"
+PLUGIN_STATES = MANIFESTS / "plugin_states.yaml"
 DASHBOARD = MANIFESTS / "dashboard.yaml"
 # Those that every cluster has.
 _OLD_NAMESPACES = ("default", "kube-system")
@@ -62,10 +63,24 @@ def scheduler(account: str, lease: Name) -> str:
     return _namespaces({lease.namespace}) + _filled_in(SCHEDULER, lines)
 
 
-def plugin(state_namespace: str) -> str:
-    """The manifests for the kubelet plugin, in YAML; allocation states are in a namespace."""
-    lines = {"namespace: fake-system\n": f"namespace: {state_namespace}\n"}
-    return _namespaces({state_namespace}) + _filled_in(PLUGIN, lines)
+def plugin(state_namespace: str, drivers: Sequence[str] = ()) -> str:
+    """
+    The manifests for the kubelet plugin, in YAML.
+
+    Allocation states are in a namespace; "" for none of them. With `drivers` it may speak for the
+    devices of these alone.
+    """
+    verb = "  verbs: ['associated-node:patch']\n"
+    lines = {}
+    if drivers:
+        lines[verb] = f"  resourceNames: [{', '.join(sorted(drivers))}]\n{verb}"
+    if not state_namespace:
+        claims = "  resources: [resourceclaims]\n  verbs: [get, list"
+        lines[f"{claims}, watch]\n"] = f"{claims}]\n"
+        return _filled_in(PLUGIN, lines)
+    namespace = {"namespace: fake-system\n": f"namespace: {state_namespace}\n"}
+    parts = (_filled_in(PLUGIN, lines), _filled_in(PLUGIN_STATES, namespace))
+    return _namespaces({state_namespace}) + "---\n".join(parts)
 
 
 def dashboard() -> str:

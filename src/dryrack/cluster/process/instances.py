@@ -76,7 +76,9 @@ def instance(directory: Path, uid: str = "") -> Iterator[Instance]:
         path = _own_lock(directory, uid)
         with _closing(_opened(path)) as own:
             _lock(own, fcntl.LOCK_EX, f"{directory}: another plugin has the UID {uid}")
-            (directory / _NEWEST).write_text(uid)
+            with os.fdopen(_opened(directory / _NEWEST), "w") as file:
+                file.truncate()
+                file.write(uid)
             try:
                 yield Instance(directory, uid, lock)
             finally:

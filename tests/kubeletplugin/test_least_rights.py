@@ -1,0 +1,202 @@
+"""What the plugin may do on the cluster and on the node: what it does, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from tests.cli.command import dryrack
+from tests.client.planes import CountedChance, Road, Site
+from tests.kubeletplugin.nodes import NODE, Bench, bench
+from tests.kubeletplugin.test_serving import dra, short_path
+
+from dryrack.client.client import Client
+from dryrack.client.endpoints import CLAIMS, NODES, SLICES, Endpoint
+from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.client.transport import User
+from dryrack.cluster import check_needs
+from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.initial_objects import add_allocation_states
+from dryrack.cluster.process.instances import instance
+from dryrack.cluster.process.modes import AuthorizationMode
+from dryrack.cluster.process.node_plugins import COMMAND, NEEDS, NodePlugins, NodeSite
+from dryrack.kubeletplugin import Sockets, serving_kubelet
+from dryrack.kubeletplugin.kinds.fake import FakeKind
+from dryrack.kubeletplugin.kinds.gpu import GpuKind
+from dryrack.kubeletplugin.protocol import DRA_V1
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dryrack.client.transport import Request, Response, Transport
+    from dryrack.kubeletplugin import DeviceKind
+
+__all__ = ["short_path"]
+Raw = dict[str, Any]
+UID = "5e2c7ba1-0000-4000-8000-000000000001"
+RBAC = "rbac.authorization.k8s.io"
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def printed(*words: str) -> list[Raw]:
+    return list(yaml.safe_load_all(dryrack("plugin", "--print-rbac", *words).stdout))
+
+
+def granted(documents: list[Raw]) -> set[tuple[str, str]]:
+    """Resources and verbs; what is only judged by itself, a verb on a field, is left out."""
+    return {
+        (resource, verb)
+        for each in documents
+        for rule in each.get("rules", ())
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if ":" not in verb
+    }
+
+
+def used(request: Request) -> tuple[str, str]:
+    """The resource and the verb of a request, as RBAC names them."""
+    parts = request.path.strip("/").split("/")[2 if request.path.startswith("/api/") else 3 :]
+    if parts[0] == "namespaces" and len(parts) > 2:
+        parts = parts[2:]
+    verb = _VERBS.get(request.method, "get" if len(parts) > 1 else "list")
+    if verb == "list" and "watch=" in request.query:
+        verb = "watch"
+    return "/".join([parts[0], *parts[2:]]), verb
+
+
+@dataclass(slots=True)
+class Watched:
+    """A transport that keeps what was asked, and what of it was forbidden."""
+
+    to: Transport
+    asked: set[tuple[str, str]] = field(default_factory=set)
+    forbidden: list[str] = field(default_factory=list)
+
+    async def send(self, request: Request) -> Response:
+        response = await self.to.send(request)
+        self.asked.add(used(request))
+        if response.status == 403:
+            self.forbidden.append(f"{request.method} {request.path}: {response.body!r}")
+        return response
+
+
+async def life(world: Bench, admin: Client, kind: DeviceKind, device: str) -> None:
+    """All that a plugin does: its slices, a claim, a damaged checkpoint, a repair, and the end."""
+    where = NodeSite(NODE, world.directory, world.cdi, UID)
+    sockets, client = where.sockets(kind.driver), world.site.client
+    await admin.create(NODES, {"metadata": {"name": NODE}})
+    claim = await replace(world, site=replace(world.site, client=admin)).claim("c", [device])
+    for _ in range(2):
+        await check_needs(client, NEEDS, COMMAND)
+        plugins = NodePlugins(
+            client,
+            [kind],
+            where,
+            clock=world.site.clock,
+            chance=world.site.chance,
+            state_namespace="fake-system" if isinstance(kind, FakeKind) else "",
+        )
+        stopping = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(plugins.run(stopping, removes_slices=True), name="plugin")
+            while not (slices := (await admin.list(SLICES)).items):
+                await settle()
+            await dra(sockets, DRA_V1, "NodePrepareResources", [claim])
+            while not (await admin.get(CLAIMS, "c", "default"))["status"].get("devices"):
+                await settle()
+            spec = slices[0]["spec"]
+            pool = {"pool": {**spec["pool"], "generation": 7}}
+            await admin.update(SLICES, {**slices[0], "spec": {**spec, "devices": [], **pool}})
+            while (await admin.list(SLICES)).items[0]["spec"]["pool"]["generation"] == 7:
+                await settle()
+            stopping.set()
+        for path in world.plugin_directory.glob("checkpoints/*.json"):
+            path.write_bytes(b"torn")
+
+
+@pytest.mark.parametrize(
+    ("devices", "kind", "device"),
+    [("fake:2", FakeKind(2), "fake-0"), ("gpu:2", GpuKind(2), "gpu-0")],
+)
+def test_the_rights_for_some_devices_are_those_that_are_used(
+    short_path: Path, devices: str, kind: DeviceKind, device: str
+) -> None:
+    """Nothing is forbidden, and nothing is granted that is never done; of one driver alone."""
+
+    async def scenario() -> tuple[set[tuple[str, str]], Watched]:
+        clock, chance = VirtualClock(), CountedChance()
+        mode = AuthorizationMode.RBAC
+        plane = build(PlaneOptions(clock=clock, chance=chance, authorization=mode))
+        admin = Client(plane.transport)
+        await add_allocation_states(admin)
+        documents = printed("--devices", devices)
+        for each in documents:
+            if "Role" in each["kind"]:
+                await admin.create(_endpoint(each["kind"]), each)
+        account = User(
+            "system:serviceaccount:kube-system:dryrack-plugin",
+            ("system:serviceaccounts", "system:authenticated"),
+            extra={"authentication.kubernetes.io/node-name": (NODE,)},
+        )
+        watched = Watched(plane.transport)
+        restricted = Site(Road(watched), Client(watched, user=account), clock, chance)
+        await life(Bench(restricted, short_path, kind), admin, kind, device)
+        return granted(documents), watched
+
+    rights, watched = asyncio.run(scenario())
+    # An annotation that makes no sense as a fault is told; servers that begin no watch with what
+    # there is are asked for a list.
+    seldom = {("events", "create"), ("nodes", "list")}
+
+    assert watched.forbidden == []
+    assert rights - watched.asked <= seldom
+    assert watched.asked <= rights
+
+
+def test_rights_name_the_drivers_and_leave_out_what_they_do_not_need() -> None:
+    """Without devices they are for any driver; states are for fake devices that have them."""
+    gpu = printed("--devices", "gpu", "--devices", "net")
+    fake, bare = printed("--devices", "fake"), printed("--devices", "fake", "--no-nas")
+    rules = [rule for each in gpu for rule in each.get("rules", ())]
+    [of_drivers] = [rule for rule in rules if rule["resources"] == ["resourceclaims/driver"]]
+
+    assert of_drivers["resourceNames"] == ["gpu.example.com", "net.example.com"]
+    assert ("resourceclaims", "watch") not in granted(gpu)
+    assert ("resourceclaims", "watch") in granted(fake)
+    assert {each["metadata"].get("namespace", "") for each in gpu} == {"", "kube-system", "default"}
+    assert [each["kind"] for each in bare] == [each["kind"] for each in gpu]
+
+
+def modes_below(directory: Path) -> dict[str, int]:
+    paths = [each for each in directory.rglob("*") if not each.is_dir()]
+    return {str(p.relative_to(directory)): stat.S_IMODE(p.stat().st_mode) for p in paths}
+
+
+def test_nobody_else_can_read_or_write_what_the_plugin_keeps(short_path: Path) -> None:
+    """But for what containers and their runtime read; and nobody else can write any of that."""
+
+    async def scenario() -> dict[str, int]:
+        world = replace(bench(short_path), writes_metadata=True, is_shared=True)
+        claim = await world.claim("c", ["fake-0"])
+        plugin = world.plugin()
+        plugin.recover()
+        with instance(world.plugin_directory, UID):
+            async with serving_kubelet(plugin, Sockets.of(short_path, world.kind.driver, UID)):
+                await plugin.prepare([claim])
+                return modes_below(short_path)
+
+    modes = asyncio.run(scenario())
+    public = {path for path, mode in modes.items() if mode & 0o077}
+
+    assert len(modes) == 10
+    assert all(path.startswith("cdi/") or path.endswith("/metadata.json") for path in public)
+    assert not any(mode & 0o022 for mode in modes.values())
+
+
+def _endpoint(kind: str) -> Endpoint:
+    return Endpoint(RBAC, "v1", f"{kind.lower()}s", kind, is_namespaced="Cluster" not in kind)
