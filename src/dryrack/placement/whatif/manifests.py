@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.documents import Document, Problem
 
+# Of a kind that takes no part, so many are told by name.
+_IGNORED_TOLD_MAX = 3
+
 
 @dataclass(slots=True)
 class Manifests:
@@ -42,7 +45,9 @@ class Manifests:
 def manifests(documents: Iterable[Document]) -> Manifests:
     """What documents are about; with a problem, some of the objects are missing."""
     found = Manifests()
-    kept, repeats = latest(each for each in documents if not _is_bystander(each, found.notes))
+    ignored: dict[tuple[str, str, str], list[Document]] = {}
+    kept, repeats = latest(each for each in documents if not _is_bystander(each, ignored))
+    found.notes += [note for key, each in ignored.items() for note in _ignored(*key, each)]
     found.notes += [
         str(repeat.document.problem("metadata.name", repeat.message)) for repeat in repeats
     ]
@@ -111,15 +116,26 @@ def _is_workload(document: Document) -> bool:
     return document.kind in TEMPLATES and standing(document) is Standing.BYSTANDER
 
 
-def _is_bystander(document: Document, notes: list[str]) -> bool:
+def _is_bystander(document: Document, ignored: dict[tuple[str, str, str], list[Document]]) -> bool:
+    """Whether it is passed over; then it is noted by file, kind and hint."""
     if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
     if standing(document) is Standing.BYSTANDER and fact(document) is not None:
         return False
     hint = "to try its pods, write one of them as a Pod" if _asks_for_devices(document) else ""
-    what = f"{document.kind} {document.name} takes no part; ignored"
-    notes.append(str(document.problem("", what, hint)))
+    ignored.setdefault((document.file, document.kind, hint), []).append(document)
     return True
+
+
+def _ignored(file: str, kind: str, hint: str, documents: Sequence[Document]) -> list[str]:
+    """What is said of those passed over: of a dump's thousand Events it is said once."""
+    if len(documents) > _IGNORED_TOLD_MAX:
+        what = f"{file}: {len(documents)} objects of the kind {kind} take no part; ignored"
+        return [f"{what}; {hint}" if hint else what]
+    return [
+        str(each.problem("", f"{kind} {each.name} takes no part; ignored", hint))
+        for each in documents
+    ]
 
 
 def _asks_for_devices(document: Document) -> bool:

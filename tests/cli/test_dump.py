@@ -1,0 +1,125 @@
+"""A dump of a cluster, as `kubectl get -o yaml` prints it, is a world to reckon with."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from tests.cli.command import dryrack
+
+from dryrack.testing import Cluster
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLASS = "fake.3-shake.com"
+DUMPED = ["nodes", "resourceslices", "deviceclasses", "resourceclaims", "pods"]
+WHOLE = [
+    *DUMPED,
+    *["resourceclaimtemplates", "deployments", "replicasets", "namespaces", "events", "leases"],
+]
+
+
+def claim(name: str, count: int, kind: str = "ResourceClaim") -> dict[str, Any]:
+    exactly = {"deviceClassName": CLASS, "count": count}
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec if kind == "ResourceClaim" else {"spec": spec},
+    }
+
+
+def pod_spec(**claim: str) -> dict[str, Any]:
+    uses = {"claims": [{"name": "gpu"}]}
+    return {
+        "containers": [{"name": "c", "image": "i", "resources": uses}],
+        "resourceClaims": [{"name": "gpu", **claim}],
+    }
+
+
+def pod(name: str, **claim: str) -> dict[str, Any]:
+    meta = {"name": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod_spec(**claim)}
+
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": pod_spec(resourceClaimTemplateName="two"),
+        },
+    },
+}
+
+
+def dump(cluster: Cluster, kinds: list[str], path: Path) -> None:
+    """What `kubectl get KINDS -A -o yaml` prints."""
+    items = [each for kind in kinds for each in cluster.list(kind)]
+    listing = {
+        "apiVersion": "v1",
+        "items": items,
+        "kind": "List",
+        "metadata": {"resourceVersion": ""},
+    }
+    path.write_text(yaml.safe_dump(listing))
+
+
+@pytest.mark.parametrize("kinds", [DUMPED, WHOLE], ids=["five kinds", "more"])
+def test_pods_that_run_keep_their_devices_and_the_others_are_tried(
+    kinds: list[str], tmp_path: Path
+) -> None:
+    """Status, managedFields and owners are no obstacle; files and plane agree."""
+    with Cluster() as cluster:
+        cluster.add_nodes(count=2, devices="fake:4")
+        cluster.apply([claim("two", 2, "ResourceClaimTemplate"), claim("one", 1), DEPLOYMENT])
+        cluster.apply([pod("a", resourceClaimName="one"), pod("b", resourceClaimName="one")])
+        for target in ("web-*", "a", "b"):
+            cluster.expect_scheduled(target)
+        cluster.apply([claim("four", 4), pod("greedy", resourceClaimName="four")])
+        cluster.expect_pending("greedy")
+        cluster.add_nodes(name="small", taints=["team=x:NoSchedule"], devices="fake:4")
+        assert cluster.pending() == ["default/greedy"]
+        dump(cluster, kinds, tmp_path / "dump.yaml")
+        cluster.apply([claim("late", 2), pod("modest", resourceClaimName="late")])
+        there = cluster.expect_scheduled("modest")
+
+    done = dryrack("allocate", "-f", tmp_path / "dump.yaml", "-o", "json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 1, done.stderr
+    assert answer["allocations"] == []
+    assert [each["claim"] for each in answer["unsatisfied"]] == ["default/four"]
+    late = tmp_path / "late.yaml"
+    late.write_text(yaml.safe_dump_all([claim("late", 2), pod("modest", resourceClaimName="late")]))
+
+    done = dryrack("allocate", "-f", tmp_path / "dump.yaml", "-f", late, "-o", "json")
+    (given,) = json.loads(done.stdout)["allocations"]
+    devices = [
+        f"{each['driver']}/{each['pool']}/{each['device']}"
+        for each in given["allocation"]["devices"]["results"]
+    ]
+    assert (given["claim"], given["node"]) == ("default/late", there.node)
+    assert sorted(devices) == [*there.devices]
+
+
+def test_what_takes_no_part_is_told_once_for_each_kind(tmp_path: Path) -> None:
+    """The events of a dump do not hide what matters."""
+    events = [
+        {"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"e{each}", "namespace": "x"}}
+        for each in range(30)
+    ]
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    path = tmp_path / "dump.yaml"
+    path.write_text(yaml.safe_dump_all([node, *events, claim("one", 1)]))
+    said = dryrack("allocate", "-f", path).stderr
+
+    assert f"{path}: 30 objects of the kind Event take no part; ignored\n" in said
+    assert "e7" not in said
