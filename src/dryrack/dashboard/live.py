@@ -34,9 +34,10 @@ from dryrack.client.timekeeping import micro_timestamp, sleep
 from dryrack.cluster import GROUP_KINDS, MODELS, Need, check_needs
 from dryrack.dashboard.data.tracked import Tracked
 from dryrack.dashboard.data.updates import update_document
+from dryrack.dashboard.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
@@ -101,6 +102,7 @@ class Live:
         self.tracked = Tracked({kind: MODELS[kind] for kind in GROUP_KINDS})
         # Updates are at most some dozens in a second: the next server begins with a higher one.
         self.revision = int(clock.now() * 1000)
+        self.history = History()
         self.notes: tuple[str, ...] = ()
         self._informers = Informers(client, clock=clock, chance=chance)
         self._reads: dict[Endpoint, Informer] = {}
@@ -213,7 +215,9 @@ class Live:
         while True:
             self._changed.clear()
             await self._take()
-            self._has_begun = True
+            if not self._has_begun:
+                self._has_begun = True
+                self.history.begin(self.revision, self._time(), self._states())
             self._settled.set()
             await self._changed.wait()
             await sleep(self.clock, GATHER_SECONDS)
@@ -230,13 +234,20 @@ class Live:
     def _publish(self, changes: Changes) -> None:
         summary = self.tracked.fleet.summaries.documents() if changes.pools else ()
         self.revision += 1
-        time = micro_timestamp(self.clock.now())
+        time = self._time()
+        self.history.add(self.revision, time, changes, self._states())
         document = {"revision": self.revision, "time": time}
         document |= update_document(changes, summary)
         update = Update(self.revision, time, _encode(document))
         self._keep(update)
         for each in self._subscriptions:
             each.tell(update)
+
+    def _time(self) -> str:
+        return micro_timestamp(self.clock.now())
+
+    def _states(self) -> Mapping[str, int]:
+        return self.tracked.fleet.summaries.states()
 
     def _keep(self, update: Update) -> None:
         self._updates.append(update)

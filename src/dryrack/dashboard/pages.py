@@ -18,7 +18,7 @@ from dryrack.base.errors import ContentError
 from dryrack.client.endpoints import CLASSES, SLICES
 from dryrack.dashboard.data.claim_detail import claim_document
 from dryrack.dashboard.data.device_detail import device_document
-from dryrack.dashboard.data.fleet import fleet_document
+from dryrack.dashboard.data.fleet import Summaries, fleet_document
 from dryrack.dashboard.data.inventory import class_documents, slice_documents
 from dryrack.dashboard.data.pod_detail import gang_document, pod_document
 from dryrack.dashboard.data.trial import read_trial
@@ -42,6 +42,7 @@ ROUTES = {
     "GET slices": "slices",
     "GET classes": "classes",
     "GET events": "events",
+    "GET timeline": "timeline",
     "GET explain/{kind:pod|claim|gang}/{namespace}/{name:.+}": "explain",
     "POST try": "attempt",
     "GET stream": "stream",
@@ -64,6 +65,8 @@ class Pages:
     async def fleet(self, request: web.Request) -> web.StreamResponse:
         """The map; packed once for all who ask before something changes."""
         await self._live.look()
+        if request.query.get("at"):
+            return await self._fleet_then(request, request.query["at"])
         async with self._working:
             if self._fleet is None or self._fleet[0] != self._live.revision:
                 revision, packed = await self._packed_fleet()
@@ -83,6 +86,30 @@ class Pages:
             return gzip.compress(encoded(document | fleet_document(pools, nodes)), 5)
 
         return revision, await asyncio.to_thread(packed)
+
+    async def _fleet_then(self, request: web.Request, at: str) -> web.StreamResponse:
+        tracked = self._live.tracked
+        then = self._live.history.then(at, tracked.fleet.pools.current, tracked.nodes.current)
+
+        def document() -> dict[str, Any]:
+            summaries = Summaries()
+            for row in then.pools.values():
+                summaries.change(None, row)
+            pools = sorted(then.pools.values(), key=lambda each: each[:2])
+            nodes = sorted(then.nodes.values(), key=lambda each: str(each["name"]))
+            about = {"revision": then.revision, "time": then.time, "notes": []}
+            return {**about, "summary": summaries.documents(), **fleet_document(pools, nodes)}
+
+        async with self._working:
+            return await _json(request, await asyncio.to_thread(document))
+
+    async def timeline(self, request: web.Request) -> web.StreamResponse:
+        """What changed from one time to another."""
+        await self._live.look()
+        found = self._live.history.timeline(
+            request.query.get("from", ""), request.query.get("to", "")
+        )
+        return await _json(request, {"revision": self._live.revision, "moments": found})
 
     async def claims(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()

@@ -204,6 +204,11 @@ class Summaries:
         if not nodes:
             del self._nodes[kind], self._histograms[kind], self._states[kind]
 
+    def states(self) -> dict[str, int]:
+        """How many devices are in which state."""
+        counts: Counter[str] = sum(self._states.values(), Counter())
+        return {state: counts[state] for state in STATES if counts[state]}
+
     def documents(self) -> list[dict[str, Any]]:
         """By driver and model: as `dryrack devices -o json`, with states and fragmentation."""
         return [self._document(kind) for kind in sorted(self._nodes)]

@@ -1,0 +1,196 @@
+"""
+What the fleet looked like then: changes, each with what was there before, for as long as they fit.
+
+The past is found from the present by undoing changes, the latest first; so nothing is kept twice,
+and what is forgotten is forgotten from the far end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.errors import ContentError
+from dryrack.client.timekeeping import micro_timestamp, seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dryrack.dashboard.data.fleet import PoolKey, PoolRow
+    from dryrack.dashboard.data.tracked import Changes
+
+Document = dict[str, Any]
+# A day of a busy cluster; a moment with one pool of eight devices takes about a kilobyte.
+MOMENTS_MAX = 20_000
+DEVICES_MAX = 400_000
+# Of what changed in a moment, so much is told one by one.
+_TOLD_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A change: when it came, what was there before, and what there is to tell of it."""
+
+    revision: int
+    time: str
+    pools: Mapping[PoolKey, PoolRow | None] = field(default_factory=dict)
+    nodes: Mapping[str, Document | None] = field(default_factory=dict)
+    # How many devices were in which state afterwards.
+    states: Mapping[str, int] = field(default_factory=dict)
+    told: tuple[Document, ...] = ()
+    # How many more there were to tell.
+    more: int = 0
+
+    @property
+    def devices(self) -> int:
+        return sum(len(row.devices) for row in self.pools.values() if row is not None)
+
+    def document(self) -> Document:
+        return {
+            "revision": self.revision,
+            "time": self.time,
+            "states": dict(self.states),
+            "changes": list(self.told),
+            "more": self.more,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """The pools and nodes of a moment."""
+
+    revision: int
+    time: str
+    pools: Mapping[PoolKey, PoolRow]
+    nodes: Mapping[str, Document]
+
+
+class History:
+    """See the module's docstring; before the first moment, nothing is known."""
+
+    def __init__(self) -> None:
+        self._moments: deque[Moment] = deque()
+        self._devices = 0
+
+    def begin(self, revision: int, time: str, states: Mapping[str, int]) -> None:
+        """From now on changes are kept."""
+        self._moments.append(Moment(revision, time, states=states))
+
+    def add(self, revision: int, time: str, changes: Changes, states: Mapping[str, int]) -> None:
+        told = list(_told(changes))
+        moment = Moment(
+            revision,
+            time,
+            changes.pools.before,
+            changes.nodes.before,
+            states,
+            tuple(told[:_TOLD_MAX]),
+            max(0, len(told) - _TOLD_MAX),
+        )
+        self._moments.append(moment)
+        self._devices += moment.devices
+        while len(self._moments) > MOMENTS_MAX or self._devices > DEVICES_MAX:
+            self._devices -= self._moments.popleft().devices
+
+    def timeline(self, start: str = "", end: str = "") -> list[Document]:
+        """The moments from one time to another, in order."""
+        start, end = (_time(each) if each else "" for each in (start, end))
+        return [
+            each.document()
+            for each in self._moments
+            if start <= each.time and (not end or each.time <= end)
+        ]
+
+    def then(
+        self, at: str, pools: Mapping[PoolKey, PoolRow], nodes: Mapping[str, Document]
+    ) -> Then:
+        """The fleet at a revision or a time, found from what it is now; raises if not known."""
+        moment = self._moment(at)
+        past, places = dict(pools), dict(nodes)
+        for each in reversed(self._moments):
+            if each.revision <= moment.revision:
+                break
+            _undo(past, each.pools)
+            _undo(places, each.nodes)
+        return Then(moment.revision, moment.time, past, places)
+
+    def _moment(self, at: str) -> Moment:
+        """The last one that was not later."""
+        if at.isascii() and at.isdigit():
+            place = bisect_right(self._moments, int(at), key=lambda each: each.revision)
+        else:
+            place = bisect_right(self._moments, _time(at), key=lambda each: each.time)
+        if not place:
+            oldest = self._moments[0].time if self._moments else "nothing yet"
+            raise ContentError(f"at {at!r}: not known; what is known begins at {oldest}")
+        return self._moments[place - 1]
+
+
+def _time(text: str) -> str:
+    """A time as moments have it, so that texts come in the order of times."""
+    try:
+        return micro_timestamp(seconds_of(text))
+    except ValueError:
+        raise ContentError(
+            f"{text!r}: not a time; write a revision, or a time like 2027-01-15T08:00:00Z"
+        ) from None
+
+
+def _undo(kept: dict[Any, Any], before: Mapping[Any, Any]) -> None:
+    for key, row in before.items():
+        if row is None:
+            kept.pop(key, None)
+        else:
+            kept[key] = row
+
+
+def _told(changes: Changes) -> Iterator[Document]:
+    """What a person would say has happened: pods and nodes first, then devices."""
+    for name, new in changes.pods.after.items():
+        what = _pod_change(changes.pods.before[name], new)
+        if what:
+            yield {"kind": "pod", "name": name, "what": what}
+    for place, node in changes.nodes.after.items():
+        what = _node_change(changes.nodes.before[place], node)
+        if what:
+            yield {"kind": "node", "name": place, "what": what}
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for key, row in changes.pools.after.items():
+        counts.update(_device_changes(changes.pools.before[key], row))
+    for (model, was, now), count in sorted(counts.items()):
+        yield {"kind": "devices", "name": model, "what": f"{was} → {now}", "count": count}
+
+
+def _pod_change(old: Document | None, new: Document | None) -> str:
+    if new is None:
+        return "gone"
+    if new["node"] and not (old and old["node"]):
+        return f"placed on {new['node']}"
+    if old is None:
+        return "created"
+    return f"{old['phase']} → {new['phase']}" if old["phase"] != new["phase"] else ""
+
+
+def _node_change(old: Document | None, new: Document | None) -> str:
+    if old is None or new is None:
+        return "created" if old is None else "gone"
+    if old["ready"] != new["ready"]:
+        return "ready" if new["ready"] else "not ready"
+    if old["cordoned"] != new["cordoned"]:
+        return "cordoned" if new["cordoned"] else "uncordoned"
+    return ""
+
+
+def _device_changes(old: PoolRow | None, new: PoolRow | None) -> Iterator[tuple[str, str, str]]:
+    before = {each.name: each for each in old.devices} if old is not None else {}
+    after = {each.name: each for each in new.devices} if new is not None else {}
+    for name in {**before, **after}:
+        was, now = before.get(name), after.get(name)
+        # Of what is withdrawn, nobody says any more what it is.
+        one = was or now
+        assert one is not None, "it is in one of them"
+        states = (was.state if was else "none", now.state if now else "none")
+        if states[0] != states[1]:
+            yield one.model, *states

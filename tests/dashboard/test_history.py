@@ -1,0 +1,137 @@
+"""What the fleet looked like then, and what happened since."""
+
+from __future__ import annotations
+
+import pytest
+from tests.dashboard.small_world import (
+    allocate,
+    allocation,
+    bind,
+    create,
+    device,
+    resource_slice,
+    set_phase,
+)
+from tests.dashboard.visit import BEARER, Visit, visit
+
+from dryrack.client.endpoints import NODES, SLICES
+from dryrack.dashboard import history
+
+
+async def eventful(page: Visit) -> list[object]:
+    """Four things happen, a second apart; the map before and after each of them."""
+    maps = [await page.get("fleet")]
+
+    async def happened() -> None:
+        await page.clock.advance(1)
+        maps.append(await page.get("fleet"))
+
+    await allocate(page.client, "four", allocation("rack-2", "gpu-0", "gpu-1"), "waits")
+    await happened()
+    await bind(page.client, "waits", "rack-2")
+    await set_phase(page.client, "waits", "Running")
+    await happened()
+    await create(page.client, SLICES, resource_slice("rack-3", [device("gpu-0")]))
+    await happened()
+    await page.client.delete(NODES, "rack-1")
+    await page.client.delete(SLICES, "rack-1-gpus")
+    await happened()
+    return list(maps)
+
+
+def test_the_map_of_every_moment_can_be_had_again() -> None:
+    """By its revision it is, but for its time, the answer that was given then."""
+
+    async def story(page: Visit) -> None:
+        for then in await eventful(page):
+            assert isinstance(then, dict)
+            found = await page.get(f"fleet?at={then['revision']}")
+            assert found.pop("time")
+            assert found == then
+
+    visit(story)
+
+
+def test_a_time_is_as_good_as_a_revision() -> None:
+    """It means the last change before it."""
+
+    async def story(page: Visit) -> None:
+        began, second, *_ = await eventful(page)
+        found = await page.get("fleet?at=2027-01-15T08:00:00.500000Z")
+        assert isinstance(second, dict)
+
+        assert found["revision"] == second["revision"]
+        assert found["devices"] == second["devices"]
+        assert (await page.get("fleet?at=2027-01-15T08:00:00.010000Z"))["devices"] == (
+            began["devices"] if isinstance(began, dict) else None
+        )
+
+    visit(story)
+
+
+def test_the_timeline_tells_what_happened() -> None:
+    """Pods and nodes by name, devices by number, and how many were in which state."""
+
+    async def story(page: Visit) -> None:
+        await eventful(page)
+        moments = (await page.get("timeline"))["moments"]
+        told = [
+            [(each["kind"], each["name"], each["what"]) for each in moment["changes"]]
+            for moment in moments
+        ]
+
+        assert told == [
+            [],
+            [("devices", "Example 80GB", "free → allocated")],
+            [
+                ("pod", "team/waits", "placed on rack-2"),
+                ("devices", "Example 80GB", "allocated → prepared"),
+            ],
+            [("devices", "Example 80GB", "none → free")],
+            [
+                ("node", "rack-1", "gone"),
+                ("devices", "Example 80GB", "allocated → withdrawn"),
+                ("devices", "Example 80GB", "free → none"),
+            ],
+        ]
+        assert moments[0]["states"] == {"free": 3, "allocated": 1}
+        assert moments[-1]["states"] == {"free": 1, "prepared": 2}
+        later = await page.get("timeline?from=2027-01-15T08:00:02.000000Z")
+        assert later["moments"] == moments[3:]
+
+    visit(story)
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ("1", "not known; what is known begins at 2027-01-15T08:00:00.000000Z"),
+        ("2001-01-01T00:00:00Z", "not known; what is known begins at 2027-01-15T08:00:00.000000Z"),
+        ("then", "not a time; write a revision, or a time like 2027-01-15T08:00:00Z"),
+    ],
+)
+def test_what_is_not_known_any_more_is_told(at: str, words: str) -> None:
+    """With when that begins which is known."""
+
+    async def story(page: Visit) -> None:
+        await page.get("fleet")
+        async with page.http.get(f"/api/v1/fleet?at={at}", headers=BEARER) as response:
+            assert response.status == 404
+            error = (await response.json())["error"]
+        assert error.endswith(words)
+
+    visit(story)
+
+
+def test_what_does_not_fit_is_forgotten_from_the_far_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left is still true."""
+    monkeypatch.setattr(history, "MOMENTS_MAX", 3)
+
+    async def story(page: Visit) -> None:
+        maps = await eventful(page)
+        assert len((await page.get("timeline"))["moments"]) == 3
+        assert isinstance(maps[2], dict)
+        found = await page.get(f"fleet?at={maps[2]['revision']}")
+        assert found["devices"] == maps[2]["devices"]
+
+    visit(story)

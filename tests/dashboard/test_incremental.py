@@ -1,0 +1,147 @@
+"""Rows that are computed one by one are those that are computed from everything at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dashboard.small_world import DRIVER, GANG, allocation, claim, device, node, pod
+
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES, TAINT_RULES, Endpoint
+from dryrack.dashboard.data.tracked import Tracked
+from dryrack.kinds.core import Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
+from dryrack.placement import claims_of, devices_of, gangs_of, summary_of
+
+Raw = dict[str, Any]
+Action = tuple[str, int, int]
+KINDS = {"slice": SLICES, "claim": CLAIMS, "pod": PODS, "node": NODES, "rule": TAINT_RULES}
+POOLS = ("rack-0", "rack-1", "")
+COUNTERS = [{"name": "card", "counters": {"memory": {"value": "80Gi"}}}]
+
+
+def slice_of(which: int, how: int) -> Raw:
+    """A pool may be whole or not, of an older generation, in parts, or shared."""
+    consumed = [{"counterSet": "card", "counters": {"memory": {"value": "50Gi"}}}]
+    ways: list[Raw] = [{}, {"consumesCounters": consumed}, {"allowMultipleAllocations": True}]
+    more = ways[how % 3]
+    pool = {"name": POOLS[which % 2], "generation": how % 2, "resourceSliceCount": 1 + how // 3 % 2}
+    spec = {
+        "driver": DRIVER,
+        "pool": pool,
+        "nodeName": POOLS[which % 2],
+        "devices": [device(f"gpu-{n}", **more) for n in range(3)],
+        "sharedCounters": COUNTERS,
+    }
+    return {"metadata": {"name": f"slice-{which}"}, "spec": spec}
+
+
+def claim_of(which: int, how: int) -> Raw:
+    made = claim(f"claim-{which}")
+    if how % 4:
+        given = allocation(POOLS[how % 2], f"gpu-{how % 3}", f"gpu-{how % 5}")
+        users = [{"resource": "pods", "name": f"pod-{how % 2}", "uid": "u"}]
+        made["status"] = {"allocation": given, "reservedFor": users}
+    return made
+
+
+def pod_of(which: int, how: int) -> Raw:
+    made = pod(f"pod-{which}", f"claim-{how % 3}" if how % 2 else "", "pair" if how % 3 else "")
+    made["spec"]["nodeName"] = POOLS[how % 3]
+    made["status"] = {"phase": ("Pending", "Running", "Succeeded")[how % 3]}
+    if how == 7:
+        made["metadata"]["labels"][f"{GANG}/min-available"] = "3"
+    return made
+
+
+def rule_of(which: int, how: int) -> Raw:
+    taint = {"key": "example.com/a", "effect": ("NoSchedule", "NoExecute")[how % 2]}
+    spec = {"deviceSelector": {"pool": POOLS[how % 2]}, "taint": taint}
+    return {"metadata": {"name": f"rule-{which}"}, "spec": spec}
+
+
+def node_of(which: int, how: int) -> Raw:
+    return node(POOLS[which % 2], f"zone-{how % 2}", unschedulable=bool(how % 3))
+
+
+MAKE = {"slice": slice_of, "claim": claim_of, "pod": pod_of, "rule": rule_of, "node": node_of}
+
+
+@dataclass
+class Both:
+    """The rows, and all objects that they are rows of."""
+
+    tracked: Tracked = field(default_factory=lambda: Tracked({}))
+    objects: dict[Endpoint, dict[str, Raw]] = field(
+        default_factory=lambda: {kind: {} for kind in KINDS.values()}
+    )
+
+    def act(self, action: Action) -> None:
+        """The object comes or changes; or it goes, one time of five."""
+        what, which, how = action
+        kind, made = KINDS[what], MAKE[what](which, how)
+        name = made["metadata"]["name"]
+        old = self.objects[kind].get(name)
+        if how % 5 == 4:
+            if old is not None:
+                self.tracked.change(kind, self.objects[kind].pop(name), None)
+            return
+        self.objects[kind][name] = made
+        self.tracked.change(kind, old, made)
+
+    def settle(self) -> None:
+        while self.tracked.is_marked:
+            self.tracked.take()
+
+
+actions = st.lists(
+    st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 3), st.integers(0, 14)), max_size=25
+)
+
+
+@given(st.lists(actions, max_size=4))
+def test_rows_follow_every_change(rounds: list[list[Action]]) -> None:
+    """Devices, summaries, claims and gangs, after any changes in any order."""
+    both = Both()
+    for script in rounds:
+        for action in script:
+            both.act(action)
+        both.settle()
+    slices = [decode(each, ResourceSlice) for _, each in sorted(both.objects[SLICES].items())]
+    claims = [decode(each, ResourceClaim) for _, each in sorted(both.objects[CLAIMS].items())]
+    rules = [decode(each, DeviceTaintRule) for each in both.objects[TAINT_RULES].values()]
+    pods = [decode(each, Pod) for each in both.objects[PODS].values()]
+    views = devices_of(slices, claims, rules)
+    tracked = both.tracked
+    rows = [each for key in tracked.fleet.pools.current for each in tracked.fleet.views_of(key)]
+
+    assert sorted(rows, key=lambda each: each.name) == sorted(views, key=lambda each: each.name)
+    shown = {
+        (row.driver, row.name, each.name): each.state
+        for row in tracked.fleet.pools.current.values()
+        for each in row.devices
+    }
+    assert shown == {
+        (each.driver, each.pool, each.device): tracked.fleet.state_of(each) for each in views
+    }
+    told = [
+        _without(each, "states", "fragmentation") for each in tracked.fleet.summaries.documents()
+    ]
+    # On the map a device that is ill is not free, whatever else could be said of it.
+    if not rules:
+        assert told == [each.document() for each in summary_of(views)]
+    known = tracked.claims.current
+    assert [known[each] for each in sorted(known)] == [
+        each.document() for each in claims_of(claims, pods)
+    ]
+    gangs = [each for rows in tracked.gangs.current.values() for each in rows]
+    assert gangs == [each.document() for each in gangs_of(pods)]
+    assert set(tracked.nodes.current) == set(both.objects[NODES])
+    assert len(tracked.pods.current) == len(pods)
+
+
+def _without(document: Raw, *keys: str) -> Raw:
+    return {key: value for key, value in document.items() if key not in keys}
