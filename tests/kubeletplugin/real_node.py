@@ -47,14 +47,14 @@ class RealNode:
         self._account = self._granted()
         self._slices: set[str] = set()
 
-    def start(self, *devices: str) -> Identity:
+    def start(self, *devices: str, options: Sequence[str] = ()) -> Identity:
         """Starts it, and waits until kubelet and scheduler know of its devices."""
-        options = [f"--devices={each}" for each in devices]
-        self.apply(_printed(*options, "--print-classes"))
+        named = [f"--devices={each}" for each in devices]
+        self.apply(_printed(*named, "--print-classes"))
         command = (
             *(sys.executable, "-m", "dryrack", "plugin", "--kubeconfig", str(self._account)),
             *("--node", self.node.name, "--kubelet-dir", str(self.node.kubelet)),
-            *("--cdi-dir", str(self.node.cdi), *options),
+            *("--cdi-dir", str(self.node.cdi), *named, *options),
         )
         processes = self.cluster.processes
         drivers = {kind.driver for kind in read_devices(devices, [], load_catalogue)}
