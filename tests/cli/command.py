@@ -10,13 +10,20 @@ from typing import Any
 
 import yaml
 
-EXAMPLES = Path(__file__).parents[2] / "src" / "dryrack" / "cli" / "examples"
+_SOURCE = Path(__file__).parents[2] / "src" / "dryrack"
+EXAMPLES = _SOURCE / "cli" / "examples"
+_LIBRARY = _SOURCE / "scenario" / "library"
 _SECONDS_MAX = 60
 
 
+def example_path(name: str) -> Path:
+    """A file of the examples, or of a packaged scenario as `karpenter-gpu/nodes.yaml`."""
+    return next(each / name for each in (EXAMPLES, _LIBRARY) if (each / name).exists())
+
+
 def documents(name: str) -> list[dict[str, Any]]:
-    """The objects in a file of the examples."""
-    return list(yaml.safe_load_all((EXAMPLES / name).read_text()))
+    """The objects in such a file."""
+    return list(yaml.safe_load_all(example_path(name).read_text()))
 
 
 def dryrack(

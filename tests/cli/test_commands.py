@@ -131,14 +131,6 @@ def test_explain_takes_a_pod_as_well() -> None:
     assert done.returncode == 0
 
 
-def test_the_demo_checks_itself() -> None:
-    """What `make demo` shows is as it must be."""
-    done = dryrack("demo")
-
-    assert "all answers are as they must be" in done.stdout
-    assert done.returncode == 0
-
-
 def test_the_version_is_data_too() -> None:
     """Programs read it as JSON."""
     assert json.loads(dryrack("version", "-o", "json").stdout).keys() == {"version"}

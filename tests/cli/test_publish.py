@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cli.command import EXAMPLES, dryrack
+from tests.cli.command import dryrack, example_path
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.durations import seconds_of
@@ -167,19 +167,19 @@ def test_definitions_are_printed_together() -> None:
 
 def dry_run(capsys: pytest.CaptureFixture[str], *files: str, **wish: Any) -> tuple[bool, str, str]:
     """Whether all was well, what was printed, and what was said."""
-    paths = tuple(str(EXAMPLES / name) for name in files)
+    paths = tuple(str(example_path(name)) for name in files)
     is_well = run(Wish(dry_run=True, files=paths, **wish))
     printed, said = capsys.readouterr()
     return is_well, printed, said
 
 
 CONFIGS = {
-    "gpu": ("karpenter-gpu-nodes.yaml", "karpenter-gpu.yaml"),
-    "fpga": ("karpenter-fpga-nodes.yaml", "karpenter-fpga.yaml"),
-    "multi": ("karpenter-multi-nodes.yaml", "karpenter-multi.yaml"),
-    "cluster-wide": ("karpenter-cluster-wide-nodes.yaml", "karpenter-cluster-wide.yaml"),
-    "counts": ("overlay-h100-nodes.yaml", "karpenter-counts.yaml"),
-    "overlay": ("overlay-h100-nodes.yaml", "karpenter-counts.yaml", "overlay-h100.yaml"),
+    "gpu": ("karpenter-gpu/nodes.yaml", "karpenter-gpu/config.yaml"),
+    "fpga": ("karpenter-fpga/nodes.yaml", "karpenter-fpga/config.yaml"),
+    "multi": ("karpenter-multi/nodes.yaml", "karpenter-multi/config.yaml"),
+    "cluster-wide": ("karpenter-cluster-wide/nodes.yaml", "karpenter-cluster-wide/config.yaml"),
+    "counts": ("overlay-h100/nodes.yaml", "overlay-h100/config.yaml"),
+    "overlay": ("overlay-h100/nodes.yaml", "overlay-h100/config.yaml", "overlay-h100/overlay.yaml"),
 }
 
 
@@ -239,8 +239,8 @@ def test_without_a_configuration_it_is_said_how_to_make_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What was looked for, where, and the command; whoever has the catalogue needs none."""
-    is_well, printed, said = dry_run(capsys, "karpenter-gpu-nodes.yaml")
-    _, _, with_catalogue = dry_run(capsys, "karpenter-gpu-nodes.yaml", catalogue=True)
+    is_well, printed, said = dry_run(capsys, "karpenter-gpu/nodes.yaml")
+    _, _, with_catalogue = dry_run(capsys, "karpenter-gpu/nodes.yaml", catalogue=True)
     make = "kubectl create configmap dra-kwok-configmap -n karpenter --from-file=config.yaml=FILE"
 
     assert (is_well, printed) == (True, "")
@@ -267,12 +267,12 @@ def test_the_same_is_there_for_programs_and_at_a_glance(
 
 def test_the_catalogue_speaks_where_nothing_else_does(capsys: pytest.CaptureFixture[str]) -> None:
     """Only if it is switched on."""
-    _, printed, said = dry_run(capsys, "catalogue-nodes.yaml", catalogue=True)
+    _, printed, said = dry_run(capsys, "catalogue/nodes.yaml", catalogue=True)
     drivers = {each["spec"]["driver"] for each in yaml.safe_load_all(printed)}
     assert drivers == {"gpu.nvidia.com", "dra.net", "dra.cpu"}
     assert "DeviceClass gpu.nvidia.com takes no part" in said
 
-    _, printed, said = dry_run(capsys, "catalogue-nodes.yaml")
+    _, printed, said = dry_run(capsys, "catalogue/nodes.yaml")
     assert printed == ""
     assert said.endswith("0 slices for 0 nodes: nothing to write\n")
 
@@ -281,11 +281,13 @@ def test_a_mistake_is_told_with_its_line_and_nothing_is_published(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Line, field and fix; and the command does not succeed."""
-    is_well, printed, said = dry_run(capsys, "karpenter-gpu-nodes.yaml", "karpenter-gpu-wrong.yaml")
+    is_well, printed, said = dry_run(
+        capsys, "karpenter-gpu/nodes.yaml", "karpenter-gpu/config-wrong.yaml"
+    )
 
     assert not is_well
     assert printed == ""
-    assert "karpenter-gpu-wrong.yaml:32: mappings[0].resourceSlice.devices[1].name" in said
+    assert "karpenter-gpu/config-wrong.yaml:32: mappings[0].resourceSlice.devices[1].name" in said
 
 
 @pytest.mark.parametrize("path", WRONG_OBJECTS, ids=lambda path: path.stem)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from tests.cli.command import dryrack
+from tests.cli.command import dryrack, example_path
 from tests.cli.live_plane import plane, settle
 
 from dryrack.cli.views.sheets import Look, Row, Sheet, device_sheet
@@ -104,7 +104,8 @@ def test_files_are_shown_likewise() -> None:
         "devices", "-f", "fleet.yaml", "--node", "rack-2"
     )
     assert "default     three-anywhere   pending" in shown("claims", "-f", "training.yaml")
-    assert "dra-gpu-test   gpu-gang   pod group   3" in shown("gangs", "-f", "dra-gpu-test.yaml")
+    gang = str(example_path("gang-gpu/first-two.yaml"))
+    assert "dra-gpu-test   gpu-gang   pod group   3" in shown("gangs", "-f", gang)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from tests.cli.command import EXAMPLES
+from tests.cli.command import example_path
 from tests.cluster import rights_witness
 from tests.cluster.rights_witness import Deed, endpoint_of
 
@@ -52,7 +52,7 @@ def granted() -> Iterator[Deed]:
 
 
 def example(name: str) -> Raw:
-    found: Raw = yaml.safe_load((EXAMPLES / name).read_text())
+    found: Raw = yaml.safe_load(example_path(name).read_text())
     return found
 
 
@@ -122,11 +122,11 @@ async def play(admin: Client, until: Until) -> None:
 
     await admin.create(NODES, node("node-a"))
     await admin.create(NODES, node("node-b"))
-    await admin.create(CONFIG_MAPS, example("karpenter-gpu.yaml"))
+    await admin.create(CONFIG_MAPS, example("karpenter-gpu/config.yaml"))
     await until("published", has("nvidia-t4-0", "nvidia-t4-0"))
-    await configure("karpenter-gpu-changed.yaml")
+    await configure("karpenter-gpu/config-changed.yaml")
     await until("changed", has("nvidia-t4-0", "nvidia-t4-0", "nvidia-t4-1", "nvidia-t4-1"))
-    await configure("karpenter-gpu-wrong.yaml")
+    await configure("karpenter-gpu/config-wrong.yaml")
     await until("told", is_told)
     for each in definitions():
         await admin.create(DEFINITIONS, each)
@@ -134,7 +134,7 @@ async def play(admin: Client, until: Until) -> None:
     await admin.create(DRA_CONFIGS, DRA_CONFIG)
     await until("shown", is_shown)
     await admin.delete(DRA_CONFIGS, "more")
-    overlay = example("overlay-h100.yaml")
+    overlay = example("overlay-h100/overlay.yaml")
     overlay["spec"]["requirements"][0]["values"] = ["c-4x-amd64-linux"]
     await admin.create(NODE_OVERLAYS, overlay)
     await until("taken over", has(*(["nvidia-h100-0"] * 2), *(["nvidia-h100-1"] * 2)))

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.command import EXAMPLES, documents
+from tests.cli.command import documents, example_path
 from tests.client.planes import Road, refusal, site
 
 from dryrack.client.client import Client
@@ -56,20 +56,20 @@ async def published(
     return sorted(device["name"] for each in slices for device in each["spec"]["devices"])
 
 
-GPU_NODES = documents("karpenter-gpu-nodes.yaml")
-P5 = documents("catalogue-nodes.yaml")[0]
+GPU_NODES = documents("karpenter-gpu/nodes.yaml")
+P5 = documents("catalogue/nodes.yaml")[0]
 
 
 def test_a_whole_cluster_publishes_by_itself() -> None:
     """Nodes of KWOK, and the ConfigMap of Karpenter's driver: no more is needed."""
-    devices = asyncio.run(published(*GPU_NODES, config="karpenter-gpu.yaml"))
+    devices = asyncio.run(published(*GPU_NODES, config="karpenter-gpu/config.yaml"))
 
     assert devices == ["nvidia-t4-0", "nvidia-t4-0"]
 
 
 def test_the_publisher_can_be_left_out() -> None:
     """By its name, so that another can take its place."""
-    there = published(*GPU_NODES, config="karpenter-gpu.yaml", without=["slices"])
+    there = published(*GPU_NODES, config="karpenter-gpu/config.yaml", without=["slices"])
 
     assert asyncio.run(there) == []
 
@@ -88,7 +88,7 @@ async def run_on_machines(instance_type: str, file: str) -> tuple[list[str], lis
         catalogue = load_catalogue()
         await add_device_classes(cluster.client, catalogue.device_classes.values())
         await add_nodes(cluster.client, 2, catalogue.instance_types[instance_type])
-        await add_objects(cluster.plane, read((EXAMPLES / file).read_bytes(), file).documents)
+        await add_objects(cluster.plane, read(example_path(file).read_bytes(), file).documents)
         for _ in range(20):
             await settle()
             await clock.advance(0.5)
@@ -151,7 +151,7 @@ def test_once_is_over_when_all_is_as_desired() -> None:
 
     async def scenario() -> tuple[Outcome, Outcome, int]:
         at = site()
-        await inhabit(at.client, *GPU_NODES, config="karpenter-gpu.yaml")
+        await inhabit(at.client, *GPU_NODES, config="karpenter-gpu/config.yaml")
         first = await once(at)
         road = Road(at.road)
         second = await once(at, road)
@@ -171,7 +171,7 @@ def test_once_knows_whether_anything_says_what_to_publish() -> None:
     async def scenario() -> tuple[Outcome, Outcome]:
         bare, full = site(), site()
         await inhabit(bare.client, *GPU_NODES)
-        await inhabit(full.client, *GPU_NODES, config="karpenter-gpu.yaml")
+        await inhabit(full.client, *GPU_NODES, config="karpenter-gpu/config.yaml")
         return await once(bare), await once(full)
 
     bare, full = asyncio.run(scenario())
@@ -189,7 +189,7 @@ def test_once_names_the_nodes_that_are_not_as_desired() -> None:
 
     async def scenario() -> tuple[Outcome, float]:
         at = site()
-        await inhabit(at.client, *GPU_NODES, config="karpenter-gpu.yaml")
+        await inhabit(at.client, *GPU_NODES, config="karpenter-gpu/config.yaml")
         began = at.clock.now()
         outcome = await once(at, Road(at.road, refuse=refuse))
         return outcome, at.clock.now() - began
@@ -212,13 +212,13 @@ def test_once_is_patient_with_what_passes() -> None:
 
     async def scenario() -> Outcome:
         at = site()
-        await inhabit(at.client, *GPU_NODES, config="karpenter-gpu.yaml")
+        await inhabit(at.client, *GPU_NODES, config="karpenter-gpu/config.yaml")
         return await once(at, Road(at.road, refuse=refuse))
 
     assert asyncio.run(scenario()).is_as_desired
 
 
-@pytest.mark.parametrize("config", ["karpenter-gpu-wrong.yaml"])
+@pytest.mark.parametrize("config", ["karpenter-gpu/config-wrong.yaml"])
 def test_once_does_not_succeed_with_documents_that_cannot_be_read(config: str) -> None:
     """Nobody can say what is desired; nothing is written for it."""
 

@@ -28,7 +28,7 @@ EVERY_PAGE = [
     *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("examples/**/*.md")),
 ]
-EXAMPLES = "src/dryrack/cli/examples"
+EXAMPLES = ("src/dryrack/cli/examples", "src/dryrack/scenario/library")
 # One screen of a laptop.
 README_LINES_MAX = 45
 
@@ -36,7 +36,8 @@ README_LINES_MAX = 45
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     """Every command of a page, run in order, prints what stands below it."""
-    shutil.copytree(ROOT / EXAMPLES, tmp_path / EXAMPLES)
+    for folder in EXAMPLES:
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     here = "."
     for example in examples(page):

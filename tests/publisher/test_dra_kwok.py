@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apiserver.replay import CountingChance
 
-from dryrack.cli.demonstration.scenes import EXAMPLES
 from dryrack.client.endpoints import (
     CLASSES,
     CONFIG_MAPS,
@@ -29,6 +28,7 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.kinds.documents import read
+from dryrack.scenario import LIBRARY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -87,7 +87,7 @@ class World:
 
 
 def _objects(file: str) -> list[Raw]:
-    return [each.raw for each in read((EXAMPLES / file).read_bytes(), file).documents]
+    return [each.raw for each in read((LIBRARY / file).read_bytes(), file).documents]
 
 
 def played(scene: Callable[[World], Awaitable[None]]) -> None:
@@ -111,7 +111,7 @@ def test_should_create_and_manage_resourceslices_based_on_configmap() -> None:
     """Slices come with the ConfigMap, are owned by their nodes, and go with it."""
 
     async def scene(world: World) -> None:
-        await world.apply("karpenter-gpu-nodes.yaml", "karpenter-gpu.yaml")
+        await world.apply("karpenter-gpu/nodes.yaml", "karpenter-gpu/config.yaml")
         await world.comes_to_have("kwok-1", "nvidia-t4-0")
         await world.comes_to_have("kwok-2", "nvidia-t4-0")
         nodes = {
@@ -134,9 +134,9 @@ def test_should_handle_configmap_updates_dynamically() -> None:
     """A changed ConfigMap is on all nodes without anybody asking."""
 
     async def scene(world: World) -> None:
-        await world.apply("karpenter-gpu-nodes.yaml", "karpenter-gpu.yaml")
+        await world.apply("karpenter-gpu/nodes.yaml", "karpenter-gpu/config.yaml")
         await world.comes_to_have("kwok-1", "nvidia-t4-0")
-        await world.apply("karpenter-gpu-changed.yaml")
+        await world.apply("karpenter-gpu/config-changed.yaml")
         await world.comes_to_have("kwok-1", "nvidia-t4-0", "nvidia-t4-1")
         await world.comes_to_have("kwok-2", "nvidia-t4-0", "nvidia-t4-1")
 
@@ -147,8 +147,8 @@ def test_should_support_fpga_device_types() -> None:
     """Devices are what the configuration says, with all their attributes."""
 
     async def scene(world: World) -> None:
-        await world.apply("karpenter-fpga-nodes.yaml", "karpenter-fpga.yaml")
-        nodes = [each["metadata"]["name"] for each in _objects("karpenter-fpga-nodes.yaml")]
+        await world.apply("karpenter-fpga/nodes.yaml", "karpenter-fpga/config.yaml")
+        nodes = [each["metadata"]["name"] for each in _objects("karpenter-fpga/nodes.yaml")]
         await world.comes_to_have(nodes[0], "xilinx-u250-0")
         (each,) = (await world.client.list(SLICES)).items
         assert each["spec"]["devices"][0]["attributes"] == {
@@ -165,8 +165,8 @@ def test_should_support_multiple_resourceslices_for_single_instance_type() -> No
     """Two mappings that match one node make two pools there, each of them complete."""
 
     async def scene(world: World) -> None:
-        await world.apply("karpenter-multi-nodes.yaml", "karpenter-multi.yaml")
-        (node, *_) = (each["metadata"]["name"] for each in _objects("karpenter-multi-nodes.yaml"))
+        await world.apply("karpenter-multi/nodes.yaml", "karpenter-multi/config.yaml")
+        (node, *_) = (each["metadata"]["name"] for each in _objects("karpenter-multi/nodes.yaml"))
         await world.comes_to_have(node, "fpga-0", "nvidia-gpu-0", "nvidia-gpu-1")
         slices = (await world.client.list(SLICES)).items
         pools = [each["spec"]["pool"] for each in slices if each["spec"]["nodeName"] == node]
@@ -180,9 +180,9 @@ def test_should_handle_invalid_configmap_gracefully() -> None:
     """What was published stays; an event on the ConfigMap says line, field and fix."""
 
     async def scene(world: World) -> None:
-        await world.apply("karpenter-gpu-nodes.yaml", "karpenter-gpu.yaml")
+        await world.apply("karpenter-gpu/nodes.yaml", "karpenter-gpu/config.yaml")
         await world.comes_to_have("kwok-1", "nvidia-t4-0")
-        await world.apply("karpenter-gpu-wrong.yaml")
+        await world.apply("karpenter-gpu/config-wrong.yaml")
 
         async def is_told() -> bool:
             events = (await world.client.list(EVENTS)).items
@@ -199,7 +199,7 @@ def test_should_ignore_dra_pods_when_ignoredrarequests_is_enabled() -> None:
     """A pod that no device fits makes nobody publish anything, nor any node appear."""
 
     async def scene(world: World) -> None:
-        await world.apply("karpenter-gpu-pods.yaml")
+        await world.apply("karpenter-gpu/pods.yaml")
         await world.clock.advance(60)
         pod = await world.client.get(PODS, "first", "default")
         assert pod["status"]["phase"] == "Pending"
@@ -215,9 +215,9 @@ def test_should_prepare_dra_testing_infrastructure_for_future_karpenter_dra_impl
     """A pod waits for devices; a node that Karpenter makes gets them, and the pod runs there."""
 
     async def scene(world: World) -> None:
-        await world.apply("karpenter-gpu.yaml", "karpenter-gpu-pods.yaml")
+        await world.apply("karpenter-gpu/config.yaml", "karpenter-gpu/pods.yaml")
         await world.clock.advance(5)
-        await world.apply("karpenter-gpu-nodes.yaml")
+        await world.apply("karpenter-gpu/nodes.yaml")
         await world.comes_to_run("first")
         await world.comes_to_run("second")
 
@@ -234,7 +234,7 @@ def test_the_design_document_means_nodes_by_karpenters_annotation() -> None:
             "labels": {"node.kubernetes.io/instance-type": "f1.2xlarge"},
         }
         await world.client.create(NODES, {"metadata": metadata})
-        await world.apply("karpenter-counts.yaml")
+        await world.apply("overlay-h100/config.yaml")
         await world.comes_to_have("marked", "xilinx-u250-0")
         mark = {"metadata": {"annotations": {"kwok.x-k8s.io/node": "other"}}}
         await world.client.patch(NODES, "marked", mark)

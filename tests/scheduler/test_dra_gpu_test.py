@@ -6,9 +6,11 @@ pod with two, and a gang of three that needs all three.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from tests.cli.command import documents
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 NAMESPACE = "dra-gpu-test"
+WORKERS = Path(__file__).parent / "dra_gpu_workers.yaml"
 PODS = ("single-gpu-pod", "dual-gpu-pod", *(f"gang-gpu-pod-{number}" for number in range(3)))
 
 
@@ -30,8 +33,10 @@ def test_all_pods_run_on_a_real_cluster_beside_kube_scheduler(start_cluster: Sta
     """With the rights that are printed, as kubenexus-scheduler; two of three hold nothing."""
     cluster = start_cluster(Options(), Parts(kwok=True))
     start_scheduler(cluster, "--name", "kubenexus-scheduler")
-    _apply(cluster, *documents("dra-gpu-test-workers.yaml"))
-    *others, last = documents("dra-gpu-test.yaml")
+    _apply(cluster, *yaml.safe_load_all(WORKERS.read_text()))
+    files = ("single-gpu/pod.yaml", "dual-gpu/pod.yaml", "gang-gpu/first-two.yaml")
+    others = [each for file in files for each in documents(file)]
+    [last] = documents("gang-gpu/third.yaml")
     assert last["metadata"]["name"] == "gang-gpu-pod-2"
 
     _apply(cluster, *others)

@@ -59,4 +59,5 @@ LARGE_OBJECT_BYTES = 8 * 1024
 # anybody reads, or more time than any lease and certificate lasts is a mistake in the file.
 SCENARIO_NODES_MAX = 10_000
 SCENARIO_STEPS_MAX = 10_000
+SCENARIO_OBJECTS_MAX = 100_000
 SCENARIO_SECONDS_MAX = 30 * 86_400.0

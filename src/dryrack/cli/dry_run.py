@@ -11,10 +11,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.demonstration.device_table import SLICE_COLUMNS, Sight, slice_rows
 from dryrack.cli.files import read_sources
 from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.cli.publish import config_hint
+from dryrack.cli.views.slice_table import SLICE_COLUMNS, slice_rows
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
 from dryrack.controllers import Create, Delete
 from dryrack.controllers.slices import SHARED, World, reader_of, surveyed
@@ -125,7 +125,7 @@ def show(world: World, options: PublishOptions, form: Format) -> bool:
     found = surveyed(world, options)
     slices = [_plain(each) for change in found.changes for each in change.slices]
     if form is Format.TABLE:
-        print_table(SLICE_COLUMNS, slice_rows(Sight((), slices, (), ())))
+        print_table(SLICE_COLUMNS, slice_rows(slices))
     elif form is Format.JSON:
         print_data({"apiVersion": "v1", "kind": "List", "items": slices}, form)
     else:

@@ -634,25 +634,7 @@ for _view in (views.devices, views.claims, views.gangs, dashboard.dashboard):
     app.command(rich_help_panel=_ON_CLUSTERS)(_view)
 
 
-@app.command(rich_help_panel=_MORE)
-def demo(
-    scenes: Annotated[
-        list[str] | None, typer.Argument(metavar="[SCENE]...", help="Which; all if none is named.")
-    ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the control plane up.")] = False,
-    kubeconfig: Annotated[
-        str, typer.Option(metavar="FILE", help="Play on this cluster, with our engines attached.")
-    ] = "",
-    context: Annotated[str, typer.Option(help="Play on the cluster of this context.")] = "",
-    without: Annotated[
-        str, typer.Option(metavar="ENGINE,...", help="There: leave out kubelet, where KWOK runs.")
-    ] = "",
-) -> None:
-    """Show what dryrack does, on example files and on a control plane, and check every answer."""
-    from dryrack.cli.demonstration import demo as command
-
-    wish = command.Wish(keep=keep, kubeconfig=kubeconfig, context=context, without=without)
-    raise typer.Exit(0 if command.run(scenes or [], wish) else EXIT_FAILED)
+app.command(rich_help_panel=_MORE)(scenarios.demo)
 
 
 @app.command(rich_help_panel=_MORE)

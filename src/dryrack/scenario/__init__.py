@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
+    from dryrack.scenario.cluster_world import ENGINES, ClusterRun, run_on_cluster
     from dryrack.scenario.embedded_world import (
         EmbeddedRun,
         run_in_real_time,
@@ -18,25 +19,41 @@ if TYPE_CHECKING:
     from dryrack.scenario.exhibits import Exhibit
     from dryrack.scenario.model import Scenario, Step, schema
     from dryrack.scenario.outcome import Outcome, StepOutcome, Verdict
+    from dryrack.scenario.packaged import (
+        DEMOS,
+        LIBRARY,
+        SCHEMA,
+        load_packaged,
+        packaged_file,
+        packaged_names,
+    )
     from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
-    from dryrack.scenario.runner import Observer, title_of
+    from dryrack.scenario.runner import Nobody, Observer, title_of
 else:
     __getattr__ = exports(
         __name__,
         {
+            "cluster_world": "ENGINES ClusterRun run_on_cluster",
             "embedded_world": "EmbeddedRun run_in_real_time run_in_virtual_time",
             "exhibits": "Exhibit",
             "model": "Scenario Step schema",
             "outcome": "Outcome StepOutcome Verdict",
+            "packaged": "DEMOS LIBRARY SCHEMA load_packaged packaged_file packaged_names",
             "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
-            "runner": "Observer title_of",
+            "runner": "Nobody Observer title_of",
         },
     )
 
 __all__ = [
+    "DEMOS",
+    "ENGINES",
+    "LIBRARY",
+    "SCHEMA",
+    "ClusterRun",
     "EmbeddedRun",
     "Exhibit",
     "LoadedScenario",
+    "Nobody",
     "Observer",
     "Outcome",
     "Scenario",
@@ -44,10 +61,14 @@ __all__ = [
     "Step",
     "StepOutcome",
     "Verdict",
+    "load_packaged",
     "load_scenario",
+    "packaged_file",
+    "packaged_names",
     "read_scenario",
     "run_in_real_time",
     "run_in_virtual_time",
+    "run_on_cluster",
     "schema",
     "title_of",
 ]

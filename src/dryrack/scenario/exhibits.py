@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
+from dryrack.client.errors import NotFoundError
+from dryrack.cluster import GROUP_KINDS
 from dryrack.scenario.references import Reference, as_text, name_in, values_at
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ _KINDS: Mapping[str, Sequence[Endpoint]] = {
     "claims": (CLAIMS, PODS),
     "devices": (SLICES, CLAIMS),
     "events": (EVENTS,),
-    "gangs": (PODS,),
+    "gangs": (PODS, *GROUP_KINDS),
     "nodes": (NODES,),
     "pods": (PODS,),
     "slices": (SLICES,),
@@ -28,24 +31,31 @@ _KINDS: Mapping[str, Sequence[Endpoint]] = {
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """What is shown; `at` is the scenario's time."""
+    """What is shown; `now` is the time of the world's clock."""
 
     what: str
-    at: float
+    now: float
     objects: Mapping[Endpoint, Sequence[Raw]]
     lines: tuple[str, ...] = ()
 
 
-async def exhibit_of(wanted: Any, sight: Sight, at: float) -> Exhibit:
+async def exhibit_of(wanted: Any, sight: Sight, now: float) -> Exhibit:
     """Reads what is to be shown."""
     if isinstance(wanted, str):
-        kinds = _KINDS[wanted]
-        return Exhibit(wanted, at, {kind: await sight.list(kind) for kind in kinds})
+        return Exhibit(wanted, now, {kind: await _all(kind, sight) for kind in _KINDS[wanted]})
     if "log" in wanted:
-        lines = await _log_lines(wanted["log"], wanted.get("container", ""), sight)
-        return Exhibit("log", at, {}, tuple(lines))
+        lines = await _log_lines(wanted, sight)
+        return Exhibit("log", now, {}, tuple(lines))
     lines = await _object_lines(wanted["object"], wanted.get("fields") or (), sight)
-    return Exhibit("object", at, {}, tuple(lines))
+    return Exhibit("object", now, {}, tuple(lines))
+
+
+async def _all(kind: Endpoint, sight: Sight) -> Sequence[Raw]:
+    try:
+        return await sight.list(kind)
+    except NotFoundError:
+        # Not every cluster serves groups of pods.
+        return ()
 
 
 async def _matching(text: str, sight: Sight) -> list[Raw]:
@@ -56,13 +66,15 @@ async def _matching(text: str, sight: Sight) -> list[Raw]:
     return [obj for obj in found if reference.fits(obj)]
 
 
-async def _log_lines(text: str, container: str, sight: Sight) -> list[str]:
+async def _log_lines(wanted: Mapping[str, str], sight: Sight) -> list[str]:
     lines: list[str] = []
-    for pod in await _matching(text, sight):
-        names = [each["name"] for each in pod["spec"]["containers"]]
-        for name in names if not container else [container]:
-            lines.append(f"{name_in(pod)} {name}:")
-            lines += (f"  {line}" for line in (await sight.log(pod, name)).splitlines())
+    pattern, container = f"*{wanted.get('has', '')}*", wanted.get("container")
+    for pod in await _matching(wanted["log"], sight):
+        for name in [each["name"] for each in pod["spec"]["containers"]]:
+            if container in (None, name):
+                lines.append(f"{name_in(pod)} {name}:")
+                logged = (await sight.log(pod, name)).splitlines()
+                lines += (f"  {line}" for line in logged if fnmatchcase(line, pattern))
     return lines
 
 
@@ -71,8 +83,8 @@ async def _object_lines(text: str, fields: Sequence[str], sight: Sight) -> list[
     for obj in await _matching(text, sight):
         lines.append(f"{name_in(obj)}:")
         for path in fields:
-            for value in values_at(obj, path):
-                lines += _field_lines(path, value)
+            values = values_at(obj, path)
+            lines += _field_lines(path, values[0] if len(values) == 1 else values)
     return lines
 
 

@@ -133,7 +133,11 @@ class Step(Part, frozen=True, kw_only=True):
     after: Annotated[str, Meta(description="the id of the step that it follows")] = ""
     delay: Annotated[str, _duration("how long after that step")] = ""
     apply: Annotated[
-        tuple[Any, ...], Meta(description="files beside the scenario, or objects, to apply")
+        tuple[Any, ...],
+        Meta(
+            description="files beside the scenario, objects, or {repeat: N, object: …} with $n in "
+            "it, to apply"
+        ),
     ] = ()
     delete: Annotated[
         tuple[Any, ...], Meta(description="files, objects or KIND/[NAMESPACE/]NAME, to delete")
@@ -181,4 +185,7 @@ def schema() -> dict[str, Any]:
     """The JSON schema of a scenario file."""
     made = msgspec.json.schema(Scenario)
     made["title"] = "dryrack scenario"
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    # As a reader of the file has it: defaults that are tuples become lists.
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(made))
+    return found

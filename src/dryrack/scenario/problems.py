@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.durations import seconds_in
-from dryrack.base.limits import SCENARIO_NODES_MAX, SCENARIO_SECONDS_MAX, SCENARIO_STEPS_MAX
+from dryrack.base.limits import (
+    SCENARIO_NODES_MAX,
+    SCENARIO_OBJECTS_MAX,
+    SCENARIO_SECONDS_MAX,
+    SCENARIO_STEPS_MAX,
+)
 from dryrack.base.text import hint
 from dryrack.cluster.faults import FaultWordsError, read_healing, read_injection
 from dryrack.kinds.shape import Path, described, render
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 ACTIONS = ("apply", "delete", "scale", "fail", "heal", "wait")
 SUBJECTS = ("object", "devices", "published", "log", "event", "gone")
 EXHIBITS = ("claims", "devices", "events", "gangs", "nodes", "pods", "slices")
+_EXHIBITS = {"log": ("container", "has"), "object": ("fields",)}
 _FILE_ENDINGS = (".yaml", ".yml", ".json")
 _REFERENCE = "write KIND/NAME or KIND/NAMESPACE/NAME, as in Pod/default/web-*"
 
@@ -51,7 +57,7 @@ def _all(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
         limit = f"the limit SCENARIO_STEPS_MAX is {SCENARIO_STEPS_MAX}"
         yield ("steps",), f"{len(scenario.steps)} steps; {limit}", "make two scenarios of it"
     if not scenario.steps:
-        yield (), "no steps", "add steps, each with an action and what to expect of it"
+        yield ("steps",), "there are none", "add some, each with an action and what to expect of it"
     for index, step in enumerate(scenario.steps):
         yield from _step(("steps", index), step, seconds_in(scenario.limit))
     yield from _order(scenario.steps)
@@ -212,7 +218,7 @@ def _exhibit(place: Path, exhibit: Any) -> Iterator[tuple[Path, str, str]]:
             yield place, f"{exhibit!r}: nothing that can be shown", hint(exhibit, EXHIBITS)
         return
     keys = set(exhibit) if isinstance(exhibit, dict) else set()
-    if keys not in ({"log"}, {"log", "container"}, {"object"}, {"object", "fields"}):
+    if not any({subject} <= keys <= {subject, *more} for subject, more in _EXHIBITS.items()):
         fix = "write one of " + ", ".join(EXHIBITS) + ", {log: Pod/…} or {object: KIND/…}"
         yield place, f"nothing that can be shown: {described(exhibit)}", fix
         return
@@ -232,12 +238,10 @@ def _objects(
     place: Path, entries: tuple[Any, ...], *, references: bool = False
 ) -> Iterator[tuple[Path, str, str]]:
     for index, each in enumerate(entries):
-        if isinstance(each, dict):
-            metadata = each.get("metadata")
-            named = isinstance(metadata, dict) and metadata.get("name")
-            if not (each.get("apiVersion") and each.get("kind") and named):
-                fix = "write apiVersion, kind and metadata.name"
-                yield (*place, index), "an object without its name or kind", fix
+        if isinstance(each, dict) and "repeat" in each:
+            yield from _repeated((*place, index), each)
+        elif isinstance(each, dict):
+            yield from _object((*place, index), each)
         elif not isinstance(each, str):
             fix = "write the name of a file, or an object"
             yield (*place, index), f"expected a file or an object, got {described(each)}", fix
@@ -247,6 +251,28 @@ def _objects(
                 f"{each!r} is the name of an object",
                 "write a file, or all of it",
             )
+
+
+def _object(place: Path, each: Any) -> Iterator[tuple[Path, str, str]]:
+    metadata = each.get("metadata") if isinstance(each, dict) else None
+    named = isinstance(metadata, dict) and metadata.get("name")
+    if not (named and each.get("apiVersion") and each.get("kind")):
+        fix = "write apiVersion, kind and metadata.name"
+        yield place, "an object without its name or kind", fix
+
+
+def _repeated(place: Path, each: dict[str, Any]) -> Iterator[tuple[Path, str, str]]:
+    count = each["repeat"]
+    if type(count) is not int or not 1 <= count <= SCENARIO_OBJECTS_MAX:
+        limit = f"the limit SCENARIO_OBJECTS_MAX is {SCENARIO_OBJECTS_MAX}"
+        yield (*place, "repeat"), f"{count!r} times; {limit}", "write how many"
+    unknown = sorted(each.keys() - {"repeat", "object"})
+    if unknown:
+        yield (*place, unknown[0]), "no such field", "beside repeat there is object"
+    yield from _object((*place, "object"), each.get("object"))
+    if "$n" not in str(((each.get("object") or {}).get("metadata") or {}).get("name")):
+        fix = "write $n, the number, into metadata.name"
+        yield (*place, "object"), "all of them would have one name", fix
 
 
 def _duration(place: Path, text: str) -> Iterator[tuple[Path, str, str]]:

@@ -52,11 +52,22 @@ class LoadedScenario:
         """The objects that `apply`, `delete` or `objects` mean, in their order."""
         found: list[Raw] = []
         for each in entries:
-            if isinstance(each, dict):
+            if isinstance(each, dict) and "repeat" in each:
+                found += (numbered(each["object"], n) for n in range(1, each["repeat"] + 1))
+            elif isinstance(each, dict):
                 found.append(each)
             elif each in self.files:
                 found += self.files[each]
         return found
+
+
+def numbered(value: Any, number: int) -> Any:
+    """An object that is repeated, with its number where `$n` stands."""
+    if isinstance(value, str):
+        return value.replace("$n", str(number))
+    if isinstance(value, dict):
+        return {numbered(key, number): numbered(each, number) for key, each in value.items()}
+    return [numbered(each, number) for each in value] if isinstance(value, list) else value
 
 
 def load_scenario(path: Path) -> LoadedScenario:

@@ -25,7 +25,7 @@ from dryrack.scenario.references import DEFAULT_NAMESPACE, Reference, name_in
 from dryrack.scenario.world import Glance, Kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.raw import Raw
@@ -48,6 +48,10 @@ class Observer(Protocol):
 
     def began(self, step: Step, at: float) -> None: ...
 
+    def waits(self, at: float, lacking: Sequence[str]) -> None:
+        """Something that is expected is not so yet."""
+        ...
+
     def ended(self, outcome: StepOutcome) -> None: ...
 
     def shown(self, exhibit: Exhibit) -> None: ...
@@ -57,6 +61,8 @@ class Nobody:
     """Who does not look."""
 
     def began(self, step: Step, at: float) -> None: ...
+
+    def waits(self, at: float, lacking: Sequence[str]) -> None: ...
 
     def ended(self, outcome: StepOutcome) -> None: ...
 
@@ -185,8 +191,8 @@ class _Run:
         )
         self._outcomes[index] = outcome
         self._world.journal.note(f"step {index} {outcome.verdict}")
-        await self._show(step)
         self._setting.observer.ended(outcome)
+        await self._show(step)
         if held:
             self._ends[index].set()
         return outcome
@@ -321,6 +327,8 @@ class _Run:
                     return self._judged(each, (), began)
             elif now >= latest:
                 return self._judged(each, wrong, began)
+            if wrong:
+                self._setting.observer.waits(now, wrong)
             until = latest if since is None else since + lasting
             await sleep(self._world.clock, min(_pause(now - began), max(until - now, 0.001)))
 
@@ -330,7 +338,7 @@ class _Run:
     async def _show(self, step: Step) -> None:
         for wanted in step.show:
             glance = Glance(self._world, self._kinds)
-            self._setting.observer.shown(await exhibit_of(wanted, glance, self._now()))
+            self._setting.observer.shown(await exhibit_of(wanted, glance, self._world.clock.now()))
 
 
 def title_of(step: Step) -> str:

@@ -54,7 +54,7 @@ def test_what_it_says_is_what_comes_of_it() -> None:
     """When its writes are carried out, the slices are those it showed, and it has no others."""
 
     async def play() -> None:
-        files = ("karpenter-multi.yaml", "karpenter-multi-nodes.yaml")
+        files = ("karpenter-multi/config.yaml", "karpenter-multi/nodes.yaml")
         at = await ground(*files)
         before = await look(at)
         await carry_out(at, before)
@@ -71,9 +71,9 @@ def test_it_tells_changes_and_ends() -> None:
     """A changed configuration changes slices; one that is gone, or a node, ends them."""
 
     async def play() -> None:
-        at = await ground("karpenter-gpu.yaml", "karpenter-gpu-nodes.yaml")
+        at = await ground("karpenter-gpu/config.yaml", "karpenter-gpu/nodes.yaml")
         await carry_out(at, await look(at))
-        data = documents("karpenter-gpu-changed.yaml")[0]["data"]
+        data = documents("karpenter-gpu/config-changed.yaml")[0]["data"]
         name = {"name": "dra-kwok-configmap", "namespace": "karpenter"}
         await at.client.patch(CONFIG_MAPS, name["name"], {"data": data}, namespace="karpenter")
         assert deeds(await look(at)) == [Update, Update]
@@ -89,9 +89,9 @@ def test_what_is_there_stays_when_a_document_cannot_be_read() -> None:
     """Only what is on a node that is gone goes all the same; what is wrong is told."""
 
     async def play() -> None:
-        at = await ground("karpenter-gpu.yaml", "karpenter-gpu-nodes.yaml")
+        at = await ground("karpenter-gpu/config.yaml", "karpenter-gpu/nodes.yaml")
         await carry_out(at, await look(at))
-        data = documents("karpenter-gpu-wrong.yaml")[0]["data"]
+        data = documents("karpenter-gpu/config-wrong.yaml")[0]["data"]
         await at.client.patch(
             CONFIG_MAPS, "dra-kwok-configmap", {"data": data}, namespace="karpenter"
         )
@@ -109,7 +109,7 @@ def test_slices_of_others_are_none_of_its_business() -> None:
     """A slice without our label is neither shown nor written."""
 
     async def play() -> None:
-        at = await ground("karpenter-gpu-nodes.yaml")
+        at = await ground("karpenter-gpu/nodes.yaml")
         pool = {"name": "theirs", "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": "theirs.example.com", "pool": pool, "nodeName": "kwok-1", "devices": []}
         await at.client.create(SLICES, {"metadata": {"name": "theirs"}, "spec": spec})

@@ -1,7 +1,8 @@
-"""`dryrack scenario`: run worlds that files describe, and look at those that come with dryrack."""
+"""`dryrack scenario` and `dryrack demo`: worlds that files describe, run and judged."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -9,19 +10,65 @@ import typer
 from dryrack.cli.output import Format
 
 app = typer.Typer(
-    help="Run described worlds: fleets, objects, steps, faults and what must come of them.",
+    help="Run described worlds: a fleet, objects, steps, and what must come of them.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_WHERE = "Where it runs"
+_OUTCOME = "What is printed and kept"
+
 Names = Annotated[
-    list[str], typer.Argument(metavar="FILE|NAME...", help="Files, or names of packaged ones.")
+    list[str],
+    typer.Argument(metavar="FILE|NAME...", help="Files, or names of: dryrack scenario list."),
 ]
-Seed = Annotated[int, typer.Option(help="What chance decides by.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="One of: dryrack scenario list.")]
+Demos = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME]...", help="Which; all of the demo if none is named."),
+]
+Seed = Annotated[int, typer.Option(help="What chance decides by.", rich_help_panel=_WHERE)]
 RealTime = Annotated[
-    bool, typer.Option("--real-time", help="In the machine's time, not in virtual time.")
+    bool,
+    typer.Option(
+        "--real-time", help="In the machine's time, not in virtual time.", rich_help_panel=_WHERE
+    ),
 ]
-Output = Annotated[Format, typer.Option("-o", "--output", help="How to print the outcome.")]
+Kubeconfig = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="On this cluster, in real time, with our engines attached.",
+        rich_help_panel=_WHERE,
+    ),
+]
+Context = Annotated[
+    str, typer.Option(help="On the cluster of this context.", rich_help_panel=_WHERE)
+]
+Without = Annotated[
+    str,
+    typer.Option(
+        metavar="ENGINE,...",
+        help="On a cluster: leave out kubelet (where KWOK runs), slices or plugin.",
+        rich_help_panel=_WHERE,
+    ),
+]
+Keep = Annotated[
+    bool,
+    typer.Option(
+        "--keep",
+        help="In real time, on a control plane that stays for kubectl.",
+        rich_help_panel=_WHERE,
+    ),
+]
+Junit = Annotated[
+    str,
+    typer.Option(metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=_OUTCOME),
+]
+Output = Annotated[
+    Format,
+    typer.Option("-o", "--output", help="How to print the outcome.", rich_help_panel=_OUTCOME),
+]
 
 
 @app.command("run")
@@ -29,6 +76,11 @@ def run_command(
     names: Names,
     seed: Seed = 0,
     real_time: RealTime = False,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    without: Without = "",
+    keep: Keep = False,
+    junit: Junit = "",
     output: Output = Format.TABLE,
 ) -> None:
     """
@@ -40,5 +92,71 @@ def run_command(
     """
     from dryrack.cli.scenarios import running
 
-    how = running.Wish(seed=seed, real_time=real_time, output=output)
-    raise typer.Exit(0 if running.run(names, how) else 1)
+    wish = running.Wish(
+        seed=seed,
+        real_time=real_time,
+        keep=keep,
+        kubeconfig=kubeconfig,
+        context=context,
+        without=without,
+        junit=junit,
+        output=output,
+    )
+    raise typer.Exit(0 if running.run(names, wish) else 1)
+
+
+@app.command("list")
+def list_command(output: Output = Format.TABLE) -> None:
+    """List the scenarios that come with dryrack."""
+    from dryrack.cli.scenarios import packages
+
+    packages.print_list(output)
+
+
+@app.command()
+def show(name: Name) -> None:
+    """Print a scenario that comes with dryrack, with the files that it names."""
+    from dryrack.cli.scenarios import packages
+
+    packages.print_scenario(name)
+
+
+@app.command()
+def init(
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="Where to; it must not be there.")
+    ] = "scenario.yaml",
+) -> None:
+    """Write a first scenario, to change and run."""
+    from dryrack.cli.scenarios import packages
+
+    packages.write_first(file)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of scenario files, for editors."""
+    from dryrack.scenario import SCHEMA
+
+    sys.stdout.write(SCHEMA.read_text())
+
+
+def demo(
+    names: Demos = None,
+    keep: Keep = False,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    without: Without = "",
+) -> None:
+    """
+    Show what dryrack does: run the demo's scenarios, and judge each.
+
+    Exit code 0: all of them hold.
+    Exit code 1: one does not.
+    Exit code 2: called wrongly.
+    """
+    from dryrack.cli.scenarios import running
+    from dryrack.scenario import DEMOS
+
+    wish = running.Wish(keep=keep, kubeconfig=kubeconfig, context=context, without=without)
+    raise typer.Exit(0 if running.run(names or DEMOS, wish) else 1)

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import gc
+import logging
+import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dryrack.base.text import hint
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data
-from dryrack.cli.scenarios.showing import Narrator, print_verdict
-from dryrack.scenario import EmbeddedRun, load_scenario, run_in_real_time, run_in_virtual_time
+from dryrack.cli.scenarios.junit import junit_xml
+from dryrack.cli.scenarios.showing import Narrator, print_summary, print_verdict
+from dryrack.scenario import (
+    ENGINES,
+    ClusterRun,
+    EmbeddedRun,
+    Nobody,
+    load_packaged,
+    load_scenario,
+    packaged_names,
+    run_in_real_time,
+    run_in_virtual_time,
+    run_on_cluster,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from dryrack.scenario import LoadedScenario, Outcome
+    from dryrack.scenario import LoadedScenario, Observer, Outcome
+
+# A fleet is many objects that stay: looking through all of them for garbage after every 700 new
+# ones takes a fifth of the time.
+_GARBAGE_THRESHOLDS = (50_000, 20, 50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,34 +44,108 @@ class Wish:
 
     seed: int = 0
     real_time: bool = False
+    keep: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+    without: str = ""
+    junit: str = ""
     output: Format = Format.TABLE
+
+    @property
+    def is_on_cluster(self) -> bool:
+        return bool(self.kubeconfig or self.context)
 
 
 def run(names: Sequence[str], wish: Wish) -> bool:
     """Whether every scenario came to what it must."""
+    _check(names, wish)
     loaded = [_load(name) for name in names]
-    outcomes = [_run(each, wish) for each in loaded]
+    with _quiet():
+        outcomes = [_run(each, wish) for each in loaded]
     if wish.output is not Format.TABLE:
         print_data({"scenarios": [each.document() for each in outcomes]}, wish.output)
+    elif len(outcomes) > 1:
+        print_summary(outcomes)
+    if wish.junit:
+        _write(wish.junit, junit_xml(outcomes))
     return all(each.held for each in outcomes)
+
+
+def _check(names: Sequence[str], wish: Wish) -> None:
+    if wish.keep and len(names) > 1:
+        raise UsageError("--keep: of one scenario at a time, for each would have a plane")
+    if wish.keep and wish.is_on_cluster:
+        raise UsageError("--keep: leaves a control plane of its own; leave out the cluster")
+    if wish.without and not wish.is_on_cluster:
+        raise UsageError("--without: only with --kubeconfig or --context")
+    _engines(wish)
+    if wish.seed and (wish.is_on_cluster or wish.keep):
+        raise UsageError("--seed: decides nothing on a cluster; leave it out")
 
 
 def _run(loaded: LoadedScenario, wish: Wish) -> Outcome:
     tells = wish.output is Format.TABLE
-    narrator = Narrator(loaded) if tells else None
-    how = (
-        EmbeddedRun(seed=wish.seed)
-        if narrator is None
-        else EmbeddedRun(seed=wish.seed, observer=narrator)
-    )
-    outcome = (run_in_real_time if wish.real_time else run_in_virtual_time)(loaded, how)
+    observer: Observer = Narrator(loaded) if tells else Nobody()
+    outcome = _outcome(loaded, wish, observer)
     if tells:
         print_verdict(outcome)
     return outcome
 
 
+def _outcome(loaded: LoadedScenario, wish: Wish, observer: Observer) -> Outcome:
+    if wish.keep:
+        from dryrack.cli.scenarios.keeping import run_and_keep
+
+        return run_and_keep(loaded, observer)
+    if wish.is_on_cluster:
+        from dryrack.cluster import connection_of
+
+        connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
+        how = ClusterRun(connection=connection, engines=_engines(wish), observer=observer)
+        return run_on_cluster(loaded, how)
+    run_embedded = run_in_real_time if wish.real_time else run_in_virtual_time
+    return run_embedded(loaded, EmbeddedRun(seed=wish.seed, observer=observer))
+
+
+def _engines(wish: Wish) -> tuple[str, ...]:
+    without = [name.strip() for name in wish.without.split(",") if name.strip()]
+    unknown = [name for name in without if name not in ENGINES]
+    if unknown:
+        raise UsageError(f"--without {unknown[0]}: there are {', '.join(ENGINES)}")
+    return tuple(name for name in ENGINES if name not in without)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Engines tell an administrator what goes wrong; here the verdict does."""
+    engines = logging.getLogger("dryrack")
+    silent = logging.NullHandler()
+    thresholds = gc.get_threshold()
+    engines.addHandler(silent)
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        engines.removeHandler(silent)
+
+
 def _load(name: str) -> LoadedScenario:
     path = Path(name)
-    if not path.is_file():
-        raise UsageError(f"{name}: no such file")
-    return load_scenario(path)
+    if path.is_file():
+        return load_scenario(path)
+    if name in packaged_names():
+        return load_packaged(name)
+    raise UsageError(f"{name}: no such file, and no scenario of dryrack's; {_near(name)}")
+
+
+def _near(name: str) -> str:
+    return hint(name, packaged_names())
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise UsageError(f"--junit {file}: {why}") from None

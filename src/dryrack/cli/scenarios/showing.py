@@ -2,38 +2,184 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from dryrack.cli.output import paint, print_line, shown
-from dryrack.scenario import Verdict
+from dryrack.cli.output import paint, print_line, print_table, shown, stdout_console
+from dryrack.cli.views.sheets import Look, claim_sheet, device_sheet, gang_sheet
+from dryrack.cli.views.slice_table import SLICE_COLUMNS, slice_rows
+from dryrack.client.endpoints import (
+    CLAIMS,
+    COSCHEDULING_POD_GROUPS,
+    POD_GROUPS,
+    POD_GROUPS_V1BETA1,
+    PODS,
+    SLICES,
+    WORKLOADS_V1ALPHA1,
+)
+from dryrack.kinds.core import Pod
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import ResourceClaim, ResourceSlice
+from dryrack.kinds.scheduling import (
+    CoschedulingPodGroup,
+    PodGroup,
+    PodGroupV1Beta1,
+    WorkloadV1Alpha1,
+)
+from dryrack.scenario import Verdict, title_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from dryrack.cli.views.sheets import Sheet
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.meta import KubernetesObject
+    from dryrack.kinds.raw import Raw
     from dryrack.scenario import Exhibit, LoadedScenario, Outcome, Step, StepOutcome
 
 _MARKS = {Verdict.HELD: ("✓", "green"), Verdict.FAILED: ("✗", "bold red")}
+# A table of more lines is no help to who follows a run.
+_ROWS_MAX = 12
+_INDENT = "    "
+_CLEAR = "\r\x1b[K"
+
+_MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
+    CLAIMS: ResourceClaim,
+    PODS: Pod,
+    SLICES: ResourceSlice,
+    POD_GROUPS: PodGroup,
+    POD_GROUPS_V1BETA1: PodGroupV1Beta1,
+    WORKLOADS_V1ALPHA1: WorkloadV1Alpha1,
+    COSCHEDULING_POD_GROUPS: CoschedulingPodGroup,
+}
+_SHEETS: Mapping[str, Callable[[Sequence[KubernetesObject], Look], Sheet]] = {
+    "claims": claim_sheet,
+    "devices": device_sheet,
+    "gangs": gang_sheet,
+}
 
 
 class Narrator:
-    """Prints a run as it goes."""
+    """Prints a run as it goes; on a terminal also what it waits for, in a line that changes."""
 
     def __init__(self, loaded: LoadedScenario) -> None:
-        print_line(paint(f"== {loaded.scenario.title or loaded.name}", "bold"))
+        self._is_live = sys.stdout.isatty()
+        self._title = ""
+        title = loaded.scenario.title
+        name = paint(loaded.name, "bold cyan")
+        print_line(f"{name}  {paint(shown(title), 'bold')}" if title else name)
+        sys.stdout.flush()
 
     def began(self, step: Step, at: float) -> None:
-        """A step begins."""
+        self._title = shown(title_of(step))
+        self._change(f"… {self._title}")
 
-    def shown(self, exhibit: Exhibit) -> None:
-        """A step shows something."""
+    def waits(self, at: float, lacking: Sequence[str]) -> None:
+        self._change(f"… {self._title} ({at:.1f} s): {shown(lacking[0])}")
 
     def ended(self, outcome: StepOutcome) -> None:
         mark, style = _MARKS[outcome.verdict]
-        took = outcome.ended - outcome.began
-        print_line(f"{paint(mark, style)} {shown(outcome.title)} ({took:.1f} s)")
+        self._clear()
+        took = paint(f"({outcome.ended - outcome.began:.1f} s)", "dim")
+        print_line(f"  {paint(mark, style)} {shown(outcome.title)} {took}")
         for failure in outcome.failures:
-            print_line(paint(f"    {shown(failure)}", "red"))
+            print_line(paint(f"{_INDENT}{shown(failure)}", "red"))
+        sys.stdout.flush()
+
+    def shown(self, exhibit: Exhibit) -> None:
+        self._clear()
+        print_exhibit(exhibit)
+        sys.stdout.flush()
+
+    def _change(self, text: str) -> None:
+        if self._is_live:
+            width = stdout_console().width
+            sys.stdout.write(f"{_CLEAR}  {text[: width - 3]}")
+            sys.stdout.flush()
+
+    def _clear(self) -> None:
+        if self._is_live:
+            sys.stdout.write(_CLEAR)
 
 
 def print_verdict(outcome: Outcome) -> None:
     """The last line of a run."""
-    word, style = ("holds", "bold green") if outcome.held else ("does not hold", "bold red")
-    print_line(paint(f"{outcome.name} {word}", style) + f" after {outcome.seconds:.1f} s")
+    mark, style = _MARKS[Verdict.HELD if outcome.held else Verdict.FAILED]
+    word = "holds" if outcome.held else "does not hold"
+    text = paint(f"{mark} {outcome.name} {word}", f"bold {style}")
+    hash_ = f", journal {outcome.hash[:12]}" if outcome.hash else ""
+    print_line(f"{text} {paint(f'after {outcome.seconds:.1f} s{hash_}', 'dim')}")
+    if outcome.problem:
+        print_line(paint(f"{_INDENT}{shown(outcome.problem)}", "red"))
+    print_line()
+
+
+def print_exhibit(exhibit: Exhibit) -> None:
+    """A table, or lines as they are."""
+    if exhibit.what in _SHEETS:
+        _print_sheet(exhibit)
+    elif exhibit.what == "slices":
+        _print_rows(SLICE_COLUMNS, slice_rows(exhibit.objects[SLICES]))
+    elif exhibit.lines:
+        for line in exhibit.lines:
+            print_line(shown(f"{_INDENT}{line}"))
+    else:
+        [objects] = exhibit.objects.values()
+        columns, rows = _ROWS[exhibit.what]
+        _print_rows(columns, [rows(each) for each in objects])
+
+
+def _print_sheet(exhibit: Exhibit) -> None:
+    typed = [
+        decode(each, _MODELS[kind]) for kind, found in exhibit.objects.items() for each in found
+    ]
+    sheet = _SHEETS[exhibit.what](typed, Look(now=exhibit.now, namespaces=True))
+    if not sheet.rows:
+        print_line(f"{_INDENT}{sheet.empty}")
+        return
+    if len(sheet.rows) <= _ROWS_MAX or not sheet.footer:
+        _print_rows(sheet.columns, [row.cells for row in sheet.rows])
+    for line in sheet.footer:
+        print_line(shown(f"{_INDENT}{line}"))
+
+
+def _print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print_table(columns, rows[:_ROWS_MAX])
+    if len(rows) > _ROWS_MAX:
+        print_line(f"… and {len(rows) - _ROWS_MAX} more")
+
+
+def _node_row(node: Raw) -> tuple[str, ...]:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return node["metadata"]["name"], "Ready" if ready else "NotReady"
+
+
+def _pod_row(pod: Raw) -> tuple[str, ...]:
+    metadata = pod["metadata"]
+    status, node = (pod.get("status") or {}).get("phase", ""), pod["spec"].get("nodeName", "-")
+    return metadata["namespace"], metadata["name"], status, node
+
+
+def _event_row(event: Raw) -> tuple[str, ...]:
+    about = event["involvedObject"]
+    subject = f"{about.get('kind', '')}/{about.get('name', '')}"
+    return subject, event.get("reason") or "", event.get("message") or ""
+
+
+_ROWS: Mapping[str, tuple[Sequence[str], Callable[[Raw], Sequence[str]]]] = {
+    "nodes": (("NODE", "STATUS"), _node_row),
+    "pods": (("NAMESPACE", "NAME", "STATUS", "NODE"), _pod_row),
+    "events": (("OBJECT", "REASON", "MESSAGE"), _event_row),
+}
+
+
+def print_summary(outcomes: Iterable[Outcome]) -> None:
+    """A verdict for each of several runs."""
+    found = list(outcomes)
+    held = sum(each.held for each in found)
+    for each in found:
+        if not each.held:
+            print_line(paint(f"✗ {each.name}: {shown(each.failures[0])}", "bold red"))
+    style = "bold green" if held == len(found) else "bold red"
+    print_line(paint(f"{held} of {len(found)} scenarios hold", style))

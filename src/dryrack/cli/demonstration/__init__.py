@@ -1,1 +1,0 @@
-"""`dryrack demo`: scenes that are played and checked."""

@@ -1,0 +1,251 @@
+"""
+A scenario on a cluster that is somebody's and stays.
+
+The publisher, the plugin and a kubelet for the scenario's nodes, and a scheduler for pods that ask
+for another than the cluster's own, are attached for as long as it runs; the cluster does the rest.
+What is there is not touched: a scenario that would change it is not begun, and what it has brought
+is taken away when it ends. On a control plane of ours, which has all engines, none is attached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import ContentError
+from dryrack.client.client import Client
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
+from dryrack.client.errors import NotFoundError
+from dryrack.client.https import connected
+from dryrack.client.timekeeping import sleep
+from dryrack.cluster import (
+    Family,
+    Need,
+    SystemChance,
+    SystemClock,
+    Wiring,
+    check_needs,
+    families,
+    plugin_families,
+    running_engines,
+    scheduling_family,
+    with_catalogue,
+)
+from dryrack.cluster.faults import FaultInjector
+from dryrack.scenario.embedded_faults import InjectedFaults
+from dryrack.scenario.embedded_world import drivers_of
+from dryrack.scenario.fleet import Hardware, fleet_objects
+from dryrack.scenario.journal import Journal
+from dryrack.scenario.references import DEFAULT_NAMESPACE, name_in
+from dryrack.scenario.runner import Nobody, Setting, run
+from dryrack.scenario.world import Kinds, planned_log
+from dryrack.scheduler import DEFAULT_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.client.kubeconfig import Connection
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin import VirtualDrivers
+    from dryrack.scenario.outcome import Outcome
+    from dryrack.scenario.reading import LoadedScenario
+    from dryrack.scenario.runner import Observer
+
+ENGINES = ("kubelet", "slices", "plugin")
+_AGENT = "dryrack-scenario"
+_LOOK_SECONDS = 0.1
+_GONE_SECONDS_MAX = 60.0
+# Others use them too: where they are, they stay.
+_COMMON = ("Namespace", "CustomResourceDefinition", "DeviceClass")
+# Objects of these kinds that were there before are none of the scenario's.
+_SEEN = (CLAIMS, EVENTS, NODES, PODS, SLICES)
+# What has made others goes after them.
+_OWNERS = ("apps", "batch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRun:
+    """How to run on a cluster."""
+
+    connection: Connection
+    engines: Sequence[str] = ENGINES
+    """Which of ours are attached."""
+    stays: bool = False
+    """Whether everything is left as it is then: on a control plane that was made for it."""
+    observer: Observer = field(default_factory=Nobody)
+
+
+class Unchecked:
+    """Invariants of a cluster whose writes nobody tells in order."""
+
+    async def broken(self) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def at_rest(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWorld:
+    """A cluster that others use as well."""
+
+    client: Client
+    clock: Timekeeper
+    journal: Journal
+    faults: InjectedFaults
+    drivers: VirtualDrivers | None
+    invariants: Unchecked = field(default_factory=Unchecked)
+    strangers: frozenset[str] = frozenset()
+    """UIDs of what was there before."""
+    is_reproducible: bool = False
+
+    def revision(self) -> int | None:
+        return None
+
+    async def list(self, endpoint: Endpoint) -> Sequence[Raw]:
+        found = (await self.client.list(endpoint)).items
+        return [each for each in found if each["metadata"].get("uid") not in self.strangers]
+
+    async def log(self, pod: Raw, container: str) -> str:
+        return await planned_log(self, self.drivers, pod, container)
+
+
+def run_on_cluster(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
+    """Runs a scenario there, in real time."""
+    return asyncio.run(_run(loaded, how))
+
+
+async def _run(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
+    hardware = Hardware.of(loaded.scenario.fleet)
+    drivers = drivers_of(hardware)
+    setup = tuple(fleet_objects(loaded.scenario.fleet, hardware))
+    clock = SystemClock()
+    async with connected(how.connection) as transport:
+        client = Client(transport, agent=_AGENT)
+        await check_needs(client, (Need(NODES), Need(SLICES)))
+        setting = Setting(setup=setup, observer=how.observer)
+        journal = Journal(clock)
+        faults = InjectedFaults(FaultInjector(client, clock, SystemChance()), journal)
+        world = ClusterWorld(client, clock, journal, faults, drivers)
+        if how.stays:
+            return await run(loaded, world, setting)
+        visit = Visit(client, clock, (*setup, *_objects(loaded)))
+        await visit.look_around()
+        world = replace(world, strangers=await _strangers(client))
+        async with _attached(loaded, hardware, drivers, how, client), visit.cleared():
+            return await run(loaded, world, setting)
+
+
+def _objects(loaded: LoadedScenario) -> list[Raw]:
+    scenario = loaded.scenario
+    entries = [*scenario.objects, *(each for step in scenario.steps for each in step.apply)]
+    return loaded.objects_of(entries)
+
+
+async def _strangers(client: Client) -> frozenset[str]:
+    lists = [(await client.list_metadata(endpoint)).items for endpoint in _SEEN]
+    return frozenset(each["metadata"]["uid"] for items in lists for each in items)
+
+
+@asynccontextmanager
+async def _attached(
+    loaded: LoadedScenario,
+    hardware: Hardware,
+    drivers: VirtualDrivers | None,
+    how: ClusterRun,
+    client: Client,
+) -> AsyncIterator[None]:
+    """Those engines, with the catalogue if the fleet has it."""
+    publishing = None
+    if hardware.catalogue is not None:
+        publishing = partial(with_catalogue, hardware.catalogue)
+    controllers = families(publishing, drivers=drivers)[0]
+    names = tuple(name for name in how.engines if name in controllers.engines)
+    chosen = [Family(controllers.name, names, controllers.run)] if names else []
+    if "plugin" in how.engines:
+        chosen += plugin_families(drivers)
+    others = _scheduler_names(_objects(loaded))
+    if others:
+        chosen.append(scheduling_family(others))
+    wiring = Wiring(client, SystemClock(), SystemChance())
+    async with running_engines(chosen, lambda _: wiring):
+        yield
+
+
+def _scheduler_names(objects: Iterable[Raw]) -> tuple[str, ...]:
+    """The schedulers that pods ask for, without the one that every cluster has."""
+    specs = [each.get("spec") or {} for each in objects]
+    specs += [(each.get("template") or {}).get("spec") or {} for each in specs]
+    names = {each.get("schedulerName") or DEFAULT_NAME for each in specs}
+    return tuple(sorted(names - {DEFAULT_NAME}))
+
+
+class Visit:
+    """What a scenario brings to somebody's cluster, and takes away again."""
+
+    def __init__(self, client: Client, clock: Timekeeper, brought: Iterable[Raw]) -> None:
+        self._client = client
+        self._clock = clock
+        self._kinds = Kinds(client)
+        self._brought = list({(each["kind"], *_name(each)): each for each in brought}.values())
+
+    async def look_around(self) -> None:
+        """Raises if the scenario would change something that is there."""
+        brought = []
+        for obj in self._brought:
+            endpoint = await self._kinds.of(obj["apiVersion"], obj["kind"])
+            if endpoint is None or not await self._is_there(endpoint, obj):
+                brought.append(obj)
+            elif obj["kind"] not in _COMMON:
+                what = name_in(obj)
+                raise ContentError(f"{what}: there already, and the scenario would change it")
+        self._brought = brought
+
+    @asynccontextmanager
+    async def cleared(self) -> AsyncIterator[None]:
+        """Takes away what was brought when the block ends, the last first."""
+        try:
+            yield
+        finally:
+            for obj in reversed(self._brought):
+                endpoint = await self._kinds.of(obj["apiVersion"], obj["kind"])
+                if endpoint is not None:
+                    await self._take_away(endpoint, obj)
+
+    async def _take_away(self, endpoint: Endpoint, obj: Raw) -> None:
+        namespace, name = _name(obj)
+        propagation = "Foreground" if endpoint.group in _OWNERS else ""
+        try:
+            await self._client.delete(
+                endpoint,
+                name,
+                namespace=namespace if endpoint.is_namespaced else "",
+                grace_seconds=0,
+                propagation=propagation,
+            )
+        except NotFoundError:
+            return
+        latest = self._clock.now() + _GONE_SECONDS_MAX
+        while await self._is_there(endpoint, obj):
+            if self._clock.now() > latest:
+                raise ContentError(f"{name_in(obj)}: does not go away")
+            await sleep(self._clock, _LOOK_SECONDS)
+
+    async def _is_there(self, endpoint: Endpoint, obj: Raw) -> bool:
+        namespace, name = _name(obj)
+        try:
+            await self._client.get(endpoint, name, namespace if endpoint.is_namespaced else "")
+        except NotFoundError:
+            return False
+        return True
+
+
+def _name(obj: Raw) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return metadata.get("namespace") or DEFAULT_NAMESPACE, metadata["name"]

@@ -1,0 +1,154 @@
+"""`dryrack scenario` and `dryrack demo`, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as Xml
+
+import pytest
+from tests.cli.command import dryrack
+
+from dryrack.scenario import load_scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "apiVersion: dryrack.dev/v1alpha1\nkind: Scenario\n"
+FAILS = """
+steps:
+- title: Something comes
+  expect: [{object: Pod/never, within: 1s}]
+- title: More
+  wait: 1s
+"""
+
+
+def test_a_first_scenario_runs_as_it_was_written(tmp_path: Path) -> None:
+    """What `init` writes holds, and shows its devices."""
+    written = dryrack("scenario", "init", "first.yaml", cwd=tmp_path)
+    done = dryrack("scenario", "run", "first.yaml", cwd=tmp_path)
+
+    assert written.returncode == done.returncode == 0
+    assert "✓ The pod runs, with a device of its node (600.1 s)" in done.stdout
+    assert "15 of 16 free" in done.stdout
+    assert "✓ first holds after 600.2 s" in done.stdout
+
+
+def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    """`init` writes over nothing."""
+    (tmp_path / "scenario.yaml").write_text("mine")
+    done = dryrack("scenario", "init", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert (tmp_path / "scenario.yaml").read_text() == "mine"
+
+
+def test_programs_read_the_verdicts(tmp_path: Path) -> None:
+    """As JSON, and as JUnit's XML; a scenario that does not hold ends with 1."""
+    (tmp_path / "s.yaml").write_text(HEAD + FAILS)
+    words = ("scenario", "run", "s.yaml", "fake-2", "-o", "json", "--junit", "report.xml")
+    done = dryrack(*words, cwd=tmp_path)
+    failed, held = json.loads(done.stdout)["scenarios"]
+    suites = Xml.parse(tmp_path / "report.xml").getroot()
+
+    assert done.returncode == 1
+    assert [failed["held"], held["held"]] == [False, True]
+    assert failed["steps"][0]["expectations"][0]["lacking"] == ["Pod/never: there is none"]
+    assert [each["verdict"] for each in failed["steps"]] == ["failed", "skipped"]
+    assert len(held["hash"]) == 64
+    assert [each.get("failures") for each in suites] == ["1", "0"]
+    assert suites[0][0].find("failure") is not None
+
+
+def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
+    """The step, what was lacking, and the verdict of all."""
+    (tmp_path / "s.yaml").write_text(HEAD + FAILS)
+    done = dryrack("scenario", "run", "s.yaml", "fake-2", cwd=tmp_path)
+
+    assert "  ✗ Something comes (1.0 s)\n    Pod/never: there is none\n" in done.stdout
+    assert "✗ s: Something comes: Pod/never: there is none\n1 of 2 scenarios hold" in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("run", "gang-gup"), "gang-gup: no such file, and no scenario of dryrack's; did you mean"),
+        (("show", "fake-9"), "fake-9: no such scenario; did you mean"),
+        (("run", "file", "--without", "kubelet"), "--without: only with --kubeconfig or --context"),
+        (("run", "file", "fake-1", "--keep"), "--keep: of one scenario at a time"),
+        (("run", "file", "--seed", "1", "--context", "x"), "--seed: decides nothing on a cluster"),
+        (
+            ("run", "file", "--context", "x", "--without", "wurst"),
+            "--without wurst: there are kubelet, slices, plugin",
+        ),
+    ],
+)
+def test_a_wrong_call_is_told(words: tuple[str, ...], complaint: str) -> None:
+    """And nothing is done."""
+    done = dryrack("scenario", *words)
+
+    assert complaint in done.stderr
+    assert done.returncode == 2
+
+
+def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
+    """Before anything runs, with the exit code of wrong content."""
+    (tmp_path / "s.yaml").write_text(HEAD + "steps:\n- wiat: 1s\n")
+    done = dryrack("scenario", "run", "s.yaml", cwd=tmp_path)
+
+    assert done.stderr == (
+        "dryrack: s.yaml:4: steps[0].wiat: no such field; did you mean 'wait'?\n"
+    )
+    assert done.returncode == 1
+
+
+def test_packaged_scenarios_are_listed_and_shown(tmp_path: Path) -> None:
+    """With their titles, and with the files that they name; the schema is there for editors."""
+    listed = dryrack("scenario", "list").stdout
+    shown = dryrack("scenario", "show", "fake-2").stdout
+    schema = json.loads(dryrack("scenario", "schema").stdout)
+    (tmp_path / "fake-test2.yaml").write_text(shown.partition("fake-test2.yaml\n")[2])
+    (tmp_path / "s.yaml").write_text(shown.partition("\n# ")[0])
+
+    assert "fake-2" in listed
+    assert "Two containers of a pod share a fake device" in listed
+    assert "kind: Pod" in shown
+    assert load_scenario(tmp_path / "s.yaml").scenario.title
+    assert "Scenario" in schema["$defs"]
+
+
+def test_the_demo_judges_each_scenario() -> None:
+    """Some of them, with what their documents show, and a verdict of all."""
+    done = dryrack("demo", "fake-1", "karpenter-multi", "gang-gpu")
+
+    assert "export FAKE_DEVICE_0='FAKE-" in done.stdout
+    assert "kwok-multi   nvidia-gpu-1   nvidia-tesla-v100   allocated   default/both" in done.stdout
+    assert "has 2 pods, needs at least 3" in done.stdout
+    assert "3 of 3 scenarios hold" in done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.timeout(120)
+def test_a_control_plane_can_be_kept(tmp_path: Path) -> None:
+    """The scenario runs on it in real time, and kubectl's view of it is there afterwards."""
+    environment = {**os.environ, "DRYRACK_HOME": str(tmp_path), "NO_COLOR": "1"}
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "dryrack", *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    try:
+        done = call("scenario", "run", "fake-2", "--keep")
+        kubeconfig = call("kubeconfig", "--name", "scenario", "--path").stdout.strip()
+        claims = call("claims", "-A", "--kubeconfig", kubeconfig)
+    finally:
+        call("down", "--name", "scenario")
+
+    assert "✓ fake-2 holds" in done.stdout
+    assert "dryrack down --name scenario" in done.stderr
+    assert "pod0-fakes-" in claims.stdout

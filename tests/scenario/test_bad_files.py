@@ -1,0 +1,195 @@
+"""Scenario files that say something wrong: each is refused with its line and field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dryrack.scenario import ScenarioError, read_scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "apiVersion: dryrack.dev/v1alpha1\nkind: Scenario\n"
+STEP = "steps:\n- wait: 1s\n"
+
+
+def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
+    with pytest.raises(ScenarioError) as refusal:
+        read_scenario(head + text, "s.yaml", name="s", folder=folder)
+    return str(refusal.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            "steps:\n- title: x\n  aply: [a.yaml]\n",
+            "s.yaml:5: steps[0].aply: no such field; did you mean 'apply'?",
+        ),
+        (
+            "fleet:\n  nodes: [{name: a, count: two}]\n" + STEP,
+            (
+                's.yaml:4: fleet.nodes[0].count: expected a 32-bit integer, got the string "two"; '
+                "write a 32-bit integer, without quotes"
+            ),
+        ),
+        (
+            "fleet:\n  nodes:\n  - {name: a, count: 11000}\n" + STEP,
+            (
+                "s.yaml:5: fleet.nodes[0].count: makes 11000 nodes; the limit SCENARIO_NODES_MAX "
+                "is 10000; write fewer"
+            ),
+        ),
+        (
+            "fleet:\n  nodes:\n  - {name: a, profile: p5.48xlrage}\n" + STEP,
+            (
+                "s.yaml:5: fleet.nodes[0].profile: no profile 'p5.48xlrage' in the catalogue; did "
+                "you mean 'p5.48xlarge'? see: dryrack hardware list"
+            ),
+        ),
+        (
+            "fleet:\n  nodes: [{count: 1}]\n" + STEP,
+            "s.yaml:4: fleet.nodes[0].name: has to be there",
+        ),
+        (
+            "fleet:\n  nodes:\n  - {name: a-1}\n  - {name: a, count: 2}\n" + STEP,
+            (
+                "s.yaml:6: fleet.nodes[1].name: node a-1 is there already, by fleet.nodes[0]; "
+                "write another name"
+            ),
+        ),
+        (
+            "fleet:\n  devices: [fake:8, laser:2]\n" + STEP,
+            "s.yaml:4: fleet.devices[1]: ",
+        ),
+        (
+            "limit: 1m\nsteps:\n- at: 2h\n  wait: 1s\n",
+            "s.yaml:5: steps[0].at: 2h is after the end of the scenario; write a longer limit",
+        ),
+        (
+            "steps:\n- at: tomorrow\n  wait: 1s\n",
+            "s.yaml:4: steps[0].at: 'tomorrow' is no time; write how long, as in 30s or 1m30s",
+        ),
+        (
+            "limit: 1000h\n" + STEP,
+            (
+                "s.yaml:3: limit: 1000h; the limit SCENARIO_SECONDS_MAX is 30 days; write a "
+                "shorter time"
+            ),
+        ),
+        (
+            "steps:\n- {id: a, after: b, wait: 1s}\n- {id: b, after: a, wait: 1s}\n",
+            "s.yaml:4: steps[0].after: a cycle: a after b after a; let one of them begin at a time",
+        ),
+        (
+            "steps:\n- {id: gang, wait: 1s}\n- {after: gnag, wait: 1s}\n",
+            "s.yaml:5: steps[1].after: no step has the id 'gnag'; did you mean 'gang'?",
+        ),
+        (
+            "steps:\n- {id: a, wait: 1s}\n- {id: a, wait: 1s}\n",
+            "s.yaml:5: steps[1].id: 'a' is the id of steps[0], too; write another",
+        ),
+        (
+            "steps:\n- apply: [nothing.yaml]\n",
+            (
+                "s.yaml:4: steps[0].apply[0]: 'nothing.yaml': no such file or directory; files are "
+                "looked for in "
+            ),
+        ),
+        (
+            "steps:\n- apply: [{kind: Pod}]\n",
+            (
+                "s.yaml:4: steps[0].apply[0]: an object without its name or kind; write "
+                "apiVersion, kind and metadata.name"
+            ),
+        ),
+        (
+            (
+                "steps:\n- apply:\n  - {repeat: 3, object: {apiVersion: v1, kind: Pod, "
+                "metadata: {name: a}}}\n"
+            ),
+            (
+                "s.yaml:5: steps[0].apply[0].object: all of them would have one name; write $n, "
+                "the number, into metadata.name"
+            ),
+        ),
+        (
+            "steps:\n- wait: 1s\n  delete: [Pod/a]\n",
+            "s.yaml:4: steps[0].wait: a second action, beside delete; make a step of each",
+        ),
+        (
+            "steps:\n- title: nothing\n",
+            (
+                "s.yaml:4: steps[0]: a step that does nothing; add one of apply, delete, scale, "
+                "fail, heal, wait, expect"
+            ),
+        ),
+        (
+            "steps:\n- expect:\n  - {object: Pod/a, gone: Pod/b}\n",
+            (
+                "s.yaml:5: steps[0].expect[0]: has object and gone; an expectation has one "
+                "subject; one of object, devices, published, log, event, gone"
+            ),
+        ),
+        (
+            "steps:\n- expect:\n  - {object: pods web}\n",
+            (
+                "s.yaml:5: steps[0].expect[0].object: 'pods web' names no object; write KIND/NAME "
+                "or KIND/NAMESPACE/NAME, as in Pod/default/web-*"
+            ),
+        ),
+        (
+            "steps:\n- expect:\n  - {devices: {Node/a: []}}\n",
+            (
+                "s.yaml:5: steps[0].expect[0].devices[\"Node/a\"]: 'Node/a' is no Pod; write "
+                "Pod/[NAMESPACE/]NAME"
+            ),
+        ),
+        (
+            "steps:\n- expect:\n  - {published: {a: many}}\n",
+            (
+                "s.yaml:5: steps[0].expect[0].published.a: expected counts or patterns, got the "
+                'string "many"; write {DRIVER: COUNT}, or a list of DRIVER/POOL/DEVICE patterns'
+            ),
+        ),
+        (
+            "steps:\n- wait: 1s\n  show: [devcies]\n",
+            (
+                "s.yaml:5: steps[0].show[0]: 'devcies': nothing that can be shown; did you mean "
+                "'devices'?"
+            ),
+        ),
+        ("title: x\n", "s.yaml:1: steps: there are none; add some"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(text: str, complaint: str, tmp_path: Path) -> None:
+    """File, line, field, what is so, and what would be right."""
+    [told] = problems(text, tmp_path)
+
+    assert told.startswith(complaint)
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    """In the order of its lines, also what is wrong in a file that it names."""
+    (tmp_path / "broken.yaml").write_text("a: [\n")
+    told = problems("steps:\n- apply: [broken.yaml]\n- wait: soon\n", tmp_path)
+
+    assert told[0].startswith("s.yaml:5: steps[1].wait: 'soon' is no time")
+    assert told[1].startswith(f"{tmp_path}/broken.yaml:2: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "s.yaml:2: not a scenario but v1 Pod"),
+        ("a: 1\n", "s.yaml:1: not a scenario but neither apiVersion nor kind"),
+        (HEAD + STEP + "---\n" + HEAD + STEP, "s.yaml:6: a second document; a scenario is one"),
+    ],
+)
+def test_what_is_no_scenario_is_told_so(text: str, complaint: str, tmp_path: Path) -> None:
+    """A manifest that was named by mistake, or two scenarios in a file."""
+    [told] = problems(text, tmp_path, head="")
+
+    assert told.startswith(complaint)

@@ -1,0 +1,20 @@
+"""The guide's own scenario holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dryrack.scenario import EmbeddedRun, read_scenario, run_in_virtual_time
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "scenarios.md"
+
+
+def test_the_scenario_of_the_guide_holds(tmp_path: Path) -> None:
+    """As it stands there: a gang waits for a third node, and runs when it comes."""
+    [text] = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    loaded = read_scenario(text, "guide.yaml", name="guide", folder=tmp_path)
+    outcome = run_in_virtual_time(loaded, EmbeddedRun())
+
+    assert outcome.failures == ()
+    assert outcome.steps[0].began == 30
