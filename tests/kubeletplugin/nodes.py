@@ -67,6 +67,7 @@ class Bench:
         of_pod: str = "",
         share_id: str = "",
         annotations: Raw | None = None,
+        consumed: Raw | None = None,
     ) -> ClaimReference:
         """Creates a claim, and allocates it as a scheduler would."""
         metadata: Raw = {"name": name, "namespace": namespace, "annotations": annotations or {}}
@@ -78,7 +79,9 @@ class Bench:
             CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": [request]}}}
         )
         result = {"request": "req", "driver": self.kind.driver, "pool": NODE}
-        share = {"shareID": share_id} if share_id else {}
+        share: Raw = {"shareID": share_id} if share_id else {}
+        if consumed is not None:
+            share["consumedCapacity"] = consumed
         allocation: Raw = {"results": [result | {"device": each} | share for each in devices]}
         if parameters is not None:
             opaque = {"driver": self.kind.driver, "parameters": parameters}

@@ -16,8 +16,10 @@ from dryrack.kubeletplugin import DevicesError, device_classes, node_slices, rea
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.kubeletplugin.nodes import Bench
+
     from dryrack.hardware.catalogue import Catalogue
-    from dryrack.kubeletplugin import DeviceKind
+    from dryrack.kubeletplugin import ClaimReference, DeviceKind
 
 
 @cache
@@ -63,6 +65,133 @@ def test_a_container_learns_the_uuids_of_its_cards(tmp_path: Path) -> None:
         "GPU_NVIDIA_COM_DEVICE_1": uuids["gpu-5"],
         "NVIDIA_VISIBLE_DEVICES": "void",
     }
+
+
+async def prepared(world: Bench, *claims: ClaimReference) -> list[dict[str, str]]:
+    plugin = world.plugin()
+    plugin.recover()
+    answers = await plugin.prepare(claims)
+    assert all(isinstance(each, tuple) for each in answers.values()), answers
+    return [environment(world, claim.uid) for claim in claims]
+
+
+def test_variables_that_list_devices_list_those_of_the_claim(tmp_path: Path) -> None:
+    """By their place on the node, in each of the names that programs read."""
+    kind = kinds("catalogue:dl1.24xlarge")["gaudi.intel.com"]
+
+    async def scenario() -> dict[str, str]:
+        world = bench(tmp_path, kind)
+        names = [each.name for each in kind.devices(NODE)]
+        [found] = await prepared(world, await world.claim("mine", [names[5], names[2]]))
+        return found
+
+    found = asyncio.run(scenario())
+
+    assert found["HABANA_VISIBLE_DEVICES"] == "2,5"
+    assert found["HABANA_VISIBLE_MODULES"] == "2,5"
+    assert found["HL_VISIBLE_DEVICES"] == "2,5"
+
+
+def test_a_tpu_tells_of_its_host(tmp_path: Path) -> None:
+    """Type, topology and bounds, as of a slice that is one host."""
+    name = next(name for name in catalogue().instance_types if name.startswith("ct5lp-hightpu-4"))
+    kind = kinds(f"catalogue:{name}")["tpu.google.com"]
+
+    async def scenario() -> dict[str, str]:
+        world = bench(tmp_path, kind)
+        device = kind.devices(NODE)[0].name
+        [found] = await prepared(world, await world.claim("mine", [device]))
+        return found
+
+    found = asyncio.run(scenario())
+
+    assert found["TPU_ACCELERATOR_TYPE"] == "v5litepod-4"
+    assert found["TPU_TOPOLOGY"] == "2x2"
+    assert found["TPU_CHIPS_PER_HOST_BOUNDS"] == "2,2,1"
+    assert found["TPU_WORKER_ID"] == "0"
+
+
+def test_claims_that_share_a_numa_node_have_cpus_of_their_own(tmp_path: Path) -> None:
+    """The first that nobody has; those that are given back are had again, and none twice."""
+    kind = kinds("catalogue:p5.48xlarge")["dra.cpu"]
+    shares = [f"{n}1111111-1111-1111-1111-111111111111" for n in range(1, 5)]
+
+    async def scenario() -> tuple[list[str], str]:
+        world = bench(tmp_path, kind)
+
+        async def claim(name: str, cpus: str, share: str, device: int = 1) -> ClaimReference:
+            device_name = kind.devices(NODE)[device].name
+            return await world.claim(
+                name, [device_name], share_id=share, consumed={"dra.cpu/cpu": cpus}
+            )
+
+        one, two = await claim("one", "4", shares[0]), await claim("two", "2", shares[1])
+        envs = await prepared(world, one, two)
+        plugin = world.plugin()
+        plugin.recover()
+        await plugin.unprepare([one])
+        three = await claim("three", "6", shares[2])
+        await plugin.prepare([three])
+        four = await claim("four", "95", shares[3])
+        refused = str((await plugin.prepare([four]))[four.uid])
+        envs.append(environment(world, three.uid))
+        claims = (one, two, three)
+        sets = [env[f"DRA_CPUSET_{c.uid}"] for env, c in zip(envs, claims, strict=True)]
+        return sets, refused
+
+    sets, refused = asyncio.run(scenario())
+    first = 96
+
+    assert sets == [
+        f"{first}-{first + 3}",
+        f"{first + 4}-{first + 5}",
+        f"{first}-{first + 3},{first + 6}-{first + 7}",
+    ]
+    assert "95 CPUs were given, and 88 of 96 are free" in refused
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted"),
+    [("gpu-0", "gpu-0-mig-1g10gb-19-0"), ("gpu-0-mig-1g10gb-19-0", "gpu-0")],
+)
+def test_a_whole_and_its_partition_are_never_prepared_together(
+    tmp_path: Path, held: str, wanted: str
+) -> None:
+    """Whatever an allocation says: the counters that they share are too few; later they are not."""
+    kind = kinds("catalogue:h100-sxm5-80gb,mig=true")["gpu.nvidia.com"]
+
+    async def scenario() -> tuple[str, object]:
+        world = bench(tmp_path, kind)
+        first, second = await world.claim("one", [held]), await world.claim("two", [wanted])
+        plugin = world.plugin()
+        plugin.recover()
+        await plugin.prepare([first])
+        refused = str((await plugin.prepare([second]))[second.uid])
+        await plugin.unprepare([first])
+        return refused, (await plugin.prepare([second]))[second.uid]
+
+    refused, given = asyncio.run(scenario())
+
+    assert f"device {NODE}/" in refused
+    assert "of gpu-0-counter-set, of which too little is left beside" in refused
+    assert isinstance(given, tuple)
+
+
+def test_partitions_that_fit_are_prepared_together(tmp_path: Path) -> None:
+    """Two claims, a partition each, and one claim with two: none is in the way of another."""
+    kind = kinds("catalogue:h100-sxm5-80gb,mig=true")["gpu.nvidia.com"]
+    parts = [f"gpu-0-mig-1g10gb-19-{place}" for place in range(4)]
+
+    async def scenario() -> int:
+        world = bench(tmp_path, kind)
+        claims = [
+            await world.claim("one", parts[:1]),
+            await world.claim("two", parts[1:2]),
+            await world.claim("both", parts[2:]),
+        ]
+        return len(await prepared(world, *claims))
+
+    assert asyncio.run(scenario()) == 3
 
 
 def test_a_model_is_one_device_and_with_mig_all_its_partitions() -> None:

@@ -65,6 +65,8 @@ class AllocatedDevice:
     parameters: tuple[Any, ...] = ()
     """Opaque parameters for the driver: those of the class, then those of the claim."""
     devices_of_request: int = 1
+    shared_with: tuple[ContainerEdits, ...] = ()
+    """What others got that have the device too, if several claims may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class PreparingClaim:
     node: str
     pods: tuple[str, ...]
     """Names of the pods that it is reserved for."""
+    devices: frozenset[str] = frozenset()
+    """Names of all devices of the driver that it was given."""
 
 
 @runtime_checkable

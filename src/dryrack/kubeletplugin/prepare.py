@@ -8,17 +8,23 @@ Nothing is written here. Numbers are given so that no two devices of one contain
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dryrack.kinds.quantity import Quantity
 from dryrack.kubeletplugin import cdi
-from dryrack.kubeletplugin.device_kind import AllocatedDevice, PrepareError, PreparingClaim
+from dryrack.kubeletplugin.device_kind import (
+    AllocatedDevice,
+    PartitionableKind,
+    PrepareError,
+    PreparingClaim,
+)
 from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.kinds.resource import (
         AllocationResult,
@@ -26,7 +32,12 @@ if TYPE_CHECKING:
         DeviceRequestAllocationResult,
         ResourceClaim,
     )
-    from dryrack.kubeletplugin.device_kind import DeviceKind
+    from dryrack.kubeletplugin.device_kind import ContainerEdits, DeviceKind
+
+
+_CounterName = tuple[str, str]
+"""A counter set and a counter of it."""
+_NOTHING = Quantity.parse("0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +47,14 @@ class NodeDevices:
     kind: DeviceKind
     node: str
     devices: Mapping[str, Device]
+    counters: Mapping[_CounterName, Quantity]
+    """What devices draw on that share it."""
 
     @staticmethod
     def of(kind: DeviceKind, node: str) -> NodeDevices:
-        return NodeDevices(kind, node, {each.name: each for each in kind.devices(node)})
+        sets = kind.counter_sets() if isinstance(kind, PartitionableKind) else ()
+        counters = {(s.name, name): c.value for s in sets for name, c in s.counters.items()}
+        return NodeDevices(kind, node, {each.name: each for each in kind.devices(node)}, counters)
 
 
 def plan(
@@ -52,12 +67,14 @@ def plan(
     """
     others = tuple(each for each in others if each.uid != claim.metadata.uid)
     consumers = claim.status.reserved_for
+    given = tuple(allocated_devices(claim, devices))
     preparing = PreparingClaim(
         namespace=claim.metadata.namespace,
         name=claim.metadata.name,
         uid=claim.metadata.uid,
         node=devices.node,
         pods=tuple(each.name for each in consumers if each.resource == "pods"),
+        devices=frozenset(each.device for each in given),
     )
     record = ClaimRecord(
         uid=claim.metadata.uid,
@@ -74,11 +91,14 @@ def plan(
     first = first_number(record, others)
     prepared: list[PreparedDevice] = []
     number = first
-    for allocated in allocated_devices(claim, devices):
+    for allocated in given:
+        if allocated.share_id is not None:
+            allocated = replace(allocated, shared_with=tuple(_sharing(allocated, others, prepared)))
         device = _prepared(allocated, preparing, devices.kind, number)
         _check_free(device, preparing, others)
         number += device.edits.numbers
         prepared.append(device)
+    _check_counters(prepared, preparing, devices, others)
     return msgspec.structs.replace(record, devices=tuple(prepared), first_number=first)
 
 
@@ -160,6 +180,66 @@ def _prepared(
         share_id=device.share_id,
         has_admin_access=device.has_admin_access,
         edits=edits,
+    )
+
+
+def _sharing(
+    device: AllocatedDevice, others: Iterable[ClaimRecord], prepared: Iterable[PreparedDevice]
+) -> Iterator[ContainerEdits]:
+    held = (each for other in others for each in other.devices)
+    for each in (*held, *prepared):
+        if (each.pool, each.device) == (device.pool, device.device):
+            yield each.edits
+
+
+def _check_counters(
+    prepared: Iterable[PreparedDevice],
+    claim: PreparingClaim,
+    devices: NodeDevices,
+    others: Iterable[ClaimRecord],
+) -> None:
+    """A whole and its partitions are never had together, by whichever claims."""
+    left = dict(devices.counters)
+    drawing = [each for each in prepared if _draws(each, devices)] if left else []
+    if not drawing:
+        return
+    held = {
+        each.device: other for other in others for each in other.devices if _draws(each, devices)
+    }
+    for name in (*held, *{each.device: None for each in drawing if each.device not in held}):
+        for counter, amount in _drawn(devices.devices[name]):
+            left[counter] = left.get(counter, _NOTHING) - amount
+            if left[counter] < _NOTHING:
+                raise PrepareError(_overdrawn(claim, name, counter, devices, held))
+
+
+def _draws(device: PreparedDevice, devices: NodeDevices) -> bool:
+    known = devices.devices.get(device.device)
+    return known is not None and bool(known.consumes_counters) and not device.has_admin_access
+
+
+def _drawn(device: Device) -> Iterator[tuple[_CounterName, Quantity]]:
+    for consumption in device.consumes_counters:
+        for name, counter in consumption.counters.items():
+            yield (consumption.counter_set, name), counter.value
+
+
+def _overdrawn(
+    claim: PreparingClaim,
+    device: str,
+    counter: _CounterName,
+    devices: NodeDevices,
+    held: Mapping[str, ClaimRecord],
+) -> str:
+    names = [
+        f"{name} of claim {record.namespace}/{record.name} ({record.uid})"
+        for name, record in held.items()
+        if any(each == counter for each, _ in _drawn(devices.devices[name]))
+    ]
+    return (
+        f"claim {claim.namespace}/{claim.name}: device {claim.node}/{device} draws on {counter[1]} "
+        f"of {counter[0]}, of which too little is left beside {', '.join(names) or 'the others'}; "
+        "it is free when their pods have ended"
     )
 
 

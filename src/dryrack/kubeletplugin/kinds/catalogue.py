@@ -8,15 +8,16 @@ has devices of several drivers, so that one value of `--devices` may come to sev
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.catalogue import Cards, Fitting, InstanceType, devices_on
 from dryrack.kubeletplugin.device_kind import ContainerEdits, DevicesError
 from dryrack.kubeletplugin.kinds import example
+from dryrack.kubeletplugin.kinds.vendor_env import vendor_env
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from dryrack.hardware import Batch
     from dryrack.hardware.catalogue import Catalogue
@@ -35,12 +36,18 @@ _CDI_KINDS = {
 }
 
 
+# A real node asks for itself; a fleet of virtual ones is not to be kept in memory for this.
+_KNOWN_NODES_MAX = 16
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogueKind:
     """The devices that a machine has of one driver."""
 
     batch: Batch
     classes: tuple[DeviceClass, ...]
+    _known: dict[str, Mapping[str, Device]] = field(default_factory=dict, compare=False, repr=False)
+    """Devices by name, of the nodes that were asked for last."""
 
     @property
     def driver(self) -> str:
@@ -57,6 +64,14 @@ class CatalogueKind:
     def devices(self, node: str) -> tuple[Device, ...]:
         return devices_on(self.batch, node)
 
+    def _by_name(self, node: str) -> Mapping[str, Device]:
+        # A card with partitions is many devices, and every prepare asks for one of them.
+        if node not in self._known:
+            if len(self._known) >= _KNOWN_NODES_MAX:
+                self._known.clear()
+            self._known[node] = {each.name: each for each in self.devices(node)}
+        return self._known[node]
+
     def counter_sets(self) -> tuple[CounterSet, ...]:
         return self.batch.shared_counters
 
@@ -68,11 +83,11 @@ class CatalogueKind:
         return ()
 
     def edits(self, device: AllocatedDevice, claim: PreparingClaim, number: int) -> ContainerEdits:
-        [found] = [each for each in self.devices(claim.node) if each.name == device.device]
-        uuid = found.attributes.get("uuid")
+        devices = self._by_name(claim.node)
+        uuid = devices[device.device].attributes.get("uuid")
         what = (uuid.string_value if uuid is not None else None) or device.device
         variable = f"{self.driver}_DEVICE_{number}".upper().replace(".", "_").replace("-", "_")
-        env = ((variable, what), *_vendor_env(self.driver, device, claim))
+        env = ((variable, what), *vendor_env(self.driver, device, claim, devices))
         return ContainerEdits(env=env, numbers=1)
 
 
@@ -120,20 +135,3 @@ def _classes_of(driver: str, classes: Mapping[str, DeviceClass]) -> tuple[Device
         for each in classes.values()
         if any(selector.cel and asks in selector.cel.expression for selector in each.spec.selectors)
     )
-
-
-def _vendor_env(
-    driver: str, device: AllocatedDevice, claim: PreparingClaim
-) -> Iterator[tuple[str, str]]:
-    """What the vendor's driver itself sets, as far as it does not come from hardware."""
-    match driver:
-        case "gpu.nvidia.com":
-            # Cards come by CDI, and the vendor's runtime is not to add any.
-            yield "NVIDIA_VISIBLE_DEVICES", "void"
-        case "gpu.amd.com":
-            yield "KUBERNETES_NODE_NAME", claim.node
-            yield "DRA_RESOURCE_DRIVER_NAME", driver
-        case "tpu.google.com":
-            yield f"TPU_DEVICE_{device.device.upper().replace('-', '_')}_RESOURCE_CLAIM", claim.uid
-        case _:
-            return
