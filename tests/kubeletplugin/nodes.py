@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from tests.client.planes import Site, site
 
 from dryrack.client.endpoints import CLAIMS
+from dryrack.hardware import NO_FAULTS
 from dryrack.kubeletplugin import ClaimReference, Directories, NodePlugin
 from dryrack.kubeletplugin.kinds.fake import FakeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from dryrack.hardware import NodeFaults
     from dryrack.kubeletplugin import DeviceKind
     from dryrack.kubeletplugin.files import FileSystem
 
@@ -43,7 +45,12 @@ class Bench:
     def plugin_directory(self) -> Path:
         return self.directory / "plugins" / self.kind.driver
 
-    def plugin(self, files: FileSystem | None = None) -> NodePlugin:
+    def plugin(
+        self,
+        files: FileSystem | None = None,
+        *,
+        faults: Callable[[], NodeFaults] = lambda: NO_FAULTS,
+    ) -> NodePlugin:
         """A process that starts; what an earlier one left is there."""
         directories = Directories(self.plugin_directory, self.cdi)
         return NodePlugin(
@@ -54,6 +61,7 @@ class Bench:
             files=files,
             writes_metadata=self.writes_metadata,
             is_shared=self.is_shared,
+            faults=faults,
         )
 
     async def claim(

@@ -232,3 +232,29 @@ def test_an_annotation_that_says_nothing_is_told_on_the_node() -> None:
         assert await published(client) == before
 
     play(scene, KINDS)
+
+
+def test_a_device_that_is_lost_before_it_is_prepared_is_not_there() -> None:
+    """The pod waits and its event says so; it runs when the device is back."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        client = cluster.client
+        await annotate(client, clock, node__prepare="slow=20s")
+        claims = {"devices": {"requests": [request("r", "fake.3-shake.com")]}}
+        await make(client, "test", claims, [container("ctr", {"name": "devices"})])
+        await clock.advance(2)
+        [claim] = (await client.list(CLAIMS)).items
+        [result] = claim["status"]["allocation"]["devices"]["results"]
+        await annotate(client, clock, **{result["device"]: "lost"})
+        await clock.advance(30)
+        pod = await client.get(PODS, "pod0", "test")
+        assert pod["status"]["phase"] == "Pending"
+        messages = [each["message"] for each in (await client.list(EVENTS)).items]
+        assert any(f"device node-1/{result['device']} is not on node" in each for each in messages)
+
+        await annotate(client, clock, **{result["device"]: None})
+        await clock.advance(60)
+        [entry] = await told(client)
+        assert entry["resources"][0]["health"] == "Healthy"
+
+    play(scene, KINDS)

@@ -317,10 +317,11 @@ def test_prepare_fails_as_it_is_said(short_path: Path) -> None:
             answer = await dra(of(world), DRA_V1, "NodePrepareResources", list(claims))
             errors.extend(answer.claims[claim.uid].error for claim in claims)
 
-        plugin = world.plugin()
+        plugin = world.plugin(faults=said.current)
         plugin.recover()
         async with serving_kubelet(plugin, of(world), said):
             await ask({}, first)
+            await ask({device_annotation("fake-1"): "lost"}, first, second)
             await ask({prepare: "fail=no disk"}, first, second)
             await ask({prepare: "fail"}, second)
             await ask({node_annotation("driver"): "gone"}, second)
@@ -328,7 +329,12 @@ def test_prepare_fails_as_it_is_said(short_path: Path) -> None:
         return errors
 
     assert asyncio.run(scenario()) == [
-        *("", "", "no disk"),
+        *("", ""),
+        (
+            "claim default/second, request req: device node-1/fake-1 is not on node node-1; "
+            "it has 7 devices of fake.resource.3-shake.com in pool node-1"
+        ),
+        *("", "no disk"),
         "node node-1: told to fail by an annotation",
         "driver fake.resource.3-shake.com is told to be gone by an annotation",
         "",

@@ -7,6 +7,7 @@ The world it is reckoned from is a cluster's, or that of files alone.
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -122,7 +123,7 @@ def _identified(obj: Raw) -> Raw:
 
 def show(world: World, options: PublishOptions, form: Format) -> bool:
     """Prints what would be published; whether every document could be read."""
-    found = surveyed(world, options)
+    found = surveyed(world, options, now=time.time())
     slices = [_plain(each) for change in found.changes for each in change.slices]
     if form is Format.TABLE:
         print_table(SLICE_COLUMNS, slice_rows(slices))

@@ -23,6 +23,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import CLAIMS
 from dryrack.client.errors import NotFoundError
+from dryrack.hardware import NO_FAULTS
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin import cdi, device_metadata
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.client.client import Client
+    from dryrack.hardware import NodeFaults
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin.checkpoint import Damage
     from dryrack.kubeletplugin.device_kind import DeviceKind
@@ -87,9 +89,16 @@ class NodePlugin:
         metrics: Registry | None = None,
         writes_metadata: bool = False,
         is_shared: bool = False,
+        faults: Callable[[], NodeFaults] = lambda: NO_FAULTS,
     ) -> None:
-        """`is_shared`: other processes may prepare and unprepare in the same directories."""
+        """
+        A plugin that has not begun yet.
+
+        `is_shared`: other processes may prepare and unprepare in the same directories. `faults`
+        tells which devices are lost.
+        """
         self.kind = kind
+        self._faults = faults
         self.node = node
         self._devices = NodeDevices.of(kind, node)
         self._client = client
@@ -243,7 +252,8 @@ class NodePlugin:
             return record.devices
 
     def _planned(self, claim: ResourceClaim) -> ClaimRecord:
-        record = plan(claim, self._devices, self._records.values())
+        devices = self._devices.present(self._faults())
+        record = plan(claim, devices, self._records.values())
         return with_metadata(record, claim, self._devices) if self._writes_metadata else record
 
     async def _unprepare(self, uid: str) -> None:

@@ -26,6 +26,7 @@ from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice, State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from dryrack.hardware import NodeFaults
     from dryrack.kinds.resource import (
         AllocationResult,
         Device,
@@ -55,6 +56,11 @@ class NodeDevices:
         sets = kind.counter_sets() if isinstance(kind, PartitionableKind) else ()
         counters = {(s.name, name): c.value for s in sets for name, c in s.counters.items()}
         return NodeDevices(kind, node, {each.name: each for each in kind.devices(node)}, counters)
+
+    def present(self, faults: NodeFaults) -> NodeDevices:
+        """Without those that are lost."""
+        left = {name: each for name, each in self.devices.items() if not faults.is_lost(name)}
+        return self if len(left) == len(self.devices) else replace(self, devices=left)
 
 
 def plan(

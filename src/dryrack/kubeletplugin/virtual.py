@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper, Timer
-    from dryrack.hardware import NodeFaults, PrepareFault
+    from dryrack.hardware import NodeFaults
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin.device_kind import DeviceKind
     from dryrack.kubeletplugin.record import ClaimRecord
@@ -100,13 +100,13 @@ class VirtualDrivers:
     def prepare(self, node: Raw, claims: Sequence[Raw], now: float) -> Mapping[str, str]:
         """By the names of claims, why they cannot be prepared; as a real node would, in memory."""
         errors: dict[str, str] = {}
-        name, fault = node["metadata"]["name"], _faults(node, now).prepare
+        name, faults = node["metadata"]["name"], _faults(node, now)
         for kind in self.kinds:
             for claim in claims:
                 if not _has(claim, kind.driver):
                     continue
                 try:
-                    self._prepare(kind, name, claim, fault)
+                    self._prepare(kind, name, claim, faults)
                 except PrepareError as error:
                     errors.setdefault(claim["metadata"]["name"], str(error))
         return errors
@@ -158,14 +158,15 @@ class VirtualDrivers:
                 continue
             yield _injection(records, wanted)
 
-    def _prepare(self, kind: DeviceKind, node: str, raw: Raw, fault: PrepareFault | None) -> None:
+    def _prepare(self, kind: DeviceKind, node: str, raw: Raw, faults: NodeFaults) -> None:
         plugin, place = self._plugin(kind, node), (kind.driver, node)
         uid = raw["metadata"]["uid"]
         if uid in plugin.records:
             return
-        if refusal := failure(fault, node):
+        if refusal := failure(faults.prepare, node):
             raise PrepareError(refusal)
-        record = plan(decode(raw, ResourceClaim), plugin.devices, plugin.records.values())
+        devices = plugin.devices.present(faults)
+        record = plan(decode(raw, ResourceClaim), devices, plugin.records.values())
         plugin.records[uid] = replace(record, state=State.PREPARED)
         self._plugins[place] = plugin
         self._places.setdefault(uid, set()).add(place)

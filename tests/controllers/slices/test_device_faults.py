@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from tests.client.planes import CountedChance
 from tests.controllers.slices.test_resourceslice import (
     GPU_CONFIGURATION,
     KWOK,
@@ -14,6 +16,10 @@ from tests.controllers.slices.test_resourceslice import (
 
 from dryrack.client.endpoints import NODES
 from dryrack.client.timekeeping import settle
+from dryrack.cluster.publish_once import publish_once
+from dryrack.cluster.publish_snapshot import read_world
+from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices.survey import surveyed
 from dryrack.hardware import device_annotation, limited, node_annotation
 
 Raw = dict[str, Any]
@@ -76,5 +82,35 @@ def test_slices_of_a_driver_that_is_gone_are_stale() -> None:
 
         await annotate(at, **{node_annotation("driver"): None})
         assert first not in await taints(at)
+
+    play(scene)
+
+
+def test_a_survey_and_a_publisher_that_ends_go_by_faults_as_well() -> None:
+    """Nothing is to be written where the slices show the faults, or where the driver is gone."""
+
+    async def writes(at: Karpenter) -> int:
+        world = await read_world(at.client, PublishOptions())
+        changes = surveyed(world, PublishOptions(), now=at.clock.now()).changes
+        return sum(len(each.writes) for each in changes)
+
+    async def scene(at: Karpenter) -> None:
+        await at.configure(GPU_CONFIGURATION)
+        await at.node("kwok-node", annotations=KWOK, labels=TYPE)
+        first = next(iter(await taints(at)))
+        lost = {device_annotation(first): limited("lost", at.clock.now() + 20)}
+        await annotate(at, **lost)
+        assert await writes(at) == 0
+        await annotate(at, **{node_annotation("driver"): "gone", device_annotation(first): None})
+        assert await writes(at) == 0
+        async with asyncio.TaskGroup() as group:
+            once = group.create_task(
+                publish_once(at.client, PublishOptions(), clock=at.clock, chance=CountedChance()),
+                name="once",
+            )
+            await at.clock.advance(5)
+        assert once.result().failing == {}
+        await annotate(at, **{node_annotation("driver"): None})
+        assert await writes(at) == 0
 
     play(scene)

@@ -119,6 +119,7 @@ class NodePlugins:
                 metrics=self._metrics,
                 writes_metadata=writes_metadata,
                 is_shared=bool(site.rolling_update_uid),
+                faults=self._faults.current,
             )
             for kind in kinds
         )

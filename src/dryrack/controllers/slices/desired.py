@@ -65,6 +65,8 @@ class Desired:
 NOTHING = Desired({}, Row({}))
 # Where there is no node any more, all goes, whether the source that wanted it was read or not.
 GONE = Desired({}, Row({}), precedence=-1)
+# Where the driver is gone but for its slices, they stay, whatever they say.
+AS_IT_IS = Desired({}, Row({}), precedence=-2)
 
 
 class DesiredSlices:

@@ -27,6 +27,7 @@ from dryrack.client.timekeeping import sleep
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import annotations_of
 from dryrack.controllers.slices.desired import (
+    AS_IT_IS,
     GONE,
     NOTHING,
     DesiredSlices,
@@ -240,6 +241,8 @@ class Publishing:
         desired = await self._desired(key, observed)
         if desired is None:
             return Plan()
+        if desired is AS_IT_IS:
+            return self._step(key, Matches(seen, _revisions(cached) == _revisions(observed)))
         assert self._desired_slices is not None, "keys are decided when the inventory is known"
         plans = self._desired_slices.plans(desired, observed)
         if plans:
@@ -263,7 +266,7 @@ class Publishing:
         return tuple(slices[name] for name in sorted(slices))
 
     async def _desired(self, key: str, observed: Sequence[Raw]) -> Desired | None:
-        """What is desired of a key; None if it is to stay as it is for now."""
+        """What is desired of a key; None if that cannot be told now."""
         assert self._desired_slices is not None, "keys are decided when the inventory is known"
         if key == SHARED:
             return self._dropped.adapted(self._desired_slices.shared(self._matches.matched))
@@ -274,7 +277,7 @@ class Publishing:
             return NOTHING
         faults = self._faults(node)
         if faults.is_driver_gone:
-            return None
+            return AS_IT_IS
         return self._dropped.adapted(self._desired_slices.on(node, faults))
 
     async def _exists(self, name: str) -> bool:

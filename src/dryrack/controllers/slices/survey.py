@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.client.informer import name_of
+from dryrack.controllers.objects import annotations_of
 from dryrack.controllers.slices.current_inventory import (
     inventory_of,
     is_about_devices,
@@ -18,11 +19,11 @@ from dryrack.controllers.slices.current_inventory import (
     reader_of,
     source_of,
 )
-from dryrack.controllers.slices.desired import GONE, NOTHING, DesiredSlices
+from dryrack.controllers.slices.desired import AS_IT_IS, GONE, NOTHING, DesiredSlices
 from dryrack.controllers.slices.node_filter import NodeFilter
 from dryrack.controllers.slices.pools import SHARED, is_ours, key_of
 from dryrack.controllers.writes import Create, Delete, Update
-from dryrack.hardware import Source, SourceKind
+from dryrack.hardware import Source, SourceKind, faults_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,8 +69,8 @@ class Survey:
     notes: tuple[str, ...]
 
 
-def surveyed(world: World, options: PublishOptions) -> Survey:
-    """What a publisher with these options would make of that world."""
+def surveyed(world: World, options: PublishOptions, now: float = 0.0) -> Survey:
+    """What a publisher with these options would make of that world; now, faults may be over."""
     readings = dict(_readings(world, options))
     verdicts = {
         source: judged(None, reading, obj, kind=source.kind, now=0.0)
@@ -77,9 +78,8 @@ def surveyed(world: World, options: PublishOptions) -> Survey:
     }
     desired_slices = DesiredSlices(inventory_of(verdicts, options.catalogue))
     node_filter = NodeFilter(options)
-    desired = dict(
-        _desired(desired_slices, [node for node in world.nodes if node_filter.matches(node)])
-    )
+    nodes = [node for node in world.nodes if node_filter.matches(node)]
+    desired = dict(_desired(desired_slices, nodes, now))
     found = [reading for reading, _ in readings.values()]
     return Survey(
         tuple(_changes(desired_slices, desired, world)),
@@ -105,13 +105,17 @@ def _readings(
                 yield source, (world.readings.get(source) or read(obj), obj)
 
 
-def _desired(desired_slices: DesiredSlices, nodes: Sequence[Raw]) -> Iterator[tuple[str, Desired]]:
+def _desired(
+    desired_slices: DesiredSlices, nodes: Sequence[Raw], now: float
+) -> Iterator[tuple[str, Desired]]:
     yield (
         SHARED,
         desired_slices.shared({each for node in nodes for each in desired_slices.matched_by(node)}),
     )
     for node in nodes:
-        yield node["metadata"]["name"], desired_slices.on(node)
+        faults = faults_of(annotations_of(node), now)
+        found = AS_IT_IS if faults.is_driver_gone else desired_slices.on(node, faults)
+        yield node["metadata"]["name"], found
 
 
 def _changes(
@@ -124,7 +128,8 @@ def _changes(
     for place in sorted({*desired, *observed}):
         there = observed.get(place, [])
         nothing = NOTHING if place in nodes else GONE
-        plans = desired_slices.plans(desired.get(place, nothing), there)
+        wanted = desired.get(place, nothing)
+        plans = desired_slices.plans(wanted, there) if wanted is not AS_IT_IS else {}
         writes = tuple(write for plan in plans.values() for write in plan.writes)
         yield Change(place, tuple(_written(there, writes)), writes)
 
