@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as changed
 
 from dryrack.base.errors import DryrackError
 from dryrack.cluster import SeededChance
@@ -25,6 +26,7 @@ from dryrack.placement import (
 
 Raw = dict[str, Any]
 SETTINGS = Settings(chance=SeededChance())
+BACKFILL = {"scheduling.kubenexus.io/backfill": "true"}
 SIZE = {"cpu": "8", "memory": "16Gi", "pods": "10"}
 
 
@@ -184,3 +186,47 @@ def test_a_pod_that_is_not_there_is_told_with_one_that_was_meant() -> None:
     """By a name that is near."""
     with pytest.raises(DryrackError, match=r"pod 'team/trian': .* did you mean 'team/train'\?"):
         party_of(World.of([node("a"), pod("train")]), "team/trian")
+
+
+def nominated(name: str, on: str, *, created: str = "", **pod_: Any) -> Pod:
+    """A pod that waits, and for which room is kept."""
+    made = pod(name, **pod_)
+    return changed(
+        made,
+        metadata=changed(made.metadata, creation_timestamp=created),
+        status=changed(made.status, nominated_node_name=on),
+    )
+
+
+def test_room_that_is_kept_for_another_pod_is_not_offered() -> None:
+    """Neither its CPU nor its devices; a pod that nobody keeps anything for counts as nothing."""
+    keeps = nominated("kept", "a", cpu="6", claim="kept")
+    world = [CLASS, node("a"), gpus("a", 2), claim("kept", 1), claim("own", 2), keeps]
+    large = explained("p", *world, pod("p", cpu="4"))
+    greedy = explained("p", *world, pod("p", claim="own"))
+    small = explained("p", *world, pod("p", cpu="2"))
+
+    assert large.message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert greedy.message.startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+    assert small.chosen == "a"
+    assert explained("p", node("a"), pod("waits", cpu="6"), pod("p", cpu="4")).chosen == "a"
+
+
+@pytest.mark.parametrize(
+    ("created", "more"),
+    [
+        ("2026-01-01T00:00:01Z", {"priority": 1}),
+        ("2025-12-31T00:00:00Z", {}),
+        ("2026-01-01T00:00:01Z", {"schedulerName": "kubenexus-scheduler", "labels": BACKFILL}),
+    ],
+    ids=["more important", "older", "backfill"],
+)
+def test_who_comes_first_or_may_be_sent_away_sees_nothing_of_it(created: str, more: Raw) -> None:
+    """As in the scheduler: it is kept from those who come later."""
+    labels = more.get("labels", {})
+    asking = pod("p", cpu="4", **{key: each for key, each in more.items() if key != "labels"})
+    metadata = changed(asking.metadata, creation_timestamp=created, labels=labels)
+    kept = nominated("kept", "a", cpu="6", created="2026-01-01T00:00:00Z")
+    told = explained("p", node("a"), kept, changed(asking, metadata=metadata))
+
+    assert told.chosen == "a"

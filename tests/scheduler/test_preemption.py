@@ -160,6 +160,12 @@ def test_a_gang_that_could_not_fit_sends_nobody_away() -> None:
     play(story)
 
 
+async def nominations(scene: Scene) -> list[str]:
+    """The pods for which room is kept on a node."""
+    pods = await scene.pods()
+    return [name for name, pod in pods.items() if pod["status"].get("nominatedNodeName")]
+
+
 def waiting_gang() -> list[Raw]:
     return [member(f"g{n}", "gang", 3, schedulerName=SEED) for n in range(3)]
 
@@ -195,8 +201,10 @@ def test_what_is_kept_runs_out() -> None:
         await scene.create(*waiting_gang())
         await scene.rest()
         await scene.create(lone("late", schedulerName=SEED))
+        assert await nominations(scene) == ["g0", "g1"]
         await scene.rest(1900)
         assert await scene.bound() == ["first", "late", "second"]
+        assert await nominations(scene) == []
         await scene.create(lone("later", schedulerName=SEED))
         await scene.rest()
         assert await scene.bound() == ["first", "late", "later", "second"]

@@ -126,3 +126,31 @@ def test_a_gang_is_told_the_same() -> None:
         assert told != {""}
 
     on_stage(story)
+
+
+def test_what_is_kept_for_a_gang_is_seen_by_who_asks_about_another_pod() -> None:
+    """Only one pod of two fits, on the node with two devices; that is kept from the third."""
+
+    async def story(stage: Stage) -> None:
+        await furnish(stage)
+        for name in ("one", "two", "late"):
+            await stage.client.create(CLAIMS, claim(name, 2))
+        seed = {"schedulerName": "kubenexus-scheduler"}
+        async with stage.scheduler():
+            for name in ("one", "two"):
+                await stage.client.create(PODS, pod(name, claim=name, gang="pair", **seed))
+            await stage.after(10)
+            await stage.client.create(PODS, pod("late", claim="late", **seed))
+            await stage.after(5)
+            told = await stage.told("late")
+            pods = [await stage.client.get(PODS, name, "default") for name in ("one", "two")]
+        world = as_now_for(await world_of(stage), {"default/late"})
+        explained = explain_pod(world, "default/late", Settings(chance=SeededChance()))
+
+        assert [each["status"].get("nominatedNodeName") for each in pods] == ["b", None]
+        refusal = "0/2 nodes are available: 2 cannot allocate all claims."
+        # Each names the node that it asked first.
+        assert told.startswith(refusal)
+        assert explained.message.startswith(refusal)
+
+    on_stage(story)

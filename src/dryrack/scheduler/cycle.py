@@ -298,7 +298,9 @@ class Scheduler:
             await asyncio.sleep(0)
 
     async def _refuse(self, pod: Raw, message: str) -> None:
-        await self._reporter.refused(pod, message)
+        name = name_of(pod)
+        nominated = self._post_filter.nominated(name).get(name, "")
+        await self._reporter.refused(pod, message, nominated)
 
     def _is_ours(self, pod: Raw) -> bool:
         return self._reporter.speaks_for(pod) and _is_schedulable(pod)

@@ -323,8 +323,9 @@ class GangCycle:
             return
         self._meter.ended(key, Result.UNSCHEDULABLE)
         await self._groups.refused(key, message)
+        nominated = self._post_filter.nominated(key)
         for raw in filter(self._reporter.speaks_for, state.pending):
-            await self._reporter.refused(raw, message)
+            await self._reporter.refused(raw, message, nominated.get(name_of(raw), ""))
 
     def _in_time(self, key: GangKey, state: GangState, message: str) -> str:
         """The message with what there is to say about the time that the gang has waited."""

@@ -34,7 +34,7 @@ from dryrack.placement import (
 from dryrack.scheduler.preemption import disruption_budgets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from dryrack.client.informer import Name
     from dryrack.client.timekeeping import Timekeeper
@@ -113,6 +113,11 @@ class PostFilter:
         self._spent.discard(unit)
         if self._view.reservations.drop(unit):
             self._view.wake()
+
+    def nominated(self, unit: Hashable) -> Mapping[tuple[str, str], str]:
+        """The node where room is kept, for each pod of the unit for which it is."""
+        kept = self._view.reservations.of(unit)
+        return {} if kept is None else {each.occupant.name: each.node for each in kept.plan}
 
     async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
         """Sends the victims away in favour of these pods."""

@@ -2,9 +2,9 @@
 Preemption, carried out: victims are told, deleted, and waited for.
 
 What is decided is in `placement.preemption`. The writes are those of kube-scheduler: a victim gets
-the condition DisruptionTarget, an event, and is deleted with its own grace period; the pod in whose
-favour that is says where it will go (`nominatedNodeName`). Until the victims are gone nothing more
-is preempted for it. All of it is in the API, so that a scheduler that starts anew goes on.
+the condition DisruptionTarget, an event, and is deleted with its own grace period. Until the
+victims are gone nothing more is preempted for the pod in whose favour that is; where room is kept
+for it is told with its refusal (`nominatedNodeName`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.client.client import STRATEGIC_PATCH
 from dryrack.client.endpoints import PODS
 from dryrack.client.errors import ConflictError, NotFoundError
 from dryrack.client.informer import name_of
@@ -20,6 +19,7 @@ from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.placement import DisruptionBudget
+from dryrack.scheduler.reporting import patch_status
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -86,7 +86,7 @@ class Evictions:
         self._leaving.pop(unit, None)
 
     async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
-        """Sends the victims away in favour of these pods, which are told where they will go."""
+        """Sends the victims away in favour of these pods."""
         victims = [self._view.pods.get(*each.occupant.name) for each in preemption.victims]
         there = [victim for victim in victims if victim is not None]
         self._leaving[unit] = _Leaving(
@@ -95,14 +95,8 @@ class Evictions:
             self._clock.now() + RELEASE_SECONDS_MAX,
         )
         self._reporter.meter.preempted(len(there))
-        for pod in pods:
-            await self._nominate(pod, preemption.node)
         for victim in there:
             await self._send_away(victim, pods[0])
-
-    async def _nominate(self, pod: Raw, node: str) -> None:
-        if node and pod.get("status", {}).get("nominatedNodeName") != node:
-            await self._patch(pod, {"nominatedNodeName": node})
 
     async def _send_away(self, victim: Raw, pod: Raw) -> None:
         metadata, preemptor = victim["metadata"], pod["metadata"]
@@ -116,7 +110,7 @@ class Evictions:
         }
         try:
             if "deletionTimestamp" not in metadata:
-                await self._patch(victim, {"conditions": [condition]})
+                await patch_status(self._client, victim, {"conditions": [condition]})
                 await self._client.delete(
                     PODS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
                 )
@@ -126,17 +120,6 @@ class Evictions:
         node = victim["spec"].get("nodeName", "")
         message = f"Preempted by pod {preemptor['uid']} on node {node}"
         await self._reporter.event(victim, "Preempted", message, type="Normal", by=pod)
-
-    async def _patch(self, pod: Raw, status: Raw) -> None:
-        metadata = pod["metadata"]
-        await self._client.patch(
-            PODS,
-            metadata["name"],
-            {"metadata": {"uid": metadata["uid"]}, "status": status},
-            namespace=metadata["namespace"],
-            subresource="status",
-            media_type=STRATEGIC_PATCH,
-        )
 
 
 def disruption_budgets(budgets: Iterable[Raw]) -> list[DisruptionBudget]:

@@ -61,37 +61,40 @@ class Reporter:
         message = f"Successfully assigned {name} to {node}"
         await self.event(pod, "Scheduled", message, type="Normal")
 
-    async def refused(self, pod: Raw, message: str) -> bool:
-        """Says why the pod waits; whether that is news."""
+    async def refused(self, pod: Raw, message: str, nominated: str = "") -> bool:
+        """Says why the pod waits, and on which node room is kept for it; whether why is news."""
         self.meter.ended(name_of(pod), Result.UNSCHEDULABLE)
-        return await self._tell(pod, "Unschedulable", message)
+        return await self._tell(pod, "Unschedulable", message, nominated)
 
     async def failed(self, pod: Raw, message: str) -> None:
         """Says that the server refuses what was decided about the pod."""
-        await self._tell(pod, "SchedulerError", message)
+        before = pod.get("status", {}).get("nominatedNodeName", "")
+        await self._tell(pod, "SchedulerError", message, before)
 
-    async def _tell(self, pod: Raw, reason: str, message: str) -> bool:
-        if _told(pod) == message:
-            return False
-        condition = {
+    async def _tell(self, pod: Raw, reason: str, message: str, nominated: str) -> bool:
+        """One write, of what is news."""
+        is_news = _told(pod) != message
+        status: Raw = {}
+        if pod.get("status", {}).get("nominatedNodeName", "") != nominated:
+            status["nominatedNodeName"] = nominated or None
+        if is_news:
+            status["conditions"] = [self._condition(reason, message)]
+            name = "/".join(name_of(pod))
+            _logger.info("pod waits", extra={"pod": name, "why": message})
+        if status:
+            await patch_status(self._client, pod, status)
+        if is_news:
+            await self.event(pod, "FailedScheduling", message, type="Warning")
+        return is_news
+
+    def _condition(self, reason: str, message: str) -> Raw:
+        return {
             "type": "PodScheduled",
             "status": "False",
             "reason": reason,
             "message": message,
             "lastTransitionTime": timestamp(self._clock.now()),
         }
-        metadata = pod["metadata"]
-        _logger.info("pod waits", extra={"pod": "/".join(name_of(pod)), "why": message})
-        await self._client.patch(
-            PODS,
-            metadata["name"],
-            {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}},
-            namespace=metadata["namespace"],
-            subresource="status",
-            media_type=STRATEGIC_PATCH,
-        )
-        await self.event(pod, "FailedScheduling", message, type="Warning")
-        return True
 
     async def event(
         self,
@@ -107,6 +110,19 @@ class Reporter:
         regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
         recorder = self._recorders[scheduler_of(by or pod)]
         await recorder.record(regarding, reason, _shortened(message), type=type, once=once)
+
+
+async def patch_status(client: Client, pod: Raw, status: Raw) -> None:
+    """Changes the status of this very pod."""
+    metadata = pod["metadata"]
+    await client.patch(
+        PODS,
+        metadata["name"],
+        {"metadata": {"uid": metadata["uid"]}, "status": status},
+        namespace=metadata["namespace"],
+        subresource="status",
+        media_type=STRATEGIC_PATCH,
+    )
 
 
 def scheduler_of(pod: Raw) -> str:

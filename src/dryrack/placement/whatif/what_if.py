@@ -43,7 +43,7 @@ from dryrack.placement.gangs.search import GangRefused, place_gang_now
 from dryrack.placement.index.pod_hints import helped_by
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
-from dryrack.placement.plugins import DEFAULT_PROFILE
+from dryrack.placement.plugins import profile_named
 from dryrack.placement.whatif.answer_memo import Memory, RememberingAllocator
 from dryrack.placement.whatif.answers import GangOutcome, Given, Refusals, Refused, WhatIf
 from dryrack.placement.whatif.facts import tell
@@ -83,12 +83,13 @@ class Settings:
     only: str | None = None
     # What nodes refused in other what-ifs under the same release and features.
     memory: Memory | None = None
-    # How schedulers decide, by name, where not as kube-scheduler does.
+    # How schedulers decide, by name, where not as usual.
     profiles: Mapping[str, Profile] = field(default_factory=dict)
 
     def profile_of(self, pod: Pod) -> Profile:
         """That of the scheduler which the pod asks for."""
-        return self.profiles.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER, DEFAULT_PROFILE)
+        name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
+        return self.profiles.get(name) or profile_named(name)
 
 
 @dataclass(frozen=True, slots=True)
