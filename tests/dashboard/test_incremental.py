@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dashboard.small_world import DRIVER, GANG, allocation, claim, device, node, pod
 
@@ -43,7 +43,7 @@ def claim_of(which: int, how: int) -> Raw:
     made = claim(f"claim-{which}")
     if how % 4:
         given = allocation(POOLS[how % 2], f"gpu-{how % 3}", f"gpu-{how % 5}")
-        users = [{"resource": "pods", "name": f"pod-{how % 2}", "uid": "u"}]
+        users = [{"resource": "pods", "name": f"pod-{which}", "uid": "u"}]
         made["status"] = {"allocation": given, "reservedFor": users}
     return made
 
@@ -97,19 +97,25 @@ class Both:
             self.tracked.take()
 
 
-actions = st.lists(
-    st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 3), st.integers(0, 14)), max_size=25
-)
+one = st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 2), st.integers(0, 14))
+# Slices first, so that there is something to change; afterwards little by little.
+beginnings = st.lists(st.tuples(st.just("slice"), st.integers(0, 2), st.integers(0, 3)), min_size=2)
+scripts = st.tuples(beginnings, st.lists(one, min_size=2), *[st.lists(one, max_size=2)] * 4)
 
 
-@given(st.lists(actions, max_size=4))
-def test_rows_follow_every_change(rounds: list[list[Action]]) -> None:
+@given(scripts)
+@settings(max_examples=200)
+def test_rows_follow_every_change(rounds: tuple[list[Action], ...]) -> None:
     """Devices, summaries, claims and gangs, after any changes in any order."""
     both = Both()
     for script in rounds:
         for action in script:
             both.act(action)
         both.settle()
+        _compare(both)
+
+
+def _compare(both: Both) -> None:
     slices = [decode(each, ResourceSlice) for _, each in sorted(both.objects[SLICES].items())]
     claims = [decode(each, ResourceClaim) for _, each in sorted(both.objects[CLAIMS].items())]
     rules = [decode(each, DeviceTaintRule) for each in both.objects[TAINT_RULES].values()]

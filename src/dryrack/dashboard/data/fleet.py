@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dryrack.dashboard.data.rows import Rows
+from dryrack.dashboard.data.rows import Buckets, Rows
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceSlice
 from dryrack.placement import DeviceState, ModelSummary, devices_of
@@ -79,30 +79,31 @@ class Fleet:
     def __init__(self) -> None:
         self.pools: Rows[PoolKey, PoolRow] = Rows(self._pool_row)
         self.summaries = Summaries()
-        self._slices: dict[PoolKey, dict[str, Raw]] = defaultdict(dict)
-        self._claims: dict[PoolKey, dict[str, ResourceClaim]] = defaultdict(dict)
+        self._slices: Buckets[PoolKey, Raw] = Buckets()
+        self._claims: Buckets[PoolKey, ResourceClaim] = Buckets()
         self._rules: dict[str, DeviceTaintRule] = {}
         self._running: set[tuple[str, str]] = set()
+        # By pod: the claims that it may use.
+        self._used: Buckets[tuple[str, str], ResourceClaim] = Buckets()
 
     def change_slice(self, old: Raw | None, new: Raw | None) -> None:
         for each, stays in ((old, False), (new, True)):
             if each is None:
                 continue
-            key, name = _pool_of(each), each["metadata"]["name"]
-            if stays:
-                self._slices[key][name] = each
-            else:
-                self._slices[key].pop(name, None)
+            key = _pool_of(each)
+            self._slices.put(key, each["metadata"]["name"], each if stays else None)
             self.pools.mark(key)
 
     def change_claim(self, name: str, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        for key in _pools_of(old):
-            self._claims[key].pop(name, None)
-            self.pools.mark(key)
-        for key in _pools_of(new):
-            assert new is not None, "it has pools"
-            self._claims[key][name] = new
-            self.pools.mark(key)
+        for claim, stays in ((old, False), (new, True)):
+            if claim is None:
+                continue
+            kept = claim if stays else None
+            for user in claim.status.reserved_for:
+                self._used.put((claim.metadata.namespace, user.name), name, kept)
+            for key in _pools_of(claim):
+                self._claims.put(key, name, kept)
+                self.pools.mark(key)
 
     def change_rule(self, name: str, new: DeviceTaintRule | None) -> None:
         if new is None:
@@ -111,14 +112,12 @@ class Fleet:
             self._rules[name] = new
         self.pools.mark_all(self._slices)
 
-    def change_pod(self, name: str, pod: Pod | None, claims: Iterable[ResourceClaim]) -> None:
-        """`claims` are those that the pod may use."""
-        namespace, _, bare = name.partition("/")
-        key, runs = (namespace, bare), pod is not None and pod.status.phase == "Running"
+    def change_pod(self, namespace: str, name: str, pod: Pod | None) -> None:
+        key, runs = (namespace, name), pod is not None and pod.status.phase == "Running"
         if runs == (key in self._running):
             return
         (self._running.add if runs else self._running.discard)(key)
-        for claim in claims:
+        for claim in self._used.of(key).values():
             self.pools.mark(*_pools_of(claim))
 
     def take(self, count_max: int) -> RowChanges[PoolKey, PoolRow]:
@@ -130,12 +129,12 @@ class Fleet:
 
     def slices_of(self, key: PoolKey) -> Sequence[ResourceSlice]:
         """The slices of a pool, by name."""
-        found = self._slices.get(key, {})
+        found = self._slices.of(key)
         return [decode(found[name], ResourceSlice) for name in sorted(found)]
 
     def views_of(self, key: PoolKey) -> tuple[DeviceView, ...]:
         """The devices of a pool as `dryrack devices` sees them."""
-        held = self._claims.get(key, {})
+        held = self._claims.of(key)
         claims = [held[name] for name in sorted(held)]
         views = devices_of(self.slices_of(key), claims, list(self._rules.values()))
         # The same claims may have devices elsewhere.
@@ -155,9 +154,6 @@ class Fleet:
         return any(each in self._running for each in users)
 
     def _pool_row(self, key: PoolKey) -> PoolRow | None:
-        for kept in (self._slices, self._claims):
-            if key in kept and not kept[key]:
-                del kept[key]
         views = self.views_of(key)
         if not views:
             return None
@@ -295,8 +291,8 @@ def _pool_of(raw: Raw) -> PoolKey:
     return str(spec.get("driver", "")), str((spec.get("pool") or {}).get("name", ""))
 
 
-def _pools_of(claim: ResourceClaim | None) -> Iterator[PoolKey]:
-    allocation = claim.status.allocation if claim is not None else None
+def _pools_of(claim: ResourceClaim) -> Iterator[PoolKey]:
+    allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None else ()
     yield from dict.fromkeys((each.driver, each.pool) for each in results)
 

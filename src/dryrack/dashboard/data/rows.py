@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 Key = TypeVar("Key")
 Row = TypeVar("Row")
@@ -34,6 +34,29 @@ class RowChanges(Generic[Key, Row]):
     @property
     def gone(self) -> tuple[Key, ...]:
         return tuple(key for key, row in self.after.items() if row is None)
+
+
+class Buckets(Generic[Key, Row]):
+    """Things by name within a bucket; a bucket with nothing in it is not kept."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[Key, dict[str, Row]] = {}
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._buckets)
+
+    def of(self, key: Key) -> Mapping[str, Row]:
+        return self._buckets.get(key, {})
+
+    def put(self, key: Key, name: str, thing: Row | None) -> None:
+        """None takes out what has that name."""
+        bucket = self._buckets.setdefault(key, {})
+        if thing is not None:
+            bucket[name] = thing
+        else:
+            bucket.pop(name, None)
+            if not bucket:
+                del self._buckets[key]
 
 
 class Rows(Generic[Key, Row]):

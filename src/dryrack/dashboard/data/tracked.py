@@ -7,7 +7,6 @@ different on the page. It never waits, reads a clock or talks to the cluster.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from dryrack.client.endpoints import (
 )
 from dryrack.dashboard.data.fleet import Fleet, PoolKey, PoolRow
 from dryrack.dashboard.data.listed import event_row, node_row, pod_row
-from dryrack.dashboard.data.rows import RowChanges, Rows
+from dryrack.dashboard.data.rows import Buckets, RowChanges, Rows
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.expansion.pod_claims import named_claim
@@ -77,11 +76,11 @@ class Tracked:
         self._claims: dict[str, ResourceClaim] = {}
         self._events: dict[str, Raw] = {}
         # Events by what they are about.
-        self._about: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._about: Buckets[tuple[str, str], Raw] = Buckets()
         # By claim, and by what defines their gang: pods.
-        self._users: dict[str, dict[str, Pod]] = defaultdict(dict)
-        self._members: dict[GangKey, dict[str, Pod]] = defaultdict(dict)
-        self._groups: dict[GangKey, dict[str, KubernetesObject]] = defaultdict(dict)
+        self._users: Buckets[str, Pod] = Buckets()
+        self._members: Buckets[GangKey, Pod] = Buckets()
+        self._groups: Buckets[GangKey, KubernetesObject] = Buckets()
 
     def pod(self, name: str) -> Pod | None:
         return self._pods.get(name)
@@ -91,17 +90,15 @@ class Tracked:
 
     def users_of(self, claim: str) -> Mapping[str, Pod]:
         """The pods that name a claim."""
-        return self._users.get(claim, {})
+        return self._users.of(claim)
 
     def gang_views(self, definition: GangKey) -> tuple[GangView, ...]:
         """The gangs of one definition."""
-        return gangs_of(
-            self._members.get(definition, {}).values(), self._groups.get(definition, {}).values()
-        )
+        return gangs_of(self._members.of(definition).values(), self._groups.of(definition).values())
 
     def events_about(self, kind: str, names: Iterable[str]) -> list[Document]:
         """What was told of objects of a kind, by "namespace/name"."""
-        found = (event for name in names for event in self._about.get((kind, name), ()))
+        found = (event for name in names for event in self._about.of((kind, name)))
         return [self.events.current[each] for each in found if each in self.events.current]
 
     def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
@@ -149,15 +146,14 @@ class Tracked:
         self.pods.mark(name)
         for each in (old, new):
             for claim in _claims_of(each):
-                _put(self._users[claim], name, new if each is new else None)
+                self._users.put(claim, name, new if each is new else None)
                 self.claims.mark(claim)
             definition = _definition(each)
             if definition is not None:
-                _put(self._members[definition], name, new if each is new else None)
+                self._members.put(definition, name, new if each is new else None)
                 self.gangs.mark(definition)
-        used = dict.fromkeys([*_claims_of(old), *_claims_of(new)])
-        found = [self._claims[each] for each in used if each in self._claims]
-        self.fleet.change_pod(name, new, found)
+        namespace, _, bare = name.partition("/")
+        self.fleet.change_pod(namespace, bare, new)
 
     def _change_claim(self, name: str, new: ResourceClaim | None) -> None:
         self.fleet.change_claim(name, self._claims.get(name), new)
@@ -171,17 +167,15 @@ class Tracked:
                 continue
             name = f"{kind.api_version} {_name(raw)}"
             for each in definitions(group):
-                _put(self._groups[each.key], name, group if stays else None)
+                self._groups.put(each.key, name, group if stays else None)
                 self.gangs.mark(each.key)
 
     def _change_event(self, name: str, new: Raw | None) -> None:
         old = self._events.get(name)
         if old is not None:
-            self._about[_about(old)].discard(name)
+            self._about.put(_about(old), name, None)
         if new is not None:
-            self._about[_about(new)].add(name)
-        elif old is not None and not self._about[_about(old)]:
-            del self._about[_about(old)]
+            self._about.put(_about(new), name, new)
         _put(self._events, name, new)
         self.events.mark(name)
 
@@ -193,7 +187,7 @@ class Tracked:
         claim = self._claims.get(name)
         if claim is None:
             return None
-        [view] = claims_of([claim], self._users.get(name, {}).values())
+        [view] = claims_of([claim], self._users.of(name).values())
         return view.document()
 
     def _gang_rows(self, definition: GangKey) -> tuple[Document, ...] | None:
