@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.dashboard.small_world import DRIVER, set_phase
+from tests.dashboard.small_world import DRIVER, create, device, resource_slice, set_phase
 from tests.dashboard.visit import BEARER, Raw, Visit, visit
 
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES
@@ -194,5 +194,31 @@ def test_a_cluster_that_shows_nothing_is_told_with_the_remedy() -> None:
             assert "dryrack dashboard --print-rbac | kubectl apply -f -" in await response.text()
         page.road.refuse = lambda request: None
         assert (await page.get("fleet"))["nodes"]["name"] == ["rack-1", "rack-2"]
+
+    visit(story)
+
+
+def test_the_map_can_be_grouped_by_any_attribute() -> None:
+    """Which there are, and a column for those that are asked for."""
+
+    async def story(page: Visit) -> None:
+        numa = [device(f"gpu-{n}") for n in range(3)]
+        for n, each in enumerate(numa[:2]):
+            each["attributes"] |= {"numa": {"int": n % 2}, "nvlink": {"bool": True}}
+        await create(page.client, SLICES, resource_slice("rack-3", numa))
+        known = {each["name"]: each for each in (await page.get("attributes"))["attributes"]}
+        fleet = await page.get("fleet?attribute=numa&attribute=nvlink&attribute=none")
+
+        assert known["numa"] == {
+            "name": "numa",
+            "devices": 2,
+            "distinct": 2,
+            "values": {"0": 1, "1": 1},
+        }
+        assert known[f"{DRIVER}/model"]["values"] == {"Example 80GB": 7}
+        column = [-1, -1, -1, -1, 0, 1, -1]
+        assert fleet["attributes"]["numa"] == {"values": ["0", "1"], "column": column}
+        assert fleet["attributes"]["nvlink"]["values"] == ["true"]
+        assert set(fleet["attributes"]["none"]["column"]) == {-1}
 
     visit(story)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from dryrack.base.errors import ContentError
 from dryrack.client.endpoints import CLASSES, SLICES
+from dryrack.dashboard.data.attributes import attribute_columns, attribute_documents
 from dryrack.dashboard.data.claim_detail import claim_document
 from dryrack.dashboard.data.device_detail import device_document
 from dryrack.dashboard.data.fleet import Summaries, fleet_document
@@ -27,11 +29,14 @@ from dryrack.dashboard.live import Live, encoded
 from dryrack.dashboard.stream import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.dashboard.data.fleet import PoolRow
 
 # By method and path below the version, what answers.
 ROUTES = {
     "GET fleet": "fleet",
+    "GET attributes": "attributes",
     "GET devices/{driver}/{pool:.+}/{name}": "device",
     "GET claims": "claims",
     "GET claims/{namespace}/{name}": "claim",
@@ -67,6 +72,8 @@ class Pages:
         await self._live.look()
         if request.query.get("at"):
             return await self._fleet_then(request, request.query["at"])
+        if "attribute" in request.query:
+            return await self._fleet_with(request, request.query.getall("attribute"))
         async with self._working:
             if self._fleet is None or self._fleet[0] != self._live.revision:
                 revision, packed = await self._packed_fleet()
@@ -74,18 +81,29 @@ class Pages:
             return _packed(request, self._fleet[1])
 
     async def _packed_fleet(self) -> tuple[int, bytes]:
-        live, tracked = self._live, self._live.tracked
-        # Rows are values; what the thread reads does not change any more.
-        pools = sorted(tracked.fleet.pools.current.values(), key=lambda each: each[:2])
-        nodes = sorted(tracked.nodes.current.values(), key=lambda each: each["name"])
-        revision, notes = live.revision, list(live.notes)
-        summary = tracked.fleet.summaries.documents()
+        now = self._now()
+        return now.revision, await asyncio.to_thread(
+            lambda: gzip.compress(encoded(now.document()), 5)
+        )
 
-        def packed() -> bytes:
-            document = {"revision": revision, "notes": notes, "summary": summary}
-            return gzip.compress(encoded(document | fleet_document(pools, nodes)), 5)
+    async def _fleet_with(self, request: web.Request, names: list[str]) -> web.StreamResponse:
+        now, slices = self._now(), self._live.objects(SLICES)
 
-        return revision, await asyncio.to_thread(packed)
+        def document() -> dict[str, Any]:
+            return now.document() | {"attributes": attribute_columns(now.pools, slices, names)}
+
+        async with self._working:
+            return await _json(request, await asyncio.to_thread(document))
+
+    def _now(self) -> _FleetNow:
+        tracked = self._live.tracked
+        return _FleetNow(
+            self._live.revision,
+            self._live.notes,
+            sorted(tracked.fleet.pools.current.values(), key=lambda each: each[:2]),
+            sorted(tracked.nodes.current.values(), key=lambda each: str(each["name"])),
+            tracked.fleet.summaries.documents(),
+        )
 
     async def _fleet_then(self, request: web.Request, at: str) -> web.StreamResponse:
         tracked = self._live.tracked
@@ -102,6 +120,13 @@ class Pages:
 
         async with self._working:
             return await _json(request, await asyncio.to_thread(document))
+
+    async def attributes(self, request: web.Request) -> web.StreamResponse:
+        """By what the map can be grouped."""
+        await self._live.look()
+        raws, revision = self._live.objects(SLICES), self._live.revision
+        found = await asyncio.to_thread(attribute_documents, raws)
+        return await _json(request, {"revision": revision, "attributes": found})
 
     async def timeline(self, request: web.Request) -> web.StreamResponse:
         """What changed from one time to another."""
@@ -203,6 +228,21 @@ class Pages:
         """Server-sent events."""
         await self._live.look()
         return await stream(request, self._live)
+
+
+@dataclass(frozen=True, slots=True)
+class _FleetNow:
+    """All that is on the map; rows are values, so that a thread may read them."""
+
+    revision: int
+    notes: Sequence[str]
+    pools: Sequence[PoolRow]
+    nodes: Sequence[Mapping[str, Any]]
+    summary: Sequence[Mapping[str, Any]]
+
+    def document(self) -> dict[str, Any]:
+        about = {"revision": self.revision, "notes": self.notes, "summary": self.summary}
+        return about | fleet_document(self.pools, self.nodes)
 
 
 def _name(request: web.Request) -> str:
