@@ -15,6 +15,7 @@ from dryrack.cli.faults.targets import (
     device_changes,
     fault_rows,
     node_changes,
+    others_slices,
 )
 from dryrack.cli.files import UsageError
 from dryrack.hardware import device_annotation, limited, node_annotation
@@ -84,6 +85,26 @@ def test_faults_are_cleared_by_node_and_by_device() -> None:
     assert cleared(CLUSTER, ("rack-2/*",)) == {}
     assert cleared(CLUSTER, ("rack-1/gpu-*",)) == {"rack-1": {lost: None}}
     assert cleared(Cluster(()), ()) == {}
+
+
+def test_slices_of_other_drivers_are_told_of() -> None:
+    """Who lets a device fail that somebody else publishes is told that its slice stays."""
+
+    def labelled(driver: str, **labels: str) -> Raw:
+        made = slice_of("rack-1", "gpu-0")
+        return {"metadata": {"labels": labels}, "spec": made["spec"] | {"driver": driver}}
+
+    slices = (
+        labelled("by-hand"),
+        labelled("published", **{"kwok.x-k8s.io/managed-by": "dra-kwok-driver"}),
+        labelled("plugin", **{"app.kubernetes.io/managed-by": "dryrack-plugin"}),
+    )
+    cluster = Cluster((node("rack-1"),), slices)
+
+    changes = device_changes(cluster, "rack-1/gpu-0", "lost", None)
+
+    assert others_slices(cluster, changes) == ("by-hand",)
+    assert others_slices(cluster, {"rack-2": {}}) == ()
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.registry import KIND_GROUP, read_devices
     from dryrack.kubeletplugin.serving import Sockets, serving_kubelet
     from dryrack.kubeletplugin.slices import (
+        PLUGIN_LABEL,
         SlicePublisher,
         device_class,
         device_classes,
@@ -61,13 +62,14 @@ else:
             "plugin_metrics": "fatal_errors",
             "registry": "KIND_GROUP read_devices",
             "serving": "Sockets serving_kubelet",
-            "slices": "SlicePublisher device_class device_classes node_slices",
+            "slices": "PLUGIN_LABEL SlicePublisher device_class device_classes node_slices",
             "virtual": "ContainerInjection DriverRecords VirtualDrivers VirtualNodeSlices",
         },
     )
 
 __all__ = [
     "KIND_GROUP",
+    "PLUGIN_LABEL",
     "STATE_NAMESPACE",
     "AllocatedDevice",
     "ClaimReference",

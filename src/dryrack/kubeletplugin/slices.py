@@ -56,6 +56,8 @@ _logger = logging.getLogger(__name__)
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "dryrack-plugin"
+# Of all slices that plugins look after.
+PLUGIN_LABEL = (MANAGED_BY, MANAGER)
 # A server that refuses a write now will mostly do so for a moment.
 _RETRY_SECONDS = 2.0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dryrack.cli.durations import seconds_of
-from dryrack.cli.output import Format, print_data, print_table, say
+from dryrack.cli.output import Format, print_data, print_table, say, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -157,7 +157,7 @@ def _write(
     changes: Callable[[Cluster], Changes], where: tuple[str, str], slices_of: str = ""
 ) -> Sequence[Raw]:
     """The nodes as they are then; slices are read if those of a node are asked for."""
-    from dryrack.cli.faults.targets import Cluster
+    from dryrack.cli.faults.targets import Cluster, others_slices
     from dryrack.client.client import Selection
     from dryrack.client.endpoints import NODES, SLICES
 
@@ -166,9 +166,13 @@ def _write(
         is_one = any(each["metadata"]["name"] == slices_of for each in nodes)
         selection = Selection(fields=f"spec.nodeName={slices_of}") if is_one else Selection()
         slices = (await client.list(SLICES, selection)).items if slices_of else ()
+        cluster = Cluster(nodes, slices)
+        found = changes(cluster)
+        for driver in others_slices(cluster, found):
+            say(f"driver {shown(driver)}: its slices are not dryrack's, and stay as they are")
         return [
             await client.patch(NODES, name, {"metadata": {"annotations": annotations}})
-            for name, annotations in changes(Cluster(nodes, slices)).items()
+            for name, annotations in found.items()
         ]
 
     return _on_cluster(where, work)

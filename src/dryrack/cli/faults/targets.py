@@ -18,6 +18,8 @@ from dryrack.cli.files import UsageError
 from dryrack.client.timekeeping import timestamp
 from dryrack.hardware import (
     DEVICE_FAULT,
+    MANAGED_BY,
+    MANAGER,
     NODE_FAULT,
     NODE_FAULT_PARTS,
     FaultError,
@@ -28,6 +30,7 @@ from dryrack.hardware import (
     read_device_faults,
     read_node_fault,
 )
+from dryrack.kubeletplugin import PLUGIN_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 OK = "ok"
+# The labels of slices that the publisher and the plugins look after.
+_OURS = {(MANAGED_BY, MANAGER), PLUGIN_LABEL}
 Changes = dict[str, dict[str, str | None]]
 """By the names of nodes, annotations and their values; None takes one away."""
 
@@ -76,6 +81,17 @@ def device_changes(cluster: Cluster, target: str, fault: str, until: float | Non
         known = {f"{_name(node)}/{name}" for node in nodes for name in cluster.devices_of(node)}
         raise UsageError(f"device {target!r}: there is none; {hint(target, known)}")
     return found
+
+
+def others_slices(cluster: Cluster, changes: Changes) -> tuple[str, ...]:
+    """The drivers whose slices have such a device and are not dryrack's: it cannot change them."""
+    drivers = set()
+    for each in cluster.slices:
+        spec, labels = each["spec"], each["metadata"].get("labels") or {}
+        devices = {device_annotation(device["name"]) for device in spec.get("devices") or ()}
+        if devices & changes.get(spec.get("nodeName"), {}).keys() and not _OURS & labels.items():
+            drivers.add(spec["driver"])
+    return tuple(sorted(drivers))
 
 
 def node_changes(cluster: Cluster, name: str, fault: str, until: float | None) -> Changes:
