@@ -286,3 +286,19 @@ def test_engines_stop_although_no_request_of_theirs_is_answered() -> None:
         assert await world.bound() == []
 
     play(story, engines=None)
+
+
+def test_a_scheduler_that_begins_while_it_is_refused_begins_when_it_is_not() -> None:
+    """It does not take for served what nobody could tell it about, and wait for it without end."""
+
+    async def story(world: World) -> None:
+        await world.fleet()
+        await world.board.begin(ApiFault(too_many=1.0, engine="scheduler"), seconds=20)
+        await world.board.begin(EngineCrash("scheduler"))
+        await world.gang(2)
+        await world.clock.advance(15)
+        assert await world.bound() == []
+        await world.clock.advance(60)
+        assert await world.bound() == ["g0", "g1"]
+
+    play(story, engines=None)

@@ -95,6 +95,7 @@ SOUND: dict[str, list[tuple[str, Raw]]] = {
     ],
     "a gang that waits": [node(), member("a", ""), member("b", "")],
     "a gang that runs": [node(), member("a"), member("b"), member("late", "")],
+    "a finalizer before there is something to protect": [claim("c", finalizers=[PROTECTION])],
     "a pool in two slices": [
         *(node(), piece("a", resourceSliceCount=2), piece("b", resourceSliceCount=2)),
     ],
@@ -162,11 +163,6 @@ PLANTED: dict[str, tuple[Invariant, str, list[tuple[str, Raw]]]] = {
         Invariant.NO_LEAK,
         "claim default/c: was made for pod p, which is gone",
         [claim("c", ownerReferences=[{"kind": "Pod", "name": "p", "uid": "uid-p"}])],
-    ),
-    "a finalizer": (
-        Invariant.NO_LEAK,
-        f"claim default/c: has the finalizer {PROTECTION}, and nothing to protect",
-        [claim("c", finalizers=[PROTECTION])],
     ),
     "a claim that does not go": (
         Invariant.NO_LEAK,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
     from dryrack.scenario.runner import Nobody, Observer, title_of
+    from dryrack.scenario.simulation.fuzzing import SeedOutcome, fuzz
 else:
     __getattr__ = exports(
         __name__,
@@ -41,6 +42,7 @@ else:
             "packaged": "DEMOS LIBRARY SCHEMA load_packaged packaged_file packaged_names",
             "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
             "runner": "Nobody Observer title_of",
+            "simulation.fuzzing": "SeedOutcome fuzz",
         },
     )
 
@@ -58,9 +60,11 @@ __all__ = [
     "Outcome",
     "Scenario",
     "ScenarioError",
+    "SeedOutcome",
     "Step",
     "StepOutcome",
     "Verdict",
+    "fuzz",
     "load_packaged",
     "load_scenario",
     "packaged_file",

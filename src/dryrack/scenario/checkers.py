@@ -3,8 +3,10 @@ Invariants of a cluster, checked write by write.
 
 Always: no device is given twice, and no counter or capacity is given beyond what there is. At rest,
 when no fault is in force and nothing is under way any more: nothing is leaked (allocations of
-nobody, reservations for pods that are gone or nowhere, finalizers, what was made for pods and nodes
-that are gone), no gang is half bound, and every pool is complete.
+nobody, reservations for pods that are gone or nowhere, deletions that a finalizer holds up, what
+was made for pods and nodes that are gone), no gang is half bound, and every pool is complete. A
+finalizer that a scheduler has set before it died protects nothing, and goes with its claim as it
+does in Kubernetes.
 
 A write costs what it changes, however large the cluster is. `check` does the same for a list of
 objects, as a dump has it.
@@ -27,7 +29,7 @@ from dryrack.client.endpoints import (
 )
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import DecodeError, decode
-from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION, is_group
+from dryrack.kinds.expansion.pod_claims import is_group
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.scheduling import CoschedulingPodGroup, PodGroup, PodGroupV1Beta1
 from dryrack.placement import Membership, definitions, membership
@@ -59,6 +61,7 @@ class Invariant(StrEnum):
     NO_LEAK = "nothing is leaked"
     WHOLE_GANGS = "no gang is half bound"
     COMPLETE_POOLS = "pools are complete"
+    NO_STARVATION = "no pod waits in vain"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -151,8 +154,6 @@ class Checkers:
         if "deletionTimestamp" in metadata:
             kept = ", ".join(metadata.get("finalizers") or ())
             yield f"is deleted and does not go; finalizers: {kept or 'none'}"
-        elif DELETE_PROTECTION in (metadata.get("finalizers") or ()) and not is_allocated:
-            yield f"has the finalizer {DELETE_PROTECTION}, and nothing to protect"
         for owner in metadata.get("ownerReferences") or ():
             if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
                 yield f"was made for pod {owner['name']}, which is gone"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES
 from dryrack.client.timekeeping import sleep
+from dryrack.cluster import DECISION_KINDS, read_snapshot
 from dryrack.cluster.faults import (
     ClaimLeak,
     EngineCrash,
@@ -25,8 +26,10 @@ from dryrack.cluster.faults import (
     read_injection,
 )
 from dryrack.scenario.checkers import WATCHED, Checkers
+from dryrack.scenario.unscheduled import unscheduled
 
 if TYPE_CHECKING:
+    from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.cluster.faults import FaultInjector, Injection
     from dryrack.scenario.journal import Journal
@@ -45,11 +48,19 @@ _MOMENTARY = (WatchLoss, EngineCrash, NodeReboot, HalfGeneration, ClaimLeak)
 class InjectedFaults:
     """Brings about what a scenario says, and knows what is in force."""
 
-    def __init__(self, injector: FaultInjector, journal: Journal) -> None:
+    def __init__(
+        self, injector: FaultInjector, journal: Journal, *, skips_missing: bool = False
+    ) -> None:
+        """With `skips_missing`, a fault of what there is not is none."""
         self._injector = injector
+        self._skips_missing = skips_missing
         self._journal = journal
         self._ends: dict[str, float] = {}
         self.has_failed = False
+
+    @property
+    def clock(self) -> Timekeeper:
+        return self._injector.clock
 
     async def begin(self, words: str) -> None:
         self._journal.note(f"fail {words}")
@@ -67,7 +78,10 @@ class InjectedFaults:
         while True:
             try:
                 await self._injector.begin(injection)
-            except FaultTargetError:
+            except FaultTargetError as error:
+                if self._skips_missing:
+                    self._journal.note(str(error))
+                    return
                 if clock.now() >= latest:
                     raise
                 await sleep(clock, 1.0)
@@ -91,8 +105,9 @@ class InjectedFaults:
 class StoreInvariants:
     """Holds every write of a store against the invariants."""
 
-    def __init__(self, store: Store, clock: Timekeeper, faults: InjectedFaults) -> None:
-        self._clock = clock
+    def __init__(self, store: Store, client: Client, faults: InjectedFaults) -> None:
+        self._client = client
+        self._clock = clock = faults.clock
         self._faults = faults
         self._checkers = Checkers()
         self._wrong = ""
@@ -115,7 +130,9 @@ class StoreInvariants:
             await sleep(self._clock, _LOOK_SECONDS)
             if self._wrong:
                 return self._wrong
-        return "\n".join(map(str, self._checkers.at_rest()))
+        snapshot = await read_snapshot(self._client, DECISION_KINDS)
+        found = (*self._checkers.at_rest(), *unscheduled(snapshot.objects))
+        return "\n".join(map(str, found))
 
     def _on_event(self, event: Event) -> None:
         resource = event.stored.key.resource

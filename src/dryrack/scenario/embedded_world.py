@@ -92,6 +92,8 @@ class EmbeddedRun:
     observer: Observer = field(default_factory=Nobody)
     engines_crash: bool = False
     """Whether engines are to die: then they share nothing."""
+    skips_missing: bool = False
+    """Whether a fault of what there is not is none, and not a mistake."""
     journal_line: Callable[[str], None] | None = None
     """Told every line of the journal."""
 
@@ -149,8 +151,9 @@ async def embedded_world(
     board = FaultBoard(clock=clock, chance=chance, informers_apart=how.engines_crash)
     async with embedded(options, engines=engines, board=board) as cluster:
         is_virtual = isinstance(clock, VirtualClock)
-        faults = InjectedFaults(FaultInjector(cluster.client, clock, chance, board), journal)
-        invariants = StoreInvariants(cluster.plane.store, clock, faults)
+        injector = FaultInjector(cluster.client, clock, chance, board)
+        faults = InjectedFaults(injector, journal, skips_missing=how.skips_missing)
+        invariants = StoreInvariants(cluster.plane.store, cluster.client, faults)
         yield EmbeddedWorld(cluster, journal, faults, invariants, drivers, is_virtual)
 
 

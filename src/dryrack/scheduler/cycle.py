@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import LiveAllocator
 from dryrack.client.endpoints import TAINT_RULES
-from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.errors import ApiError, ForbiddenError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
+from dryrack.client.timekeeping import sleep
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
@@ -62,6 +63,7 @@ _Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
 _logger = logging.getLogger(__name__)
 
+_ASK_AGAIN_SECONDS = 1.0
 # Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
 BINDINGS_MAX = 32
 
@@ -174,14 +176,23 @@ class Scheduler:
         return ()
 
     async def _serves_taint_rules(self) -> bool:
-        """Where they are no part of the API, no device has a taint by one."""
-        try:
-            await self._client.list(TAINT_RULES)
-        except NotFoundError:
-            return False
-        except (ApiError, TransportError) as error:
-            _logger.info("taint rules: %s; assumed to be served", error)
-        return True
+        """
+        Where they are no part of the API, no device has a taint by one.
+
+        Who waits for a kind that there is not waits for ever, so it is asked until that is known.
+        """
+        while True:
+            try:
+                await self._client.list(TAINT_RULES)
+            except NotFoundError:
+                return False
+            except ForbiddenError as error:
+                _logger.warning("taint rules: %s; assumed to be served", error)
+            except (ApiError, TransportError) as error:
+                _logger.info("taint rules: %s; asked again", error)
+                await sleep(self._clock, _ASK_AGAIN_SECONDS)
+                continue
+            return True
 
     async def _serve(self, group: asyncio.TaskGroup) -> None:
         while True:

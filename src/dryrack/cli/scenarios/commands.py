@@ -133,6 +133,33 @@ def init(
     packages.write_first(file)
 
 
+@app.command("fuzz")
+def fuzz_command(
+    seeds: Annotated[int, typer.Option(help="How many random worlds.", min=1)] = 20,
+    first: Annotated[int, typer.Option(help="The seed of the first.", min=0)] = 0,
+    faults: Annotated[int, typer.Option(help="How many faults each has.", min=1)] = 50,
+    jobs: Annotated[int, typer.Option(help="How many at a time.", min=1)] = 1,
+    keep_in: Annotated[
+        str, typer.Option("--keep-in", metavar="DIR", help="Where what breaks is written.")
+    ] = ".",
+    output: Output = Format.TABLE,
+) -> None:
+    """
+    Let random worlds fail in every way, and see that all invariants hold.
+
+    Each has nodes, devices, pods, gangs and faults that its seed decides. What breaks is written as
+    the smallest scenario that shows it, to be run again by `dryrack scenario run`.
+
+    Exit code 0: nothing broke.
+    Exit code 1: something did.
+    Exit code 2: called wrongly.
+    """
+    from dryrack.cli.scenarios import fuzzing
+
+    wish = fuzzing.Wish(range(first, first + seeds), faults, jobs, keep_in, output)
+    raise typer.Exit(0 if fuzzing.run(wish) else 1)
+
+
 @app.command()
 def schema() -> None:
     """Print the JSON schema of scenario files, for editors."""

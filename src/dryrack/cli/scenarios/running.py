@@ -60,7 +60,7 @@ def run(names: Sequence[str], wish: Wish) -> bool:
     """Whether every scenario came to what it must."""
     _check(names, wish)
     loaded = [_load(name) for name in names]
-    with _quiet():
+    with quiet():
         outcomes = [_run(each, wish) for each in loaded]
     if wish.output is not Format.TABLE:
         print_data({"scenarios": [each.document() for each in outcomes]}, wish.output)
@@ -116,7 +116,7 @@ def _engines(wish: Wish) -> tuple[str, ...]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Engines tell an administrator what goes wrong; here the verdict does."""
     engines = logging.getLogger("dryrack")
     silent = logging.NullHandler()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, assert_never
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, assert_never
 from dryrack.base.errors import DryrackError
 from dryrack.client.client import MERGE_PATCH
 from dryrack.client.endpoints import CLAIMS, NODES, SLICES
+from dryrack.client.errors import NotFoundError
 from dryrack.cluster.faults.model import (
     ApiFault,
     ClaimLeak,
@@ -92,7 +94,8 @@ class FaultInjector:
             annotations = node["metadata"].get("annotations") or {}
             gone = [key for key in annotations if _is_meant(healing, node["metadata"]["name"], key)]
             if gone:
-                await self._annotate(node["metadata"]["name"], dict.fromkeys(gone))
+                with suppress(FaultTargetError):
+                    await self._annotate(node["metadata"]["name"], dict.fromkeys(gone))
 
     def _limited(self, value: str, seconds: float | None) -> str:
         return value if seconds is None else limited(value, self.clock.now() + seconds)
@@ -108,17 +111,33 @@ class FaultInjector:
         await self._patch_node(node, {"metadata": {"annotations": dict(annotations)}})
 
     async def _patch_node(self, node: str, patch: Raw, subresource: str = "") -> None:
-        await self.client.patch(NODES, node, patch, subresource=subresource, media_type=MERGE_PATCH)
+        try:
+            await self.client.patch(
+                NODES, node, patch, subresource=subresource, media_type=MERGE_PATCH
+            )
+        except NotFoundError:
+            raise FaultTargetError(f"node {node!r} is gone") from None
 
     async def _fail_devices(self, fault: DeviceFailure, value: str) -> None:
-        devices = [
+        devices = {
             (each["spec"]["nodeName"], device["name"])
             for each in (await self.client.list(SLICES)).items
-            if fnmatchcase(each["spec"].get("nodeName") or "", fault.node)
             for device in each["spec"].get("devices") or ()
-            if fnmatchcase(device["name"], fault.device)
+            if each["spec"].get("nodeName")
+        }
+        # One that is lost is known by its fault alone.
+        devices |= {
+            (node["metadata"]["name"], key.removeprefix(DEVICE_FAULT))
+            for node in (await self.client.list(NODES)).items
+            for key in node["metadata"].get("annotations") or {}
+            if key.startswith(DEVICE_FAULT)
+        }
+        meant = [
+            (node, device)
+            for node, device in sorted(devices)
+            if fnmatchcase(node, fault.node) and fnmatchcase(device, fault.device)
         ]
-        chosen = self._share(sorted(set(devices)), fault.share)
+        chosen = self._share(meant, fault.share)
         if not chosen:
             what = f"{fault.node}/{fault.device}"
             raise FaultTargetError(f"no device {what!r} of a node; see: dryrack devices")

@@ -1,0 +1,115 @@
+"""
+Fuzzing: random worlds, one for each seed, run with every invariant checked.
+
+What breaks is told with its seed and the smallest scenario that breaks in the same way, which a
+file can hold and `dryrack scenario run` runs again.
+"""
+
+from __future__ import annotations
+
+import traceback
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from dryrack.scenario.embedded_world import EmbeddedRun, run_in_virtual_time
+from dryrack.scenario.outcome import Verdict
+from dryrack.scenario.reading import read_scenario
+from dryrack.scenario.simulation.random_worlds import random_scenario
+from dryrack.scenario.simulation.shrinking import shrunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedOutcome:
+    """What came of one seed."""
+
+    seed: int
+    faults: int
+    writes: int = 0
+    seconds: float = 0.0
+    """How long it took, in its own time."""
+    hash: str = ""
+    problem: str = ""
+    step: str = ""
+    """What had been done last when it broke."""
+    scenario: str = ""
+    """The smallest scenario that shows it, as a file has it."""
+
+
+def fuzz(seeds: Sequence[int], faults: int, *, jobs: int = 1) -> Iterator[SeedOutcome]:
+    """Every seed in turn, with so many faults each; several at a time in processes of their own."""
+    if jobs <= 1:
+        yield from (try_seed(seed, faults) for seed in seeds)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(partial(try_seed, faults=faults), seeds)
+
+
+def try_seed(seed: int, faults: int) -> SeedOutcome:
+    """Runs a random world; what breaks is made as small as it can be."""
+    document = random_scenario(seed, faults)
+    found = _run(document, seed, faults)
+    if not found.problem:
+        return found
+    kind = _kind(found.problem)
+    smallest = shrunk(document, lambda it: _kind(_run(it, seed, faults).problem) == kind)
+    last = _run(smallest, seed, faults)
+    return SeedOutcome(
+        seed=seed,
+        faults=faults,
+        writes=found.writes,
+        seconds=found.seconds,
+        hash=found.hash,
+        problem=last.problem,
+        step=last.step,
+        scenario=scenario_text(smallest, seed, last.problem),
+    )
+
+
+def scenario_text(document: Raw, seed: int, problem: str) -> str:
+    """A scenario as a file has it, with what it shows."""
+    heading = "\n".join(f"# {line}" for line in problem.splitlines())
+    text = yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
+    return f"{heading}\n# dryrack scenario run --seed {seed} FILE\n{text}"
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes what is there twice twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _run(document: Raw, seed: int, faults: int) -> SeedOutcome:
+    text = yaml.dump(document, Dumper=_PlainDumper, sort_keys=False)
+    loaded = read_scenario(text, f"seed {seed}", name=f"seed-{seed}", folder=Path())
+    try:
+        outcome = run_in_virtual_time(loaded, EmbeddedRun(seed=seed, skips_missing=True))
+    except Exception as error:  # noqa: BLE001 - an engine that ends by an error is what is looked for
+        lines = "".join(traceback.format_exception(error)).strip().splitlines()
+        return SeedOutcome(seed=seed, faults=faults, problem="\n".join(["an engine ended", *lines]))
+    done = [each for each in outcome.steps if each.verdict is not Verdict.SKIPPED]
+    return SeedOutcome(
+        seed=seed,
+        faults=faults,
+        writes=outcome.writes,
+        seconds=outcome.seconds,
+        hash=outcome.hash,
+        problem="\n".join(outcome.failures),
+        step=f"{len(done)} of {len(outcome.steps)}",
+    )
+
+
+def _kind(problem: str) -> str:
+    """What is broken, whatever it is broken for."""
+    return problem.partition(":")[0].partition("\n")[0]

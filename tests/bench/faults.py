@@ -1,0 +1,50 @@
+"""
+Random worlds with faults, as many as an hour allows: every invariant at every write, and at rest.
+
+    python -m tests.bench.faults --seeds 1000 --faults 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from dryrack.scenario import fuzz
+
+SECONDS_MAX = 3600.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds-max", type=float, default=SECONDS_MAX)
+    asked = parser.parse_args()
+    began, worlds, writes, broken = time.monotonic(), 0, 0, 0
+    seeds = range(asked.first, asked.first + asked.seeds)
+    # Rounds, so that one that is out of time ends with whole seeds.
+    for start in range(0, len(seeds), asked.jobs * 4):
+        for each in fuzz(seeds[start : start + asked.jobs * 4], asked.faults, jobs=asked.jobs):
+            worlds, writes = worlds + 1, writes + each.writes
+            if each.problem:
+                broken += 1
+                file = Path(f"seed-{each.seed}.yaml")
+                file.write_text(each.scenario)
+                sys.stderr.write(f"seed {each.seed}, step {each.step}: {file}\n{each.problem}\n")
+        if time.monotonic() - began > asked.seconds_max:
+            break
+    seconds = time.monotonic() - began
+    sys.stdout.write(
+        f"{worlds} of {len(seeds)} worlds with {asked.faults} faults each, {writes} writes, "
+        f"in {seconds:.0f} s: {broken} broke\n"
+    )
+    sys.exit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    main()

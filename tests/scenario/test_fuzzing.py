@@ -1,0 +1,53 @@
+"""Random worlds: they hold, they can be repeated, and what breaks in one is told in a few steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from dryrack.allocation.supply.usage import UsageTable
+from dryrack.scenario import EmbeddedRun, fuzz, load_scenario, run_in_virtual_time
+from dryrack.scenario.simulation.random_worlds import random_scenario
+from dryrack.scenario.simulation.shrinking import shrunk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_random_worlds_hold_and_the_same_seed_gives_the_same_journal() -> None:
+    """Whatever fails in them; another seed is another world."""
+    [first, second] = fuzz((11, 12), 8)
+    assert (first.problem, second.problem) == ("", "")
+    assert first.writes > 100
+    assert [each.hash for each in fuzz((11, 12), 8)] == [first.hash, second.hash]
+    assert first.hash != second.hash
+
+
+def test_what_breaks_is_told_by_the_smallest_scenario_that_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a planted bug: a step or two of many are left, and a file of them breaks as well."""
+    monkeypatch.setattr(UsageTable, "allocate", lambda *_: None)
+    [found] = fuzz((2,), 8)
+    assert found.problem.startswith("no device is given twice: device gpu.example.com/worker-")
+    file = tmp_path / "found.yaml"
+    file.write_text(found.scenario)
+    steps = yaml.safe_load(found.scenario)["steps"]
+    assert len(steps) <= 2 < len(random_scenario(found.seed, 8)["steps"])
+    assert f"# dryrack scenario run --seed {found.seed} FILE" in found.scenario
+    outcome = run_in_virtual_time(load_scenario(file), EmbeddedRun(seed=found.seed))
+    assert outcome.problem.splitlines() == found.problem.splitlines()
+
+
+def test_only_the_steps_that_matter_are_left() -> None:
+    """And of the objects that a step applies only those that do."""
+    steps: list[dict[str, Any]] = [{"apply": [number, -number]} for number in range(40)]
+
+    def fails(document: dict[str, Any]) -> bool:
+        objects = [each for step in document["steps"] for each in step["apply"]]
+        return 7 in objects and -31 in objects
+
+    assert shrunk({"steps": steps}, fails) == {"steps": [{"apply": [7]}, {"apply": [-31]}]}
