@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dryrack.cli.output import print_json_lists, print_table, shown
+from dryrack.cli.output import print_json_lists, print_table, shown, yaml_text
+from dryrack.kinds.documents import read
 
 
 @pytest.mark.parametrize(
@@ -79,3 +80,11 @@ def test_a_name_is_never_broken_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = on_terminal(monkeypatch, ["CLAIM", "DEVICE"], [["c" * 30, device]])
 
     assert lines == [f"{'CLAIM':30}   DEVICE", f"{'c' * 30}   {device}"]
+
+
+@pytest.mark.parametrize("text", ["y", "N", "yes", "off", "1", "1.10", "null", "~", "a: b", "é"])
+def test_text_in_yaml_is_text_for_kubectl(text: str) -> None:
+    """What looks like something else is in quotes, also the letters that mean yes and no in Go."""
+    (document,) = read(yaml_text({"kind": "X", "apiVersion": "v1", "a": text}), "a.yaml").documents
+
+    assert document.raw["a"] == text

@@ -634,6 +634,7 @@ for _view in (views.devices, views.claims, views.gangs, dashboard.dashboard):
     app.command(rich_help_panel=_ON_CLUSTERS)(_view)
 
 
+app.command(rich_help_panel=_ON_CLUSTERS)(scenarios.record)
 app.command(rich_help_panel=_MORE)(scenarios.demo)
 
 

@@ -80,10 +80,24 @@ def print_data(value: Any, form: Format | NamedFormat | WideFormat) -> None:
     if form == Format.JSON:
         text = json.dumps(value, indent=2, ensure_ascii=False)
     else:
-        import yaml
-
-        text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True).rstrip("\n")
+        text = yaml_text(value).rstrip("\n")
     sys.stdout.write(text + "\n")
+
+
+def yaml_text(value: Any) -> str:
+    """Plain data as YAML that kubectl reads back as it was."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes the two letters that Go takes for true and false, and PyYAML for letters."""
+
+        def represent_text(self, text: str) -> yaml.ScalarNode:
+            style = "'" if text in ("y", "Y", "n", "N") else None
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, Dumper.represent_text)
+    text: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+    return text
 
 
 def print_json_lists(lists: Mapping[str, Iterable[Any]]) -> None:

@@ -62,6 +62,9 @@ CLASSES = Endpoint("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", is_n
 TAINT_RULES = Endpoint(
     "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", is_namespaced=False
 )
+PRIORITY_CLASSES = Endpoint(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
+)
 POD_GROUPS = Endpoint("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 POD_GROUPS_V1BETA1 = Endpoint("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
 WORKLOADS_V1ALPHA1 = Endpoint("scheduling.k8s.io", "v1alpha1", "workloads", "Workload")

@@ -52,8 +52,10 @@ if TYPE_CHECKING:
         DECISION_KINDS,
         GROUP_KINDS,
         MODELS,
+        RECORDED_KINDS,
         Snapshot,
         follow_snapshots,
+        read_objects,
         read_snapshot,
         typed,
     )
@@ -81,7 +83,8 @@ else:
             "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
             "seeded_chance": "SeededChance",
             "snapshots.snapshot": (
-                "DECISION_KINDS GROUP_KINDS MODELS Snapshot follow_snapshots read_snapshot typed"
+                "DECISION_KINDS GROUP_KINDS MODELS RECORDED_KINDS Snapshot follow_snapshots "
+                "read_objects read_snapshot typed"
             ),
         },
     )
@@ -91,6 +94,7 @@ __all__ = [
     "GROUP_KINDS",
     "MODELS",
     "PLUGIN_GROUP",
+    "RECORDED_KINDS",
     "Attached",
     "Attachment",
     "Candidacy",
@@ -121,6 +125,7 @@ __all__ = [
     "new_identity",
     "plugin_families",
     "publisher_needs",
+    "read_objects",
     "read_snapshot",
     "read_world",
     "running_engines",

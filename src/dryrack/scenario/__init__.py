@@ -28,6 +28,11 @@ if TYPE_CHECKING:
         packaged_names,
     )
     from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
+    from dryrack.scenario.replay.anonymity import anonymous
+    from dryrack.scenario.replay.comparison import Comparison, PodDifference, compare
+    from dryrack.scenario.replay.placements import PodPlacement
+    from dryrack.scenario.replay.recording import Recording, record
+    from dryrack.scenario.replay.replacement import with_fleet, with_objects
     from dryrack.scenario.runner import Nobody, Observer, title_of
     from dryrack.scenario.simulation.fuzzing import SeedOutcome, fuzz
 else:
@@ -41,6 +46,11 @@ else:
             "outcome": "Outcome StepOutcome Verdict",
             "packaged": "DEMOS LIBRARY SCHEMA load_packaged packaged_file packaged_names",
             "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
+            "replay.anonymity": "anonymous",
+            "replay.comparison": "Comparison PodDifference compare",
+            "replay.placements": "PodPlacement",
+            "replay.recording": "Recording record",
+            "replay.replacement": "with_fleet with_objects",
             "runner": "Nobody Observer title_of",
             "simulation.fuzzing": "SeedOutcome fuzz",
         },
@@ -52,27 +62,36 @@ __all__ = [
     "LIBRARY",
     "SCHEMA",
     "ClusterRun",
+    "Comparison",
     "EmbeddedRun",
     "Exhibit",
     "LoadedScenario",
     "Nobody",
     "Observer",
     "Outcome",
+    "PodDifference",
+    "PodPlacement",
+    "Recording",
     "Scenario",
     "ScenarioError",
     "SeedOutcome",
     "Step",
     "StepOutcome",
     "Verdict",
+    "anonymous",
+    "compare",
     "fuzz",
     "load_packaged",
     "load_scenario",
     "packaged_file",
     "packaged_names",
     "read_scenario",
+    "record",
     "run_in_real_time",
     "run_in_virtual_time",
     "run_on_cluster",
     "schema",
     "title_of",
+    "with_fleet",
+    "with_objects",
 ]

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dryrack.apiserver import BUILTINS
+from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster import (
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from dryrack.scenario.outcome import Outcome
     from dryrack.scenario.reading import LoadedScenario
     from dryrack.scenario.runner import Observer
+    from dryrack.scheduler import SchedulerSettings
 
 # Faults have a chance of their own, so that one without any goes as if there were none.
 _FAULTS_SEED = 2**32
@@ -96,6 +99,10 @@ class EmbeddedRun:
     """Whether a fault of what there is not is none, and not a mistake."""
     journal_line: Callable[[str], None] | None = None
     """Told every line of the journal."""
+    scheduling: SchedulerSettings | None = None
+    """How pods are scheduled, if not as usual."""
+    runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
+    """Which API versions are served."""
 
 
 def run_in_virtual_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
@@ -123,12 +130,25 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
         *loaded.scenario.faults,
         *(each for step in loaded.scenario.steps for each in step.fail),
     ]
-    how = replace(how, engines_crash=any(each.startswith("engine ") for each in words))
+    how = replace(
+        how,
+        engines_crash=any(each.startswith("engine ") for each in words),
+        runtime_config=_served(loaded),
+    )
     hardware = Hardware.of(loaded.scenario.fleet)
     async with embedded_world(hardware, clock=clock, how=how) as world:
         setup = tuple(fleet_objects(loaded.scenario.fleet, hardware))
         setting = Setting(seed=how.seed, setup=setup, observer=how.observer)
         return await run(loaded, world, setting)
+
+
+def _served(loaded: LoadedScenario) -> RuntimeConfig:
+    """A version that is off by default is on where the scenario has objects of it."""
+    scenario = loaded.scenario
+    entries = (*scenario.objects, *(each for step in scenario.steps for each in step.apply))
+    used = {(each["apiVersion"], each["kind"]) for each in loaded.objects_of(entries)}
+    versions = {(f"{each.group}/{each.version}", each.kind) for each in BUILTINS if each.group}
+    return RuntimeConfig({version: True for version, _ in sorted(used & versions)})
 
 
 @asynccontextmanager
@@ -141,12 +161,17 @@ async def embedded_world(
         journal.listen(how.journal_line)
     drivers = drivers_of(hardware)
     options = PlaneOptions(
-        clock=clock, chance=SeededChance(how.seed), recorder=journal, drivers=drivers
+        clock=clock,
+        chance=SeededChance(how.seed),
+        recorder=journal,
+        drivers=drivers,
+        runtime_config=how.runtime_config,
     )
     publishing = None
     if hardware.catalogue is not None:
         publishing = partial(with_catalogue, hardware.catalogue)
-    engines = (*families(publishing, drivers=drivers), *plugin_families(drivers))
+    usual = families(publishing, None, how.scheduling, drivers=drivers)
+    engines = (*usual, *plugin_families(drivers))
     chance = SeededChance(how.seed + _FAULTS_SEED)
     board = FaultBoard(clock=clock, chance=chance, informers_apart=how.engines_crash)
     async with embedded(options, engines=engines, board=board) as cluster:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dryrack.scenario.replay.placements import PodPlacement
 
 
 class Verdict(StrEnum):
@@ -84,6 +87,8 @@ class Outcome:
     """Of the journal; empty where chance or time were not the scenario's own."""
     problem: str = ""
     """Why it came to no end, or why an invariant does not hold."""
+    placements: tuple[PodPlacement, ...] = ()
+    """Where its pods were at the end."""
 
     @property
     def held(self) -> bool:
@@ -104,6 +109,7 @@ class Outcome:
             "seconds": round(self.seconds, 3),
             "steps": [each.document() for each in self.steps],
             "writes": self.writes,
+            "pods": [each.document() for each in self.placements],
         }
         found |= {"hash": self.hash} if self.hash else {}
         return found | ({"problem": self.problem} if self.problem else {})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dryrack.base.durations import seconds_in
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.client.client import MERGE_PATCH
-from dryrack.client.endpoints import NODES
+from dryrack.client.endpoints import CLAIMS, NODES, PODS
 from dryrack.client.errors import AlreadyExistsError, NotFoundError
 from dryrack.client.timekeeping import deadline, sleep
 from dryrack.scenario.exhibits import exhibit_of
@@ -22,6 +22,7 @@ from dryrack.scenario.expectations import described, lacking
 from dryrack.scenario.outcome import ExpectationOutcome, Outcome, StepOutcome, Verdict
 from dryrack.scenario.problems import before
 from dryrack.scenario.references import DEFAULT_NAMESPACE, Reference, name_in
+from dryrack.scenario.replay.placements import placements_of
 from dryrack.scenario.world import Glance, Kinds
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dryrack.scenario.exhibits import Exhibit
     from dryrack.scenario.model import Expectation, Scenario, Step
     from dryrack.scenario.reading import LoadedScenario
+    from dryrack.scenario.replay.placements import PodPlacement
     from dryrack.scenario.world import World
 
 MANAGER = "dryrack-scenario"
@@ -121,7 +123,15 @@ class _Run:
             writes=journal.writes,
             hash=journal.hash if self._world.is_reproducible else "",
             problem=self._problem,
+            placements=await self._placements(),
         )
+
+    async def _placements(self) -> tuple[PodPlacement, ...]:
+        """None if the cluster cannot be asked any more; then that is the problem already."""
+        try:
+            return placements_of(await self._world.list(PODS), await self._world.list(CLAIMS))
+        except DryrackError:
+            return ()
 
     def _outcome_of(self, index: int) -> StepOutcome:
         step = self._scenario.steps[index]

@@ -16,6 +16,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dryrack.apiserver import runtime_config
 from dryrack.base.errors import ContentError
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES, Endpoint
@@ -88,7 +89,11 @@ class AsyncCluster:
         self.kubeconfig: Path | None = None
 
     async def __aenter__(self) -> Self:
-        options = PlaneOptions(clock=self._clock, chance=SeededChance(self._setup.seed))
+        options = PlaneOptions(
+            clock=self._clock,
+            chance=SeededChance(self._setup.seed),
+            runtime_config=runtime_config.parse(self._setup.runtime_config),
+        )
         if self._directory is None:
             self._engines = PlaneEngines(options, self._setup)
         else:

@@ -48,6 +48,8 @@ class Setup:
     """Engines that are left out, by name, as with `dryrack up --without`."""
     scheduler_config: str = ""
     """A file with a KubeSchedulerConfiguration."""
+    runtime_config: str = ""
+    """API versions to serve beside the usual, as with `dryrack up --runtime-config`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _EXPLAINED_MAX = 3
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(scheduler_config=FILE, without=ENGINES, seed=NUMBER): "
+        f"{MARKER}(scheduler_config=FILE, runtime_config=VERSIONS, without=ENGINES, seed=NUMBER): "
         "what is not usual about the cluster of dryrack_cluster",
     )
 
@@ -142,7 +142,7 @@ def _setup(request: pytest.FixtureRequest) -> Setup:
 
     marker = request.node.get_closest_marker(MARKER)
     said: dict[str, Any] = dict(marker.kwargs) if marker else {}
-    unknown = sorted(said.keys() - {"scheduler_config", "without", "seed"})
+    unknown = sorted(said.keys() - {"scheduler_config", "runtime_config", "without", "seed"})
     if unknown or (marker and marker.args):
         what = f"{unknown[0]!r}: no such option" if unknown else "options have names"
         raise pytest.UsageError(f"marker {MARKER}, {what}; see pytest --markers")

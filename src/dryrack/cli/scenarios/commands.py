@@ -61,6 +61,32 @@ Keep = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
+_CHANGES = "What is to be different"
+Replace = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Objects that take the place of those of their name, as another DeviceClass.",
+        rich_help_panel=_CHANGES,
+    ),
+]
+OtherFleet = Annotated[
+    str,
+    typer.Option(
+        "--fleet",
+        metavar="FILE",
+        help="A scenario whose fleet it is to run on.",
+        rich_help_panel=_CHANGES,
+    ),
+]
+SchedulerConfig = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration to schedule by.",
+        rich_help_panel=_CHANGES,
+    ),
+]
 Junit = Annotated[
     str,
     typer.Option(metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=_OUTCOME),
@@ -80,6 +106,9 @@ def run_command(
     context: Context = "",
     without: Without = "",
     keep: Keep = False,
+    replace: Replace = None,
+    fleet: OtherFleet = "",
+    scheduler_config: SchedulerConfig = "",
     junit: Junit = "",
     output: Output = Format.TABLE,
 ) -> None:
@@ -91,8 +120,10 @@ def run_command(
     Exit code 2: called wrongly.
     """
     from dryrack.cli.scenarios import running
+    from dryrack.cli.scenarios.changes import Changes
 
     wish = running.Wish(
+        changes=Changes(tuple(replace or ()), fleet, scheduler_config),
         seed=seed,
         real_time=real_time,
         keep=keep,
@@ -103,6 +134,34 @@ def run_command(
         output=output,
     )
     raise typer.Exit(0 if running.run(names, wish) else 1)
+
+
+@app.command()
+def diff(
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="A scenario, or what run -o json printed.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="[B]", help="What to compare; without it A with changes.")
+    ] = "",
+    seed: Seed = 0,
+    replace: Replace = None,
+    fleet: OtherFleet = "",
+    scheduler_config: SchedulerConfig = "",
+    output: Output = Format.TABLE,
+) -> None:
+    """
+    Tell what went elsewhere, later or not at all in B; changes are made to B.
+
+    Exit code 0: every pod fared alike.
+    Exit code 1: one did not, or a file is wrong.
+    Exit code 2: called wrongly.
+    """
+    from dryrack.cli.scenarios import diff as command
+    from dryrack.cli.scenarios.changes import Changes
+
+    changes = Changes(tuple(replace or ()), fleet, scheduler_config)
+    raise typer.Exit(0 if command.run(before, after, changes, seed=seed, form=output) else 1)
 
 
 @app.command("list")
@@ -166,6 +225,37 @@ def schema() -> None:
     from dryrack.scenario import SCHEMA
 
     sys.stdout.write(SCHEMA.read_text())
+
+
+def record(
+    files: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--file", metavar="FILE", help="A dump of: kubectl get -A -o yaml."),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE", help="Where to; - for the terminal.")
+    ] = "-",
+    kubeconfig: Annotated[
+        str, typer.Option(metavar="FILE", help="Of the cluster; kubectl's if it is not said.")
+    ] = "",
+    context: Annotated[str, typer.Option(help="Which context of the kubeconfig.")] = "",
+    anonymize: Annotated[
+        bool, typer.Option("--anonymize", help="Other names for whatever people named.")
+    ] = False,
+) -> None:
+    """
+    Make a scenario of a cluster, to run again with another class, fleet or scheduler.
+
+    Only what a scheduler looks at is recorded: no Secrets, environment, commands or annotations.
+
+    Exit code 0: recorded.
+    Exit code 1: the cluster cannot be read, or has nothing to record.
+    Exit code 2: called wrongly.
+    """
+    from dryrack.cli.scenarios import record as command
+
+    source = command.Source(files=tuple(files or ()), kubeconfig=kubeconfig, context=context)
+    command.run(source, output, anonymizes=anonymize)
 
 
 def demo(

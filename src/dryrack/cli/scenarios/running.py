@@ -6,13 +6,14 @@ import gc
 import logging
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.base.text import hint
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data
+from dryrack.cli.scenarios.changes import Changes
 from dryrack.cli.scenarios.junit import junit_xml
 from dryrack.cli.scenarios.showing import Narrator, print_summary, print_verdict
 from dryrack.scenario import (
@@ -50,6 +51,7 @@ class Wish:
     without: str = ""
     junit: str = ""
     output: Format = Format.TABLE
+    changes: Changes = field(default_factory=Changes)
 
     @property
     def is_on_cluster(self) -> bool:
@@ -59,7 +61,7 @@ class Wish:
 def run(names: Sequence[str], wish: Wish) -> bool:
     """Whether every scenario came to what it must."""
     _check(names, wish)
-    loaded = [_load(name) for name in names]
+    loaded = [wish.changes.made_to(load(name)) for name in names]
     with quiet():
         outcomes = [_run(each, wish) for each in loaded]
     if wish.output is not Format.TABLE:
@@ -79,6 +81,8 @@ def _check(names: Sequence[str], wish: Wish) -> None:
     if wish.without and not wish.is_on_cluster:
         raise UsageError("--without: only with --kubeconfig or --context")
     _engines(wish)
+    if wish.changes.scheduler_config and (wish.is_on_cluster or wish.keep):
+        raise UsageError("--scheduler-config: of a run in this process; leave out the cluster")
     if wish.seed and (wish.is_on_cluster or wish.keep):
         raise UsageError("--seed: decides nothing on a cluster; leave it out")
 
@@ -101,10 +105,11 @@ def _outcome(loaded: LoadedScenario, wish: Wish, observer: Observer) -> Outcome:
         from dryrack.cluster import connection_of
 
         connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
-        how = ClusterRun(connection=connection, engines=_engines(wish), observer=observer)
-        return run_on_cluster(loaded, how)
+        there = ClusterRun(connection=connection, engines=_engines(wish), observer=observer)
+        return run_on_cluster(loaded, there)
     run_embedded = run_in_real_time if wish.real_time else run_in_virtual_time
-    return run_embedded(loaded, EmbeddedRun(seed=wish.seed, observer=observer))
+    how = EmbeddedRun(seed=wish.seed, observer=observer, scheduling=wish.changes.scheduling())
+    return run_embedded(loaded, how)
 
 
 def _engines(wish: Wish) -> tuple[str, ...]:
@@ -130,7 +135,8 @@ def quiet() -> Iterator[None]:
         engines.removeHandler(silent)
 
 
-def _load(name: str) -> LoadedScenario:
+def load(name: str) -> LoadedScenario:
+    """The scenario of a file, or one that comes with dryrack."""
     path = Path(name)
     if path.is_file():
         return load_scenario(path)

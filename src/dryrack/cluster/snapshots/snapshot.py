@@ -22,6 +22,7 @@ from dryrack.client.endpoints import (
     POD_GROUPS,
     POD_GROUPS_V1BETA1,
     PODS,
+    PRIORITY_CLASSES,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     SERVICES,
@@ -103,7 +104,7 @@ _FACTS = (
 # Whose selectors are only labels.
 _BY_LABELS = (SERVICES, REPLICATION_CONTROLLERS)
 # What a cluster need not serve, and an account need not see.
-OPTIONAL = (TAINT_RULES, *GROUP_KINDS, *_FACTS)
+OPTIONAL = (TAINT_RULES, PRIORITY_CLASSES, *GROUP_KINDS, *_FACTS)
 # Changes come together; who looks at a table sees two of them in a second.
 _CHANGES_SECONDS = 0.5
 DECISION_KINDS = (
@@ -116,6 +117,19 @@ DECISION_KINDS = (
     TAINT_RULES,
     *GROUP_KINDS,
     *_FACTS,
+)
+# What a scenario of a cluster is made of.
+RECORDED_KINDS = (
+    NODES,
+    PODS,
+    CLAIMS,
+    TEMPLATES,
+    SLICES,
+    CLASSES,
+    TAINT_RULES,
+    *GROUP_KINDS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
 )
 
 
@@ -132,13 +146,28 @@ async def read_snapshot(
     client: Client, kinds: Sequence[Endpoint], selection: Selection = EVERYTHING
 ) -> Snapshot:
     """All objects of these kinds; raises with a remedy if one cannot be listed."""
+    listings, notes = await _read(client, kinds, selection)
+    return Snapshot(tuple(obj for kind, listing in listings for obj in typed(kind, listing)), notes)
+
+
+async def read_objects(
+    client: Client, kinds: Sequence[Endpoint]
+) -> tuple[tuple[Raw, ...], tuple[str, ...]]:
+    """The same as plain objects, and what could not be read."""
+    listings, notes = await _read(client, kinds, EVERYTHING)
+    return tuple(obj for _, listing in listings for obj in listing), notes
+
+
+async def _read(
+    client: Client, kinds: Sequence[Endpoint], selection: Selection
+) -> tuple[list[tuple[Endpoint, Sequence[Raw]]], tuple[str, ...]]:
     hidden: list[str] = []
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_listed(client, each, selection, kinds), name=f"list {each.plural}")
             for each in kinds
         ]
-    objects: list[KubernetesObject] = []
+    listings: list[tuple[Endpoint, Sequence[Raw]]] = []
     for kind, task in zip(kinds, tasks, strict=True):
         listing = task.result()
         if isinstance(listing, AttachError):
@@ -146,9 +175,9 @@ async def read_snapshot(
         if isinstance(listing, str):
             hidden.append(listing)
         else:
-            objects += typed(kind, listing)
+            listings.append((kind, listing))
     note = f"this account may not list {', '.join(hidden)}: reckoned without them"
-    return Snapshot(tuple(objects), (note,) if hidden else ())
+    return listings, (note,) if hidden else ()
 
 
 async def follow_snapshots(

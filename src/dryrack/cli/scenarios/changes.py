@@ -1,0 +1,54 @@
+"""What options change about a scenario before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import ContentError
+from dryrack.cli.files import UsageError, read_sources
+from dryrack.kinds.documents import read
+from dryrack.scenario import load_scenario, with_fleet, with_objects
+
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+    from dryrack.scenario import LoadedScenario
+    from dryrack.scheduler import SchedulerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The options, as they were given."""
+
+    replace: tuple[str, ...] = ()
+    fleet: str = ""
+    scheduler_config: str = ""
+
+    def made_to(self, loaded: LoadedScenario) -> LoadedScenario:
+        """The scenario with the objects and the fleet that were asked for."""
+        if self.replace:
+            loaded = with_objects(loaded, self._objects())
+        if self.fleet:
+            if not Path(self.fleet).is_file():
+                raise UsageError(f"--fleet {self.fleet}: no such file; name a scenario")
+            loaded = with_fleet(loaded, load_scenario(Path(self.fleet)).scenario.fleet)
+        return loaded
+
+    def scheduling(self) -> SchedulerSettings | None:
+        """How pods are scheduled; None: as usual."""
+        if not self.scheduler_config:
+            return None
+        from dryrack.cli.scheduler_config import read_config, settings_of_plane
+
+        return settings_of_plane(read_config(self.scheduler_config))
+
+    def __bool__(self) -> bool:
+        return bool(self.replace or self.fleet or self.scheduler_config)
+
+    def _objects(self) -> list[Raw]:
+        readings = [read(each.content, each.name) for each in read_sources(self.replace)]
+        problems = [str(problem) for reading in readings for problem in reading.problems]
+        if problems:
+            raise ContentError("\n".join(problems))
+        return [document.raw for reading in readings for document in reading.documents]

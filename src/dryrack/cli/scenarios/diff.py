@@ -1,0 +1,103 @@
+"""`dryrack scenario diff`: two runs of a scenario, pod by pod."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dryrack.base.errors import ContentError
+from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.output import Format, many, print_data, print_table, say, shown
+from dryrack.cli.scenarios.changes import Changes
+from dryrack.cli.scenarios.running import load, quiet
+from dryrack.scenario import EmbeddedRun, PodPlacement, compare, run_in_virtual_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dryrack.scenario import Comparison, Outcome
+
+COLUMNS = ("POD", "WHAT", "A", "B")
+_NOWHERE = "-"
+# Of pods that no longer fit, so many are told why.
+_TOLD_MAX = 5
+
+
+def run(before: str, after: str, changes: Changes, *, seed: int, form: Format) -> bool:
+    """Prints what differs; whether nothing does."""
+    if not after and not changes:
+        raise UsageError("diff: of A and what? name B, or a change, as with --replace FILE")
+    first = _placements(before, Changes(), seed)
+    comparison = compare(first, _placements(after or before, changes, seed))
+    if form is Format.TABLE:
+        _print(comparison)
+    else:
+        print_data(comparison.document(), form)
+    return not comparison.differences
+
+
+def _placements(name: str, changes: Changes, seed: int) -> Sequence[PodPlacement]:
+    document = _outcomes(name)
+    if document is not None:
+        if changes:
+            raise UsageError(f"{name}: an outcome cannot be changed; name the scenario instead")
+        return _of_document(name, document)
+    loaded = changes.made_to(load(name))
+    with quiet():
+        how = EmbeddedRun(seed=seed, scheduling=changes.scheduling())
+        outcome = run_in_virtual_time(loaded, how)
+    _tell(outcome)
+    return outcome.placements
+
+
+def _tell(outcome: Outcome) -> None:
+    for failure in outcome.failures:
+        say(shown(f"{outcome.name}: {failure}"))
+
+
+def _outcomes(name: str) -> Mapping[str, Any] | None:
+    """What `scenario run -o json` printed; None for a scenario."""
+    if not Path(name).is_file():
+        return None
+    import yaml
+
+    (source,) = read_sources([name])
+    if b"scenarios" not in source.content:
+        return None
+    try:
+        found = yaml.safe_load(source.content)
+    except yaml.YAMLError:
+        return None
+    return found if isinstance(found, dict) and "scenarios" in found else None
+
+
+def _of_document(name: str, document: Mapping[str, Any]) -> list[PodPlacement]:
+    try:
+        (outcome,) = document["scenarios"]
+        return [PodPlacement.of_document(each) for each in outcome["pods"]]
+    except (KeyError, TypeError, ValueError):
+        raise ContentError(
+            f"{name}: not the outcome of one scenario; write it with: dryrack scenario run -o json"
+        ) from None
+
+
+def _print(comparison: Comparison) -> None:
+    rows = [
+        (each.pod, ", ".join(each.what), _where(each.before), _where(each.after))
+        for each in comparison.differences
+    ]
+    if rows:
+        print_table(COLUMNS, rows)
+    for each in [it for it in comparison.differences if it.after and it.after.message][:_TOLD_MAX]:
+        say(shown(f"{each.pod}: {each.after.message if each.after else ''}"))
+    counts = ", ".join(f"{count} {what}" for what, count in comparison.counts.items())
+    say(f"{counts or 'no difference'}; of {many(comparison.pods, 'pod')}")
+
+
+def _where(placement: PodPlacement | None) -> str:
+    if placement is None or not placement.node:
+        return _NOWHERE
+    told = [f"after {placement.waited:g} s"]
+    if placement.devices:
+        told.append(many(len(placement.devices), "device"))
+    return f"{placement.node} ({', '.join(told)})"

@@ -1,0 +1,1 @@
+"""Clusters recorded as scenarios, run again with changes, and the outcomes compared."""

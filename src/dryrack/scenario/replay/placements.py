@@ -1,0 +1,108 @@
+"""Where pods were at the end of a run, since when, and with which devices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dryrack.client.timekeeping import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.kinds.raw import Raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPlacement:
+    """One pod, by namespace and name; one that a controller made, by its owner and a number."""
+
+    pod: str
+    node: str = ""
+    waited: float = 0.0
+    """From its creation until it had a node, in whole seconds."""
+    devices: tuple[str, ...] = ()
+    message: str = ""
+    """Why it has no node."""
+
+    def document(self) -> dict[str, Any]:
+        """The placement as programs read it."""
+        found: dict[str, Any] = {"pod": self.pod, "node": self.node}
+        if self.node:
+            return found | {"waited": self.waited, "devices": list(self.devices)}
+        return found | {"message": self.message}
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> PodPlacement:
+        return cls(
+            pod=str(document["pod"]),
+            node=str(document.get("node") or ""),
+            waited=float(document.get("waited") or 0.0),
+            devices=tuple(map(str, document.get("devices") or ())),
+            message=str(document.get("message") or ""),
+        )
+
+
+def placements_of(pods: Iterable[Raw], claims: Iterable[Raw]) -> tuple[PodPlacement, ...]:
+    """All pods that are there, in the order of their names."""
+    held = _devices(claims)
+    numbers: Counter[str] = Counter()
+    ordered = sorted(pods, key=_order)
+    found = [_placement(pod, _called(pod, numbers), held) for pod in ordered]
+    return tuple(sorted(found, key=lambda each: each.pod))
+
+
+def _placement(pod: Raw, name: str, held: Mapping[tuple[str, str], list[str]]) -> PodPlacement:
+    meta = pod["metadata"]
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    told: Raw = next((each for each in conditions if each["type"] == "PodScheduled"), {})
+    node = (pod.get("spec") or {}).get("nodeName") or ""
+    if not node:
+        return PodPlacement(pod=name, message=str(told.get("message", "")))
+    since = told.get("lastTransitionTime") or meta["creationTimestamp"]
+    waited = seconds_of(since) - seconds_of(meta["creationTimestamp"])
+    devices = sorted(
+        device
+        for claim in _claims(pod)
+        for device in held.get((meta.get("namespace", ""), claim), ())
+    )
+    return PodPlacement(pod=name, node=node, waited=max(waited, 0.0), devices=tuple(devices))
+
+
+def _claims(pod: Raw) -> set[str]:
+    status = pod.get("status") or {}
+    names = {each.get("resourceClaimName") for each in pod["spec"].get("resourceClaims") or ()}
+    names |= {each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
+    names.add((status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName"))
+    return {name for name in names if name}
+
+
+def _devices(claims: Iterable[Raw]) -> dict[tuple[str, str], list[str]]:
+    """By namespace and name of a claim, what it has."""
+    found = {}
+    for claim in claims:
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        results = (allocation.get("devices") or {}).get("results") or ()
+        meta = claim["metadata"]
+        found[meta.get("namespace", ""), meta["name"]] = [
+            f"{each['driver']}/{each['pool']}/{each['device']}" for each in results
+        ]
+    return found
+
+
+def _called(pod: Raw, numbers: Counter[str]) -> str:
+    """The names of a controller's pods are chance; their number is not."""
+    meta = pod["metadata"]
+    owner = next((o for o in meta.get("ownerReferences") or () if o.get("controller")), None)
+    if owner is None or owner["kind"] == "StatefulSet":
+        return f"{meta.get('namespace', '')}/{meta['name']}"
+    called = f"{meta.get('namespace', '')}/{owner['name']}"
+    numbers[called] += 1
+    return f"{called}#{numbers[called]}"
+
+
+def _order(pod: Raw) -> tuple[str, str, str]:
+    meta = pod["metadata"]
+    node = (pod.get("spec") or {}).get("nodeName") or "~"
+    return str(meta.get("creationTimestamp", "")), node, meta["name"]

@@ -1,0 +1,375 @@
+"""Clusters recorded as scenarios: what is in them, what comes of them again, and what differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.cli.test_dump import CLASS, claim, pod, pod_spec
+
+from dryrack.base.errors import ContentError
+from dryrack.cli.output import yaml_text
+from dryrack.scenario import (
+    EmbeddedRun,
+    Outcome,
+    PodPlacement,
+    Recording,
+    anonymous,
+    compare,
+    read_scenario,
+    record,
+    run_in_virtual_time,
+    with_fleet,
+    with_objects,
+)
+from dryrack.scenario.model import Fleet, NodeGroup
+from dryrack.testing import Cluster, Setup
+
+Raw = dict[str, Any]
+KINDS = (
+    *("nodes", "pods", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
+    *("deviceclasses", "namespaces", "priorityclasses"),
+)
+GANG = "pod-group.scheduling.sigs.k8s.io"
+
+
+def objects_of(cluster: Cluster, *more: str) -> list[Raw]:
+    return [each for kind in (*KINDS, *more) for each in cluster.list(kind)]
+
+
+def replayed(scenario: Raw) -> Outcome:
+    """What comes of a recording, as a file."""
+    loaded = read_scenario(yaml_text(scenario), "recorded.yaml", name="recorded", folder=Path())
+    outcome = run_in_virtual_time(loaded, EmbeddedRun())
+    assert outcome.held, outcome.failures
+    return outcome
+
+
+def recorded(*wanted: Raw, **fleet: Any) -> tuple[Recording, dict[str, tuple[str, int]]]:
+    """A cluster with these objects, and where its pods are and with how many devices."""
+    with Cluster() as cluster:
+        cluster.add_nodes(devices="fake:4", **({"count": 2} | fleet))
+        for each in wanted:
+            cluster.apply(each)
+            cluster.advance("1m")
+        placed = {
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}": each["spec"]["nodeName"]
+            for each in cluster.list("pods")
+            if each["spec"].get("nodeName")
+        }
+        there = {name: (node, len(_devices(cluster, name))) for name, node in placed.items()}
+        return record(objects_of(cluster)), there
+
+
+def _devices(cluster: Cluster, pod: str) -> tuple[str, ...]:
+    return cluster.expect_scheduled(f"pod/{pod}").devices
+
+
+def summary(outcome: Outcome) -> dict[str, tuple[str, int]]:
+    return {each.pod: (each.node, len(each.devices)) for each in outcome.placements if each.node}
+
+
+def test_a_replay_comes_to_what_the_cluster_came_to() -> None:
+    """The same nodes and as many devices, for pods with claims by name and by template."""
+    recording, there = recorded(
+        claim("two", 2, "ResourceClaimTemplate"),
+        claim("four", 4),
+        pod("first", resourceClaimName="four"),
+        pod("second", resourceClaimTemplateName="two"),
+        pod("third", resourceClaimTemplateName="two"),
+        pod("fourth", resourceClaimTemplateName="two"),
+    )
+    outcome = replayed(recording.scenario)
+    (waiting,) = [each for each in outcome.placements if not each.node]
+
+    assert recording.notes == ()
+    assert len(there) == 3
+    assert summary(outcome) == there
+    assert waiting.pod == "default/fourth"
+    assert "cannot allocate all claims" in waiting.message
+
+
+def test_pods_come_in_their_order_with_the_time_between_them_cut_short() -> None:
+    """A minute is ten seconds; pods of one second come together."""
+    recording, _ = recorded(pod("b", resourceClaimName="none"), pod("a", resourceClaimName="none"))
+    steps = recording.scenario["steps"]
+
+    assert [step.get("at") for step in steps] == ["10s", "20s", None]
+    assert [step["apply"][0]["metadata"]["name"] for step in steps[:2]] == ["b", "a"]
+
+
+SECRETS = ("hush", "registry.corp", "--password", "annotated", "keytab", "opaque-parameter")
+
+
+def telling() -> list[Raw]:
+    """Objects that say what nobody else should read."""
+    config = {"opaque": {"driver": "fake.resource.3-shake.com", "parameters": {"k": SECRETS[5]}}}
+    claimed = claim("one", 1)
+    claimed["spec"]["devices"]["config"] = [config]
+    spoken = pod("talker", resourceClaimName="one")
+    spoken["metadata"]["annotations"] = {"note": "annotated"}
+    spoken["spec"]["volumes"] = [{"name": "v", "secret": {"secretName": "keytab"}}]
+    spoken["spec"]["containers"][0] |= {
+        "image": "registry.corp/app",
+        "args": ["--password", "hush"],
+        "env": [{"name": "TOKEN", "value": "hush"}],
+    }
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    return [{**secret, "stringData": {"token": "hush"}}, claimed, spoken]
+
+
+def test_only_what_a_scheduler_looks_at_is_recorded() -> None:
+    """No Secret, environment, argument, image, annotation, volume or parameter, ever."""
+    with Cluster() as cluster:
+        cluster.add_nodes(devices="fake:4")
+        cluster.apply(telling())
+        cluster.expect_scheduled("talker", devices=1)
+        dump = objects_of(cluster, "secrets", "configmaps", "events")
+    assert all(each in yaml.safe_dump(dump) for each in SECRETS[:-1])
+    text = yaml.safe_dump(record(dump).scenario)
+
+    assert [each for each in SECRETS if each in text] == []
+    assert "managedFields" not in text
+    assert "resourceVersion" not in text
+
+
+def test_a_dump_without_templates_has_the_claims_that_were_made() -> None:
+    """As `kubectl get nodes,resourceslices,deviceclasses,resourceclaims,pods` prints it."""
+    with Cluster() as cluster:
+        cluster.add_nodes(devices="fake:4")
+        cluster.apply([claim("two", 2, "ResourceClaimTemplate")])
+        cluster.apply(pod("p", resourceClaimTemplateName="two"))
+        cluster.expect_scheduled("p")
+        dump = [each for each in objects_of(cluster) if each["kind"] != "ResourceClaimTemplate"]
+    scenario = record(dump).scenario
+
+    assert "resourceClaimTemplateName" not in yaml.safe_dump(scenario)
+    assert summary(replayed(scenario)) == {"default/p": ("node-1", 2)}
+
+
+def company() -> list[Raw]:
+    """Objects that are named after people and projects."""
+    labels = {
+        "corp.example/project": "moonshot",
+        f"{GANG}/name": "moonshot-gang",
+        f"{GANG}/min-available": "2",
+    }
+    members = [pod(f"moonshot-{each}", resourceClaimTemplateName="moonshot") for each in "ab"]
+    for each in members:
+        each["metadata"] |= {"namespace": "team-moonshot", "labels": labels}
+        each["spec"] |= {
+            "nodeSelector": {"corp.example/rack": "basement"},
+            "tolerations": [{"key": "corp.example/owner", "value": "alice", "operator": "Equal"}],
+            "affinity": {
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "labelSelector": {"matchLabels": {"corp.example/project": "moonshot"}},
+                            "topologyKey": "kubernetes.io/hostname",
+                        }
+                    ]
+                }
+            },
+        }
+        each["spec"]["containers"][0]["name"] = "moonshot-main"
+        each["spec"]["priorityClassName"] = "moonshot-first"
+    template = claim("moonshot", 2, "ResourceClaimTemplate")
+    template["metadata"]["namespace"] = "team-moonshot"
+    own_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "moonshot-cards"},
+        "spec": {"selectors": [{"cel": {"expression": 'device.driver != "alice"'}}]},
+    }
+    exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+    exactly["deviceClassName"] = "moonshot-cards"
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 100}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-moonshot"}},
+        {**priority, "metadata": {"name": "moonshot-first"}},
+        own_class,
+        template,
+        *members,
+    ]
+
+
+def test_an_anonymous_recording_says_the_same_in_other_names() -> None:
+    """Names, keys and values of labels are gone; selectors, gangs and tolerations still fit."""
+    with Cluster() as cluster:
+        cluster.add_nodes(
+            name="basement",
+            count=3,
+            devices="fake:4",
+            labels={"corp.example/rack": "basement"},
+            taints=["corp.example/owner=alice:NoSchedule"],
+        )
+        cluster.apply(company())
+        cluster.expect_scheduled("team-moonshot/moonshot-*", devices=2)
+        scenario = record(objects_of(cluster)).scenario
+    hidden = anonymous(scenario, keeps=frozenset({CLASS}))
+    text = yaml.safe_dump(hidden)
+    outcome = replayed(hidden)
+
+    named = ("moonshot", "alice", "basement", "corp.example", "team")
+    assert [each for each in named if each in text] == []
+    assert all(each in yaml.safe_dump(scenario) for each in named)
+    assert "min-available: '2'" in text
+    assert [(each.node != "", len(each.devices)) for each in outcome.placements] == [(True, 2)] * 2
+    assert len({each.node for each in outcome.placements}) == 2
+    assert len(summary(replayed(scenario))) == 2
+
+
+def test_gangs_of_pod_groups_are_recorded_with_their_kind() -> None:
+    """Custom PodGroups bring their definition; native ones are served though they are off."""
+    native = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "pair"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    pods = [pod(f"p{each}", resourceClaimTemplateName="three") for each in (1, 2, 3)]
+    for each in pods:
+        each["spec"]["schedulingGroup"] = {"podGroupName": "pair"}
+    with Cluster(Setup(runtime_config="scheduling.k8s.io/v1alpha2=true")) as cluster:
+        cluster.add_nodes(count=2, devices="fake:4")
+        cluster.apply([claim("three", 3, "ResourceClaimTemplate"), native, *pods[:2]])
+        cluster.expect_scheduled("gang/pair", devices=3)
+        dump = objects_of(cluster, "podgroups")
+    custom = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "other", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    scenario = record([*dump, custom]).scenario
+
+    assert scenario["objects"][0] == "podgroups.yaml"
+    assert len(summary(replayed(scenario))) == 2
+    assert len(summary(replayed(anonymous(scenario)))) == 2
+
+
+def test_nodes_that_are_not_ready_are_so_again() -> None:
+    """As a fault that lasts; what a cluster says of a node's state is not its taint."""
+    with Cluster() as cluster:
+        cluster.add_nodes(count=2, devices="fake:4")
+        cluster.apply([claim("one", 1), pod("p", resourceClaimName="one")])
+        dump = objects_of(cluster)
+    for each in dump:
+        if each["kind"] == "Node" and each["metadata"]["name"] == "node-1":
+            each["spec"] = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "X"}]}
+            each["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    scenario = record(dump).scenario
+
+    assert scenario["faults"] == ["node node-1 ready=false"]
+    assert "taints" not in scenario["fleet"]["nodes"][0]
+    assert summary(replayed(scenario)) == {"default/p": ("node-2", 1)}
+
+
+def test_what_has_ended_is_left_out_and_that_is_said() -> None:
+    """Also a cluster in which nothing is left to run is told."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    ended = pod("ended", resourceClaimName="x") | {"status": {"phase": "Succeeded"}}
+    alive = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alive"}, "spec": pod_spec()}
+
+    assert record([node, ended, alive]).notes == (
+        "1 pod had ended or were ending, and are left out",
+    )
+    with pytest.raises(ContentError, match="no Pods; add them"):
+        record([node, ended])
+    with pytest.raises(ContentError, match="no Nodes; add them"):
+        record([alive])
+
+
+def load(scenario: Raw) -> Any:
+    return read_scenario(yaml_text(scenario), "r.yaml", name="r", folder=Path())
+
+
+def test_another_object_stands_in_the_place_of_its_namesake() -> None:
+    """In objects and in steps; one without a namesake is there from the start."""
+    recording, _ = recorded(claim("one", 1), pod("p", resourceClaimName="one"))
+    extra = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "extra"}}
+    other = pod("p", resourceClaimName="one") | {"metadata": {"name": "p", "labels": {"new": "1"}}}
+    loaded = with_objects(load(recording.scenario), [claim("one", 3), extra, other])
+    outcome = run_in_virtual_time(loaded, EmbeddedRun())
+
+    assert extra in loaded.scenario.objects
+    assert loaded.scenario.steps[0].apply == (other,)
+    assert summary(outcome) == {"default/p": ("node-1", 3)}
+
+
+def test_on_another_fleet_the_slices_of_nodes_that_are_gone_go() -> None:
+    """A fleet that brings devices brings all of them."""
+    recording, _ = recorded(claim("one", 1), pod("p", resourceClaimName="one"))
+    loaded = load(recording.scenario)
+    smaller = with_fleet(loaded, Fleet(nodes=(NodeGroup(name="node-2"),)))
+    other = with_fleet(loaded, Fleet(nodes=(NodeGroup(name="new"),), devices=("fake:1",)))
+
+    assert summary(run_in_virtual_time(smaller, EmbeddedRun())) == {"default/p": ("node-2", 1)}
+    assert summary(run_in_virtual_time(other, EmbeddedRun())) == {"default/p": ("new", 1)}
+
+
+def test_differences_are_told_by_pod_the_gravest_first() -> None:
+    """Elsewhere, later, not at all; a second more or less is nothing."""
+    before = [
+        PodPlacement(pod="a", node="n1", waited=5, devices=("d0",)),
+        PodPlacement(pod="b", node="n1"),
+        PodPlacement(pod="c", node="n1", devices=("d0",)),
+        PodPlacement(pod="d"),
+        PodPlacement(pod="e", node="n1"),
+        PodPlacement(pod="f", node="n1"),
+        PodPlacement(pod="g", node="n1", waited=9),
+    ]
+    after = [
+        PodPlacement(pod="a", node="n1", waited=6, devices=("d0",)),
+        PodPlacement(pod="b", node="n2", waited=30),
+        PodPlacement(pod="c", node="n1", devices=("d1",)),
+        PodPlacement(pod="d", node="n2"),
+        PodPlacement(pod="e", message="0/2 nodes"),
+        PodPlacement(pod="g", node="n1"),
+        PodPlacement(pod="h", node="n1"),
+    ]
+    comparison = compare(before, after)
+    told = {each.pod: [str(what) for what in each.what] for each in comparison.differences}
+
+    assert told == {
+        "e": ["not at all"],
+        "d": ["now placed"],
+        "b": ["elsewhere", "later"],
+        "c": ["other devices"],
+        "g": ["sooner"],
+        "f": ["absent"],
+        "h": ["new"],
+    }
+    assert list(told) == ["e", "d", "b", "c", "g", "f", "h"]
+    assert comparison.pods == 8
+    assert compare(before, before).differences == ()
+    documents = [each.document() for each in after]
+    assert [PodPlacement.of_document(each) for each in documents] == after
+
+
+def test_pods_of_a_workload_are_compared_by_their_number() -> None:
+    """Their names are chance."""
+    workload = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job"},
+        "spec": {
+            "parallelism": 2,
+            "completions": 2,
+            "template": {
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+            },
+        },
+    }
+    scenario = {
+        "apiVersion": "dryrack.dev/v1alpha1",
+        "kind": "Scenario",
+        "fleet": {"nodes": [{"name": "n"}]},
+        "steps": [{"apply": [workload]}, {"wait": "2s"}],
+    }
+    outcomes = [run_in_virtual_time(load(scenario), EmbeddedRun(seed=each)) for each in (1, 2)]
+
+    assert [each.pod for each in outcomes[0].placements] == ["default/job#1", "default/job#2"]
+    assert compare(outcomes[0].placements, outcomes[1].placements).differences == ()
