@@ -230,3 +230,14 @@ def test_who_comes_first_or_may_be_sent_away_sees_nothing_of_it(created: str, mo
     told = explained("p", node("a"), kept, changed(asking, metadata=metadata))
 
     assert told.chosen == "a"
+
+
+def test_what_is_kept_for_a_gang_is_kept_from_the_more_important_too() -> None:
+    """A gang that waits comes before everybody else after a minute."""
+    prefix = "pod-group.scheduling.kubenexus.io"
+    labels = {f"{prefix}/name": "gang", f"{prefix}/min-available": "2"}
+    kept = nominated("kept", "a", cpu="6", created="2026-01-01T00:00:00Z")
+    kept = changed(kept, metadata=changed(kept.metadata, labels=labels))
+    told = explained("p", node("a"), kept, pod("p", cpu="4", priority=5))
+
+    assert told.message == "0/1 nodes are available: 1 Insufficient cpu."

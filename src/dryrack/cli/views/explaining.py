@@ -231,9 +231,7 @@ def _print_waiting(
         print_said(said, "", now)
         _print_outlook(story)
         if said is not None:
-            print_line(
-                "what was said may be older, or because of room kept for a gang that starves"
-            )
+            print_line("what was said may be older than what is so now")
         return
     print_line(f"{paint(name, 'bold red')} waits: {shown(story.message)}")
     print_said(said_to(pod), story.message, now)
