@@ -61,7 +61,10 @@ def test_names_that_no_cluster_takes_are_told_before_one_is_asked(wish: Wish, wo
 
 def test_a_name_that_no_lease_can_have_needs_a_lease_of_another() -> None:
     """Pods may name a scheduler as they like."""
-    assert decide(Wish(names=("My_One",), lease_name="mine")).lease.name == "mine"
+    decided = decide(Wish(names=("My_One",), lease_name="mine"))
+
+    assert decided.lease.name == "mine"
+    assert decided.settings.plans_lease == Name("kube-system", "mine-gangs")
 
 
 def test_the_rights_are_printed_under_the_names_that_were_given() -> None:
@@ -75,6 +78,8 @@ def test_the_rights_are_printed_under_the_names_that_were_given() -> None:
     assert {each["metadata"]["name"] for each in objects[1:]} == {"kubenexus-scheduler"}
     assert set(places) == {"gangs", None}
     assert "dryrack-scheduler" not in done.stdout
+    leases = "resourceNames: [kubenexus-scheduler, kubenexus-scheduler-gangs]"
+    assert leases in done.stdout
 
 
 def test_the_definition_of_pod_groups_is_printed() -> None:

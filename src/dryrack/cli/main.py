@@ -18,6 +18,16 @@ import typer.main
 from dryrack.base.errors import DryrackError
 from dryrack.base.version import __version__
 from dryrack.cli import dashboard, hardware, plugin, schedule
+from dryrack.cli.cluster_options import (
+    INSTEAD,
+    RUN,
+    Context,
+    HealthAddress,
+    Kubeconfig,
+    LogFormat,
+    MetricsAddress,
+    PrintRights,
+)
 from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import (
@@ -212,148 +222,168 @@ ENGINES = (
 )
 
 
+# What people decide about a plane, in the groups in which it is shown.
+VirtualNodes = Annotated[int, typer.Option(help="Virtual nodes.", rich_help_panel=_INHABITANTS)]
+InstanceType = Annotated[
+    str,
+    typer.Option(
+        metavar="TYPE",
+        help="What those nodes are, and so their devices; see: dryrack hardware list.",
+        rich_help_panel=_INHABITANTS,
+    ),
+]
+CatalogueOfPlane = Annotated[
+    bool,
+    typer.Option(
+        "--catalogue",
+        help="Give nodes that come later the devices of their instance types, too.",
+        rich_help_panel=_INHABITANTS,
+    ),
+]
+CatalogueFilesOfPlane = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="The same, with types of your own; repeatable.",
+        rich_help_panel=_INHABITANTS,
+    ),
+]
+DevicesOfNodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND[:COUNT][,option=value...]",
+        help="What every virtual node has: fake:8, gpu:8, file; repeatable.",
+        rich_help_panel=_INHABITANTS,
+    ),
+]
+InitialObjects = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Kubernetes objects, and NodeDevices in place of --devices; - is stdin.",
+        rich_help_panel=_INHABITANTS,
+    ),
+]
+ClusterName = Annotated[str, typer.Option("--name", help="Which cluster.", rich_help_panel=_PLACE)]
+Detach = Annotated[
+    bool,
+    typer.Option(
+        "--detach",
+        "-d",
+        help="Return when it serves; see: dryrack down.",
+        rich_help_panel=_PLACE,
+    ),
+]
+DataDirectory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR", help="Keep everything there; else in memory.", rich_help_panel=_PLACE
+    ),
+]
+KubeconfigCopy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH", help="Write the kubeconfig there as well.", rich_help_panel=_PLACE
+    ),
+]
+Merge = Annotated[
+    bool,
+    typer.Option(
+        "--merge",
+        help="Add the cluster to your kubeconfig and switch to it.",
+        rich_help_panel=_PLACE,
+    ),
+]
+Port = Annotated[
+    int,
+    typer.Option(help="The port to listen at; 0 is any that is free.", rich_help_panel=_PLACE),
+]
+Host = Annotated[str, typer.Option(help="The address to listen at.", rich_help_panel=_PLACE)]
+Expose = Annotated[
+    bool,
+    typer.Option(
+        "--expose",
+        help="Allow a --host that other machines can reach.",
+        rich_help_panel=_PLACE,
+    ),
+]
+NoDashboard = Annotated[
+    bool,
+    typer.Option("--no-dashboard", help="Serve no page.", rich_help_panel=_PLACE),
+]
+ReleaseOfPlane = Annotated[
+    str,
+    typer.Option(
+        help="Hand devices out as this Kubernetes release: 1.36 or 1.37.",
+        rich_help_panel=_BEHAVIOUR,
+    ),
+]
+GatesOfPlane = Annotated[
+    str,
+    typer.Option(
+        metavar="GATE=true,...",
+        help="Feature gates of the allocator, where they differ from the release's defaults.",
+        rich_help_panel=_BEHAVIOUR,
+    ),
+]
+RuntimeConfig = Annotated[
+    str,
+    typer.Option(
+        metavar="KEY=true,...",
+        help="API versions to serve or not, as for kube-apiserver: "
+        "resource.k8s.io/v1beta2=true, api/all=true.",
+        rich_help_panel=_BEHAVIOUR,
+    ),
+]
+Authorization = Annotated[
+    str,
+    typer.Option(
+        metavar="MODE",
+        help="Who may do what: always-allow or rbac.",
+        rich_help_panel=_BEHAVIOUR,
+    ),
+]
+SchedulerConfiguration = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration: plugins, weights, profiles by name.",
+        rich_help_panel=_BEHAVIOUR,
+    ),
+]
+Without = Annotated[
+    str,
+    typer.Option(
+        metavar="ENGINE,...",
+        help=f"Leave engines out, to run your own. There are: {ENGINES}.",
+        rich_help_panel=_BEHAVIOUR,
+    ),
+]
+
+
 @app.command(rich_help_panel=_ON_A_PLANE)
 def up(
-    nodes: Annotated[int, typer.Option(help="Virtual nodes.", rich_help_panel=_INHABITANTS)] = 0,
-    instance_type: Annotated[
-        str,
-        typer.Option(
-            metavar="TYPE",
-            help="What those nodes are, and so their devices; see: dryrack hardware list.",
-            rich_help_panel=_INHABITANTS,
-        ),
-    ] = "",
-    catalogue: Annotated[
-        bool,
-        typer.Option(
-            "--catalogue",
-            help="Give nodes that come later the devices of their instance types, too.",
-            rich_help_panel=_INHABITANTS,
-        ),
-    ] = False,
-    catalogue_file: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="The same, with types of your own; repeatable.",
-            rich_help_panel=_INHABITANTS,
-        ),
-    ] = None,
-    devices: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KIND[:COUNT][,option=value...]",
-            help="What every virtual node has: fake:8, gpu:8, file; repeatable.",
-            rich_help_panel=_INHABITANTS,
-        ),
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Kubernetes objects, and NodeDevices in place of --devices; - is stdin.",
-            rich_help_panel=_INHABITANTS,
-        ),
-    ] = None,
-    name: Annotated[
-        str, typer.Option("--name", help="Which cluster.", rich_help_panel=_PLACE)
-    ] = "default",
-    detach: Annotated[
-        bool,
-        typer.Option(
-            "--detach",
-            "-d",
-            help="Return when it serves; see: dryrack down.",
-            rich_help_panel=_PLACE,
-        ),
-    ] = False,
-    data_dir: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Keep everything there; else in memory.", rich_help_panel=_PLACE
-        ),
-    ] = None,
-    kubeconfig: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH", help="Write the kubeconfig there as well.", rich_help_panel=_PLACE
-        ),
-    ] = None,
-    merge: Annotated[
-        bool,
-        typer.Option(
-            "--merge",
-            help="Add the cluster to your kubeconfig and switch to it.",
-            rich_help_panel=_PLACE,
-        ),
-    ] = False,
-    port: Annotated[
-        int,
-        typer.Option(help="The port to listen at; 0 is any that is free.", rich_help_panel=_PLACE),
-    ] = 0,
-    host: Annotated[
-        str, typer.Option(help="The address to listen at.", rich_help_panel=_PLACE)
-    ] = "127.0.0.1",
-    expose: Annotated[
-        bool,
-        typer.Option(
-            "--expose",
-            help="Allow a --host that other machines can reach.",
-            rich_help_panel=_PLACE,
-        ),
-    ] = False,
-    no_dashboard: Annotated[
-        bool,
-        typer.Option("--no-dashboard", help="Serve no page.", rich_help_panel=_PLACE),
-    ] = False,
-    release: Annotated[
-        str,
-        typer.Option(
-            help="Hand devices out as this Kubernetes release: 1.36 or 1.37.",
-            rich_help_panel=_BEHAVIOUR,
-        ),
-    ] = "1.36",
-    feature_gates: Annotated[
-        str,
-        typer.Option(
-            metavar="GATE=true,...",
-            help="Feature gates of the allocator, where they differ from the release's defaults.",
-            rich_help_panel=_BEHAVIOUR,
-        ),
-    ] = "",
-    runtime_config: Annotated[
-        str,
-        typer.Option(
-            metavar="KEY=true,...",
-            help="API versions to serve or not, as for kube-apiserver: "
-            "resource.k8s.io/v1beta2=true, api/all=true.",
-            rich_help_panel=_BEHAVIOUR,
-        ),
-    ] = "",
-    authorization: Annotated[
-        str,
-        typer.Option(
-            metavar="MODE",
-            help="Who may do what: always-allow or rbac.",
-            rich_help_panel=_BEHAVIOUR,
-        ),
-    ] = "always-allow",
-    scheduler_config: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration: plugins, weights, profiles by name.",
-            rich_help_panel=_BEHAVIOUR,
-        ),
-    ] = "",
-    without: Annotated[
-        str,
-        typer.Option(
-            metavar="ENGINE,...",
-            help=f"Leave engines out, to run your own. There are: {ENGINES}.",
-            rich_help_panel=_BEHAVIOUR,
-        ),
-    ] = "",
+    nodes: VirtualNodes = 0,
+    instance_type: InstanceType = "",
+    catalogue: CatalogueOfPlane = False,
+    catalogue_file: CatalogueFilesOfPlane = None,
+    devices: DevicesOfNodes = None,
+    config: InitialObjects = None,
+    name: ClusterName = "default",
+    detach: Detach = False,
+    data_dir: DataDirectory = None,
+    kubeconfig: KubeconfigCopy = None,
+    merge: Merge = False,
+    port: Port = 0,
+    host: Host = "127.0.0.1",
+    expose: Expose = False,
+    no_dashboard: NoDashboard = False,
+    release: ReleaseOfPlane = "1.36",
+    feature_gates: GatesOfPlane = "",
+    runtime_config: RuntimeConfig = "",
+    authorization: Authorization = "always-allow",
+    scheduler_config: SchedulerConfiguration = "",
+    without: Without = "",
 ) -> None:
     """Start a Kubernetes control plane in one process, for kubectl and every client."""
     from dryrack.cli import up as command
@@ -425,22 +455,8 @@ def kubeconfig(
 
 
 # What people decide about publishing, in the groups in which it is shown.
-_CLUSTER = "Which cluster"
 _DEVICES = "Which devices"
 _NODES = "For which nodes"
-_RUN = "How it runs"
-_INSTEAD = "Instead of running"
-PublishKubeconfig = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="Which cluster; else as kubectl, else this pod's.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
-PublishContext = Annotated[
-    str, typer.Option(help="Which context of the kubeconfig.", rich_help_panel=_CLUSTER)
-]
 ConfigNamespace = Annotated[
     str,
     typer.Option(
@@ -500,42 +516,29 @@ RealNodes = Annotated[
 Resync = Annotated[
     str,
     typer.Option(
-        metavar="DURATION", help="How often to look at everything again.", rich_help_panel=_RUN
+        metavar="DURATION", help="How often to look at everything again.", rich_help_panel=RUN
     ),
 ]
 LeaderElect = Annotated[
     bool,
     typer.Option(
-        "--leader-elect/--no-leader-elect", help="Work if no other does.", rich_help_panel=_RUN
+        "--leader-elect/--no-leader-elect", help="Work if no other does.", rich_help_panel=RUN
     ),
 ]
 LeaseNamespace = Annotated[
-    str, typer.Option(help="Where the lease is; else with the ConfigMap.", rich_help_panel=_RUN)
+    str, typer.Option(help="Where the lease is; else with the ConfigMap.", rich_help_panel=RUN)
 ]
-LeaseName = Annotated[str, typer.Option(help="The lease's name.", rich_help_panel=_RUN)]
-MetricsAddress = Annotated[
-    str,
-    typer.Option(
-        metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.", rich_help_panel=_RUN
-    ),
-]
-HealthAddress = Annotated[
-    str,
-    typer.Option(metavar="HOST:PORT", help="Where /healthz and /readyz are.", rich_help_panel=_RUN),
-]
-LogFormat = Annotated[
-    str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=_RUN)
-]
+LeaseName = Annotated[str, typer.Option(help="The lease's name.", rich_help_panel=RUN)]
 Once = Annotated[
     bool,
     typer.Option(
-        "--once", help="Publish, check, end; exit 0 if all is as desired.", rich_help_panel=_INSTEAD
+        "--once", help="Publish, check, end; exit 0 if all is as desired.", rich_help_panel=INSTEAD
     ),
 ]
 DryRun = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Print what would be published; write nothing.", rich_help_panel=_INSTEAD
+        "--dry-run", help="Print what would be published; write nothing.", rich_help_panel=INSTEAD
     ),
 ]
 DryRunFiles = Annotated[
@@ -545,29 +548,21 @@ DryRunFiles = Annotated[
         "--filename",
         metavar="FILE",
         help="With --dry-run: no cluster.",
-        rich_help_panel=_INSTEAD,
-    ),
-]
-PrintRights = Annotated[
-    bool,
-    typer.Option(
-        "--print-rbac",
-        help="Print the rights that an account needs; end.",
-        rich_help_panel=_INSTEAD,
+        rich_help_panel=INSTEAD,
     ),
 ]
 PrintDefinitions = Annotated[
     bool,
     typer.Option(
-        "--print-crds", help="Print NodeOverlay and DRAConfig; end.", rich_help_panel=_INSTEAD
+        "--print-crds", help="Print NodeOverlay and DRAConfig; end.", rich_help_panel=INSTEAD
     ),
 ]
 
 
 @app.command(rich_help_panel=_ON_CLUSTERS)
 def publish(
-    kubeconfig: PublishKubeconfig = "",
-    context: PublishContext = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
     namespace: ConfigNamespace = "karpenter",
     config_map: ConfigMapName = "dra-kwok-configmap",
     key: ConfigKey = "config.yaml",
@@ -590,7 +585,7 @@ def publish(
     output: Annotated[
         Format,
         typer.Option(
-            "-o", "--output", help="With --dry-run: how to print.", rich_help_panel=_INSTEAD
+            "-o", "--output", help="With --dry-run: how to print.", rich_help_panel=INSTEAD
         ),
     ] = Format.YAML,
     print_rbac: PrintRights = False,

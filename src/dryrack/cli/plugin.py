@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dryrack.cli.cluster_options import INSTEAD, RUN, Context, Kubeconfig, LogFormat
 from dryrack.cli.files import UsageError, read_sources
 
 if TYPE_CHECKING:
@@ -178,9 +179,6 @@ async def _served(
 
 
 _NODE = "Which node, with which devices"
-_CLUSTER = "Which cluster"
-_RUN = "How it runs"
-_INSTEAD = "Instead of running"
 Devices = Annotated[
     list[str] | None,
     typer.Option(
@@ -211,23 +209,12 @@ CdiDirectory = Annotated[
     str,
     typer.Option("--cdi-dir", help="Where the runtime reads CDI specs.", rich_help_panel=_NODE),
 ]
-Kubeconfig = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="Which cluster; else as kubectl, else this pod's.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
-Context = Annotated[
-    str, typer.Option(help="Which context of the kubeconfig.", rich_help_panel=_CLUSTER)
-]
 RemoveSlices = Annotated[
     bool,
     typer.Option(
         "--remove-slices/--keep-slices",
         help="At the end, take the devices off the cluster.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
 RollingUpdateUid = Annotated[
@@ -236,7 +223,7 @@ RollingUpdateUid = Annotated[
         metavar="UID",
         envvar="ROLLING_UPDATE_UID",
         help="This pod's UID; others may then be on the node beside it.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
 FaultFile = Annotated[
@@ -244,7 +231,7 @@ FaultFile = Annotated[
     typer.Option(
         metavar="FILE",
         help="Lines DEVICE FAULT, as of dryrack fault; read again when they change.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
 WriteStates = Annotated[
@@ -252,7 +239,7 @@ WriteStates = Annotated[
     typer.Option(
         "--nas/--no-nas",
         help="Of fake devices, write a NodeAllocationState.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
 StateNamespace = Annotated[
@@ -261,7 +248,7 @@ StateNamespace = Annotated[
         "--nas-namespace",
         metavar="NAME",
         help="Where the NodeAllocationState is.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
 WriteMetadata = Annotated[
@@ -269,7 +256,7 @@ WriteMetadata = Annotated[
     typer.Option(
         "--device-metadata/--no-device-metadata",
         help="Mount a file into containers that describes their devices.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
 MetricsAddress = Annotated[
@@ -277,7 +264,7 @@ MetricsAddress = Annotated[
     typer.Option(
         metavar="HOST:PORT",
         help="Where /metrics and /healthz are; 0 for nowhere.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
 HealthAddress = Annotated[
@@ -286,18 +273,15 @@ HealthAddress = Annotated[
         "--grpc-health-address",
         metavar="HOST:PORT",
         help="Where gRPC probes ask; 0 for nowhere.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
-]
-LogFormat = Annotated[
-    str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=_RUN)
 ]
 PrintRights = Annotated[
     bool,
     typer.Option(
         "--print-rbac",
         help="Print the rights that an account needs for the devices; end.",
-        rich_help_panel=_INSTEAD,
+        rich_help_panel=INSTEAD,
     ),
 ]
 PrintClasses = Annotated[
@@ -305,13 +289,13 @@ PrintClasses = Annotated[
     typer.Option(
         "--print-classes",
         help="Print the DeviceClasses of the devices; end.",
-        rich_help_panel=_INSTEAD,
+        rich_help_panel=INSTEAD,
     ),
 ]
 
 PrintDefinitions = Annotated[
     bool,
-    typer.Option("--print-crds", help="Print NodeAllocationState; end.", rich_help_panel=_INSTEAD),
+    typer.Option("--print-crds", help="Print NodeAllocationState; end.", rich_help_panel=INSTEAD),
 ]
 
 

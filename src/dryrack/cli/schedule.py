@@ -13,6 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dryrack.cli.cluster_options import (
+    INSTEAD,
+    RUN,
+    Context,
+    HealthAddress,
+    Kubeconfig,
+    LogFormat,
+    MetricsAddress,
+    PrintRights,
+)
 from dryrack.cli.files import UsageError
 
 if TYPE_CHECKING:
@@ -186,21 +196,7 @@ async def _served(
 
 
 # What people decide about scheduling, in the groups in which it is shown.
-_CLUSTER = "Which cluster"
 _PODS = "Which pods"
-_RUN = "How it runs"
-_INSTEAD = "Instead of running"
-Kubeconfig = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="Which cluster; else as kubectl, else this pod's.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
-Context = Annotated[
-    str, typer.Option(help="Which context of the kubeconfig.", rich_help_panel=_CLUSTER)
-]
 Names = Annotated[
     list[str] | None,
     typer.Option(
@@ -223,45 +219,24 @@ LeaderElect = Annotated[
     typer.Option(
         "--leader-elect/--no-leader-elect",
         help="Work if no other does; it is so unless FILE says otherwise.",
-        rich_help_panel=_RUN,
+        rich_help_panel=RUN,
     ),
 ]
 Namespace = Annotated[
     str,
     typer.Option(
-        "-n", "--namespace", help="Of lease and account; else kube-system.", rich_help_panel=_RUN
+        "-n", "--namespace", help="Of lease and account; else kube-system.", rich_help_panel=RUN
     ),
 ]
 LeaseName = Annotated[
-    str, typer.Option(help="The lease's name; else by the first NAME.", rich_help_panel=_RUN)
-]
-MetricsAddress = Annotated[
-    str,
-    typer.Option(
-        metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.", rich_help_panel=_RUN
-    ),
-]
-HealthAddress = Annotated[
-    str,
-    typer.Option(metavar="HOST:PORT", help="Where /healthz and /readyz are.", rich_help_panel=_RUN),
-]
-LogFormat = Annotated[
-    str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=_RUN)
-]
-PrintRights = Annotated[
-    bool,
-    typer.Option(
-        "--print-rbac",
-        help="Print the rights that an account needs; end.",
-        rich_help_panel=_INSTEAD,
-    ),
+    str, typer.Option(help="The lease's name; else by the first NAME.", rich_help_panel=RUN)
 ]
 PrintDefinitions = Annotated[
     bool,
     typer.Option(
         "--print-crds",
         help="Print PodGroup of scheduling.x-k8s.io; end.",
-        rich_help_panel=_INSTEAD,
+        rich_help_panel=INSTEAD,
     ),
 ]
 
