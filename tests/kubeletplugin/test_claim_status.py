@@ -36,9 +36,9 @@ async def saying(world: Bench, plugin: NodePlugin) -> AsyncIterator[None]:
     statuses = ClaimStatuses(world.site.client, plugin, clock=world.site.clock)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(statuses.run(), name="statuses")
-        await settle()
+        await world.site.clock.advance(3)
         yield
-        await settle()
+        await world.site.clock.advance(3)
         running.cancel()
 
 
@@ -56,7 +56,7 @@ def test_a_prepared_device_is_ready_until_it_is_given_back(tmp_path: Path) -> No
         claim = await world.claim("c", ["fake-0", "fake-1"])
         async with saying(world, plugin):
             await plugin.prepare([claim])
-            await settle()
+            await world.site.clock.advance(3)
             during = await claim_of(world)
             await plugin.unprepare([claim])
         return during, await claim_of(world)

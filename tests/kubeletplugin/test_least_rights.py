@@ -88,7 +88,7 @@ class Watched:
 async def life(world: Bench, admin: Client, kind: DeviceKind, device: str) -> None:
     """All that a plugin does: its slices, a claim, a damaged checkpoint, a repair, and the end."""
     where = NodeSite(NODE, world.directory, world.cdi, UID)
-    sockets, client = where.sockets(kind.driver), world.site.client
+    sockets, client, clock = where.sockets(kind.driver), world.site.client, world.site.clock
     await admin.create(NODES, {"metadata": {"name": NODE}})
     claim = await replace(world, site=replace(world.site, client=admin)).claim("c", [device])
     for _ in range(2):
@@ -97,7 +97,7 @@ async def life(world: Bench, admin: Client, kind: DeviceKind, device: str) -> No
             client,
             [kind],
             where,
-            clock=world.site.clock,
+            clock=clock,
             chance=world.site.chance,
             state_namespace="fake-system" if isinstance(kind, FakeKind) else "",
         )
@@ -108,7 +108,7 @@ async def life(world: Bench, admin: Client, kind: DeviceKind, device: str) -> No
                 await settle()
             await dra(sockets, DRA_V1, "NodePrepareResources", [claim])
             while not (await admin.get(CLAIMS, "c", "default"))["status"].get("devices"):
-                await settle()
+                await clock.advance(1)
             spec = slices[0]["spec"]
             pool = {"pool": {**spec["pool"], "generation": 7}}
             await admin.update(SLICES, {**slices[0], "spec": {**spec, "devices": [], **pool}})

@@ -3,7 +3,8 @@ The plugin's checkpoint: one small file for each claim.
 
 One file for all claims would be written whole for each of them, and the thousandth claim would
 wait for the other 999. A file has a version and a checksum; one that is not what was written is
-set aside under another name and told, and the plugin goes on without it.
+set aside under another name and told, and the plugin goes on without it. A file without an end, of
+a claim for which nothing was done, is what a process left that died while it wrote it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dryrack.kubeletplugin.cdi import checked_uid
-from dryrack.kubeletplugin.files import is_temporary, remove_file, replace_file
+from dryrack.kubeletplugin.files import create_file, is_temporary, remove_file, replace_file
 from dryrack.kubeletplugin.record import ClaimRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container, Iterator
     from pathlib import Path
 
     from dryrack.kubeletplugin.files import FileSystem
 
 VERSION = 1
 _SUFFIX = ".json"
+_END = b"\n"
 _SET_ASIDE = ".corrupt"
 
 
@@ -60,9 +62,13 @@ class Checkpoint:
         return {name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
 
     def load(
-        self, known: Container[str] = ()
+        self, known: Container[str] = (), *, is_begun: Callable[[str], bool]
     ) -> tuple[tuple[ClaimRecord, ...], tuple[Damage, ...]]:
-        """All that is there and not known by its UID; what cannot be read is set aside."""
+        """
+        All that is there and not known by its UID; what cannot be read is set aside.
+
+        `is_begun` says of a UID whether anything was done for the claim.
+        """
         self.files.make_directory(self.directory, 0o700)
         records: list[ClaimRecord] = []
         damages: list[Damage] = []
@@ -74,16 +80,26 @@ class Checkpoint:
                 uid = name.removesuffix(_SUFFIX)
                 if uid in known:
                     continue
+                data = self.files.read(path) or b""
                 try:
-                    records.append(_decode(self.files.read(path) or b"", uid))
+                    records.append(_decode(data, uid))
                 except (msgspec.DecodeError, ValueError) as error:
+                    if not data.endswith(_END) and not is_begun(uid):
+                        self.files.remove(path)
+                        continue
                     aside = path.with_name(name + _SET_ASIDE)
                     self.files.rename(path, aside)
                     damages.append(Damage(uid, str(error), aside))
         return tuple(records), tuple(damages)
 
     def save(self, record: ClaimRecord) -> None:
-        replace_file(self.files, self._path(record.uid), _encode(record))
+        """Afterwards the claim is on disk, and it was not there before or is there as before."""
+        path, data = self._path(record.uid), _encode(record)
+        if self.files.read(path) is None:
+            # A name that changes after the content is on disk would be waited for once more.
+            create_file(self.files, path, data)
+        else:
+            replace_file(self.files, path, data)
 
     def remove(self, uid: str) -> None:
         remove_file(self.files, self._path(uid))
@@ -94,7 +110,7 @@ class Checkpoint:
 
 def _encode(record: ClaimRecord) -> bytes:
     text = msgspec.json.encode(record)
-    return msgspec.json.encode(_File(VERSION, zlib.crc32(text), msgspec.Raw(text)))
+    return msgspec.json.encode(_File(VERSION, zlib.crc32(text), msgspec.Raw(text))) + _END
 
 
 def _decode(data: bytes, uid: str) -> ClaimRecord:

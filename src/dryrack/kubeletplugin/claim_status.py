@@ -30,6 +30,9 @@ _logger = logging.getLogger(__name__)
 
 # Missing rights do not come within a second.
 _RETRY_SECONDS = 30.0
+# Pods that start together are asked for together; people who look at a claim wait no longer.
+_CALM_SECONDS = 0.1
+_CALM_SECONDS_MAX = 2.0
 _Key = tuple[str, str, str, str]
 
 
@@ -82,7 +85,7 @@ class ClaimStatuses:
         told = ""
         while True:
             await self._changed.wait()
-            self._changed.clear()
+            await self._calm()
             try:
                 await self._write()
             except (ApiError, TransportError) as error:
@@ -91,6 +94,14 @@ class ClaimStatuses:
                     told = str(error)
                 self._changed.set()
                 await sleep(self._clock, _RETRY_SECONDS)
+
+    async def _calm(self) -> None:
+        """Until nothing changes for a moment: calls come first, and many are one change."""
+        latest = self._clock.now() + _CALM_SECONDS_MAX
+        while self._changed.is_set() and self._clock.now() < latest:
+            self._changed.clear()
+            await sleep(self._clock, _CALM_SECONDS)
+        self._changed.clear()
 
     async def _write(self) -> None:
         prepared = {each.uid: each for each in self._plugin.records if each.state is State.PREPARED}

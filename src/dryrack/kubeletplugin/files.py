@@ -102,6 +102,16 @@ class HostFileSystem:
             os.close(descriptor)
 
 
+def create_file(files: FileSystem, path: Path, data: bytes, mode: int = _PRIVATE) -> None:
+    """
+    Afterwards there is such a file, also after a power failure.
+
+    Whoever dies on the way leaves a beginning of it: its end must tell that it is whole.
+    """
+    files.write(path, data, mode)
+    files.sync(path.parent)
+
+
 def replace_file(files: FileSystem, path: Path, data: bytes, mode: int = _PRIVATE) -> None:
     """
     Afterwards the file has the new content, also after a power failure.

@@ -38,6 +38,7 @@ from dryrack.kubeletplugin.files import (
 from dryrack.kubeletplugin.plugin_metrics import PluginMetrics
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
 from dryrack.kubeletplugin.record import State
+from dryrack.kubeletplugin.record_index import RecordIndex
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -108,7 +109,7 @@ class NodePlugin:
         self._checkpoint = Checkpoint(directories.plugin / "checkpoints", self._files)
         self._shared = CheckpointLock(directories.plugin) if is_shared else None
         self._turn_lock = asyncio.Lock()
-        self._records: dict[str, ClaimRecord] = {}
+        self._index = RecordIndex()
         self._damages: tuple[Damage, ...] = ()
         self._locks: dict[str, _CountedLock] = {}
         # Several claims may have lines in one file.
@@ -121,6 +122,10 @@ class NodePlugin:
         """The claims that are prepared, or on their way, in the order in which they came."""
         # `sorted` copies first: threads that write files look at it while others come and go.
         return tuple(sorted(self._records.values(), key=lambda each: each.sequence))
+
+    @property
+    def _records(self) -> Mapping[str, ClaimRecord]:
+        return self._index.by_uid
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Calls it whenever a claim is further, or gone."""
@@ -168,8 +173,8 @@ class NodePlugin:
 
     def _recover(self) -> tuple[Damage, ...]:
         self._files.make_directory(self._directories.cdi, 0o755)
-        loaded, self._damages = self._checkpoint.load()
-        self._records = {record.uid: record for record in loaded}
+        loaded, self._damages = self._checkpoint.load(is_begun=self._is_begun)
+        self._index = RecordIndex(loaded)
         for damage in self._damages:
             _logger.error(
                 "checkpoint set aside",
@@ -241,7 +246,7 @@ class NodePlugin:
                 fetched = await self._fetch(claim)
                 # From here to the next await nobody else gets a device or a number.
                 record = self._planned(fetched)
-                self._records[claim.uid] = record
+                self._index.put(record)
             if record.state is not State.PREPARED:
                 record = self._set(record, State.PREPARING)
                 await in_thread(self._carry_out, record)
@@ -253,7 +258,7 @@ class NodePlugin:
 
     def _planned(self, claim: ResourceClaim) -> ClaimRecord:
         devices = self._devices.present(self._faults())
-        record = plan(claim, devices, self._records.values())
+        record = plan(claim, devices, self._index)
         return with_metadata(record, claim, self._devices) if self._writes_metadata else record
 
     async def _unprepare(self, uid: str) -> None:
@@ -276,7 +281,8 @@ class NodePlugin:
         return fetched
 
     def _set(self, record: ClaimRecord, state: State) -> ClaimRecord:
-        self._records[record.uid] = changed = msgspec.structs.replace(record, state=state)
+        changed = msgspec.structs.replace(record, state=state)
+        self._index.put(changed)
         self._tell()
         return changed
 
@@ -298,7 +304,7 @@ class NodePlugin:
         # Should this fail half-way, prepare does all of it again.
         self._set(record, State.UNPREPARING)
         await in_thread(self._remove, record)
-        del self._records[record.uid]
+        self._index.drop(record.uid)
         self._tell()
         _logger.info("claim unprepared", extra=_fields(record))
 
@@ -355,6 +361,10 @@ class NodePlugin:
                 self._files.make_directory(target.parent, 0o755)
                 self._files.write_cached(target, text, _READABLE)
 
+    def _is_begun(self, uid: str) -> bool:
+        """Whether anything but the checkpoint is there of a claim."""
+        return self._files.read(self._spec_path(uid)) is not None
+
     def _spec_path(self, uid: str) -> Path:
         return self._directories.cdi / cdi.file_name(self.kind.driver, uid)
 
@@ -392,13 +402,13 @@ class NodePlugin:
     def _refresh(self) -> bool:
         """Whether others have prepared or unprepared something; each claim has its own file."""
         there = self._checkpoint.uids()
-        loaded, damages = self._checkpoint.load(self._records)
+        loaded, damages = self._checkpoint.load(self._records, is_begun=self._is_begun)
         self._damages += damages
         gone = set(self._records) - there
         for uid in gone:
-            del self._records[uid]
+            self._index.drop(uid)
         for record in loaded:
-            self._records[record.uid] = msgspec.structs.replace(record, state=State.PREPARED)
+            self._index.put(msgspec.structs.replace(record, state=State.PREPARED))
         return bool(gone or loaded)
 
     @asynccontextmanager

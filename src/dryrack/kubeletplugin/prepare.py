@@ -2,7 +2,7 @@
 NodePrepareResources, planned: a claim and a kind in, a record out.
 
 Nothing is written here. Numbers are given so that no two devices of one container share one: see
-`first_number`.
+`RecordIndex.first_number`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ResourceClaim,
     )
     from dryrack.kubeletplugin.device_kind import ContainerEdits, DeviceKind
+    from dryrack.kubeletplugin.record_index import RecordIndex
 
 
 _CounterName = tuple[str, str]
@@ -63,15 +64,12 @@ class NodeDevices:
         return self if len(left) == len(self.devices) else replace(self, devices=left)
 
 
-def plan(
-    claim: ResourceClaim, devices: NodeDevices, others: Iterable[ClaimRecord] = ()
-) -> ClaimRecord:
+def plan(claim: ResourceClaim, devices: NodeDevices, others: RecordIndex) -> ClaimRecord:
     """
     What preparing the claim comes to, beside the other claims that are prepared.
 
     Raises `PrepareError` if it is not allocated, or to devices that are not here or not free.
     """
-    others = tuple(each for each in others if each.uid != claim.metadata.uid)
     consumers = claim.status.reserved_for
     given = tuple(allocated_devices(claim, devices))
     preparing = PreparingClaim(
@@ -92,9 +90,9 @@ def plan(
         is_of_one_pod=any(
             owner.kind == "Pod" and owner.controller for owner in claim.metadata.owner_references
         ),
-        sequence=max((each.sequence for each in others), default=0) + 1,
+        sequence=others.next_sequence,
     )
-    first = first_number(record, others)
+    first = others.first_number(record)
     prepared: list[PreparedDevice] = []
     number = first
     for allocated in given:
@@ -106,24 +104,6 @@ def plan(
         prepared.append(device)
     _check_counters(prepared, preparing, devices, others)
     return msgspec.structs.replace(record, devices=tuple(prepared), first_number=first)
-
-
-def first_number(claim: ClaimRecord, others: Iterable[ClaimRecord]) -> int:
-    """
-    The first number for a claim that no claim has which a container may have beside it.
-
-    Those are claims of the same pod, and claims of the same namespace that any pod may use: later
-    pods may use two of them together, and by then both have their numbers.
-    """
-    return max(
-        (
-            other.end_number
-            for other in others
-            if other.namespace == claim.namespace
-            and (not other.is_of_one_pod or not set(claim.consumers).isdisjoint(other.consumers))
-        ),
-        default=0,
-    )
 
 
 def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[AllocatedDevice]:
@@ -190,10 +170,11 @@ def _prepared(
 
 
 def _sharing(
-    device: AllocatedDevice, others: Iterable[ClaimRecord], prepared: Iterable[PreparedDevice]
+    device: AllocatedDevice, others: RecordIndex, prepared: Iterable[PreparedDevice]
 ) -> Iterator[ContainerEdits]:
-    held = (each for other in others for each in other.devices)
-    for each in (*held, *prepared):
+    for _, held in others.holders(device.pool, device.device):
+        yield held.edits
+    for each in prepared:
         if (each.pool, each.device) == (device.pool, device.device):
             yield each.edits
 
@@ -202,7 +183,7 @@ def _check_counters(
     prepared: Iterable[PreparedDevice],
     claim: PreparingClaim,
     devices: NodeDevices,
-    others: Iterable[ClaimRecord],
+    others: RecordIndex,
 ) -> None:
     """A whole and its partitions are never had together, by whichever claims."""
     left = dict(devices.counters)
@@ -210,7 +191,10 @@ def _check_counters(
     if not drawing:
         return
     held = {
-        each.device: other for other in others for each in other.devices if _draws(each, devices)
+        each.device: other
+        for other in others.by_uid.values()
+        for each in other.devices
+        if _draws(each, devices)
     }
     for name in (*held, *{each.device: None for each in drawing if each.device not in held}):
         for counter, amount in _drawn(devices.devices[name]):
@@ -249,17 +233,14 @@ def _overdrawn(
     )
 
 
-def _check_free(
-    device: PreparedDevice, claim: PreparingClaim, others: Iterable[ClaimRecord]
-) -> None:
+def _check_free(device: PreparedDevice, claim: PreparingClaim, others: RecordIndex) -> None:
     """Two claims that may not have a device together never get it together."""
     if not device.is_exclusive:
         return
-    for other in others:
-        for held in other.devices:
-            if held.is_exclusive and (held.pool, held.device) == (device.pool, device.device):
-                raise PrepareError(
-                    f"claim {claim.namespace}/{claim.name}: device {device.pool}/{device.device} "
-                    f"is prepared for claim {other.namespace}/{other.name} ({other.uid}); it is "
-                    "free when the pods of that claim have ended"
-                )
+    for other, held in others.holders(device.pool, device.device):
+        if held.is_exclusive and other.uid != claim.uid:
+            raise PrepareError(
+                f"claim {claim.namespace}/{claim.name}: device {device.pool}/{device.device} "
+                f"is prepared for claim {other.namespace}/{other.name} ({other.uid}); it is "
+                "free when the pods of that claim have ended"
+            )

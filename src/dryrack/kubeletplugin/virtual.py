@@ -26,6 +26,7 @@ from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.node_faults import failure
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
 from dryrack.kubeletplugin.record import State
+from dryrack.kubeletplugin.record_index import RecordIndex
 from dryrack.kubeletplugin.slices import MANAGED_BY, MANAGER, publish
 
 if TYPE_CHECKING:
@@ -59,7 +60,11 @@ class _VirtualPlugin:
     """What is prepared of one driver on one node."""
 
     devices: NodeDevices
-    records: dict[str, ClaimRecord] = field(default_factory=dict)
+    index: RecordIndex = field(default_factory=RecordIndex)
+
+    @property
+    def records(self) -> Mapping[str, ClaimRecord]:
+        return self.index.by_uid
 
 
 class VirtualDrivers:
@@ -115,7 +120,7 @@ class VirtualDrivers:
         """A claim that is not prepared is unprepared already."""
         for place in sorted(self._places.pop(uid, ())):
             plugin = self._plugins[place]
-            del plugin.records[uid]
+            plugin.index.drop(uid)
             if not plugin.records:
                 del self._plugins[place]
             self._tell(place[1])
@@ -146,17 +151,16 @@ class VirtualDrivers:
         wanted = [(use["metadata"]["uid"], request) for use, request in uses]
         for kind in self.kinds:
             plugin = self._plugin(kind, node)
-            records = dict(plugin.records)
+            index = RecordIndex(plugin.records.values())
             mine = [decode(each, ResourceClaim) for each in claims if _has(each, kind.driver)]
             try:
                 for claim in mine:
-                    if claim.metadata.uid not in records:
-                        record = plan(claim, plugin.devices, records.values())
-                        records[record.uid] = record
+                    if claim.metadata.uid not in index.by_uid:
+                        index.put(plan(claim, plugin.devices, index))
             except PrepareError as error:
                 yield ContainerInjection(error=str(error))
                 continue
-            yield _injection(records, wanted)
+            yield _injection(index.by_uid, wanted)
 
     def _prepare(self, kind: DeviceKind, node: str, raw: Raw, faults: NodeFaults) -> None:
         plugin, place = self._plugin(kind, node), (kind.driver, node)
@@ -166,8 +170,8 @@ class VirtualDrivers:
         if refusal := failure(faults.prepare, node):
             raise PrepareError(refusal)
         devices = plugin.devices.present(faults)
-        record = plan(decode(raw, ResourceClaim), devices, plugin.records.values())
-        plugin.records[uid] = replace(record, state=State.PREPARED)
+        record = plan(decode(raw, ResourceClaim), devices, plugin.index)
+        plugin.index.put(replace(record, state=State.PREPARED))
         self._plugins[place] = plugin
         self._places.setdefault(uid, set()).add(place)
         self._tell(node)
