@@ -11,7 +11,7 @@ from dryrack.cli.durations import seconds_of
 from dryrack.cli.output import Format, print_data, print_table, say, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dryrack.cli.faults.targets import Changes, Cluster
     from dryrack.client.client import Client
@@ -101,17 +101,79 @@ def node(
     )
 
 
+@app.command()
+def api(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FAULT...",
+            help="conflicts=0.1, too-many=0.1, errors=0.1, lost-answers=0.1, latency=20ms, "
+            "watch-latency=2s, engine=NAME; or ok.",
+        ),
+    ],
+    for_: For = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+) -> None:
+    """
+    Let requests of the engines of a dryrack control plane fail: a share of them, or by a delay.
+
+    Of other clients none fails. What was said of the same engine before is forgotten.
+    """
+    _tell_plane("api", words, for_, (kubeconfig, context))
+
+
+@app.command()
+def engine(
+    name: Annotated[
+        str, typer.Argument(metavar="ENGINE", help="scheduler, controllers or plugin.")
+    ],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FAULT...",
+            help="crash, crash=before or crash=after with write=N; or ok, to start it again.",
+        ),
+    ],
+    for_: For = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+) -> None:
+    """
+    Let an engine of a dryrack control plane die without any clean-up.
+
+    It starts again after a second, or when --for is over, and has forgotten everything.
+    """
+    _tell_plane("engine", [name, *words], for_, (kubeconfig, context))
+
+
+@app.command()
+def watches(
+    end: Annotated[
+        str, typer.Argument(metavar="[END]", help="broken, or expired: all is listed again.")
+    ] = "broken",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+) -> None:
+    """End all watches of the engines of a dryrack control plane, once."""
+    _tell_plane("watches", [end], "", (kubeconfig, context))
+
+
 @app.command("list")
 def list_(
     kubeconfig: Kubeconfig = "", context: Context = "", output: Output = Format.TABLE
 ) -> None:
-    """List all faults of nodes and devices, and when they end."""
+    """List all faults of nodes, of devices and of the control plane, and when they end."""
+    from dryrack.cli.faults.plane_faults import entries
     from dryrack.client.endpoints import NODES
 
+    plane: dict[str, str] = {}
+
     async def nodes(client: Client) -> Sequence[Raw]:
+        plane.update(await entries(client))
         return (await client.list(NODES)).items
 
-    _print(_on_cluster((kubeconfig, context), nodes), output)
+    _print(_on_cluster((kubeconfig, context), nodes), output, plane)
 
 
 @app.command()
@@ -123,7 +185,7 @@ def clear(
     kubeconfig: Kubeconfig = "",
     context: Context = "",
 ) -> None:
-    """End faults: all, those of nodes with their devices, or those of devices."""
+    """End faults: all, also of the control plane; or those of nodes or of devices alone."""
     from dryrack.cli.faults.targets import cleared
 
     count = 0
@@ -134,8 +196,22 @@ def clear(
         count = sum(map(len, found.values()))
         return found
 
-    _write(changes, (kubeconfig, context))
+    where = (kubeconfig, context)
+    _write(changes, where)
+    if not targets:
+        from dryrack.cli.faults.plane_faults import clear_all
+
+        count += len(_on_cluster(where, clear_all))
     say(f"{count} faults ended" if count != 1 else "1 fault ended")
+
+
+def _tell_plane(kind: str, words: Sequence[str], length: str, where: tuple[str, str]) -> None:
+    """Writes a fault of a plane, or ends it."""
+    from dryrack.cli.faults.plane_faults import PlaneFault, tell
+
+    fault = PlaneFault.of(kind, words, seconds_of("--for", length) if length else None, time.time())
+    _on_cluster(where, lambda client: tell(client, fault))
+    say(f"{fault.key}: {fault.value or 'ok'}")
 
 
 def _until(length: str) -> float | None:
@@ -188,14 +264,17 @@ def _on_cluster(where: tuple[str, str], work: Callable[[Client], Any]) -> Sequen
     return nodes
 
 
-def _print(nodes: Sequence[Raw], output: Format) -> None:
+def _print(nodes: Sequence[Raw], output: Format, plane: Mapping[str, str] | None = None) -> None:
+    from dryrack.cli.faults.plane_faults import cells
     from dryrack.cli.faults.targets import fault_rows
 
     now = time.time()
-    rows = fault_rows(nodes, now)
+    rows, entries = fault_rows(nodes, now), sorted((plane or {}).items())
     if output is not Format.TABLE:
-        print_data({"faults": [row.document() for row in rows]}, output)
-    elif rows:
-        print_table(("NODE", "DEVICE", "FAULT", "ENDS"), [row.cells(now) for row in rows])
+        documents = [row.document() for row in rows]
+        print_data({"faults": documents, **({"plane": dict(entries)} if plane else {})}, output)
+    elif rows or entries:
+        lines = [*(row.cells(now) for row in rows), *(cells(value, now) for _, value in entries)]
+        print_table(("NODE", "DEVICE", "FAULT", "ENDS"), lines)
     else:
         say("no faults")

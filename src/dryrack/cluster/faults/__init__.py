@@ -7,6 +7,7 @@ Faults that are made on purpose: words for them, and the board that has those of
 """
 
 from dryrack.cluster.faults.board import FaultBoard
+from dryrack.cluster.faults.config_map import CONFIG_MAP, FaultEntries, entry_of
 from dryrack.cluster.faults.injection import FaultInjector, FaultTargetError
 from dryrack.cluster.faults.model import (
     ApiFault,
@@ -29,6 +30,7 @@ from dryrack.cluster.faults.model import (
 from dryrack.cluster.faults.reading import FaultWordsError, read_healing, read_injection
 
 __all__ = [
+    "CONFIG_MAP",
     "ApiFault",
     "ClaimLeak",
     "CrashPoint",
@@ -37,6 +39,7 @@ __all__ = [
     "EngineFault",
     "Fault",
     "FaultBoard",
+    "FaultEntries",
     "FaultInjector",
     "FaultTargetError",
     "FaultWordsError",
@@ -49,6 +52,7 @@ __all__ = [
     "Subject",
     "WatchEnd",
     "WatchLoss",
+    "entry_of",
     "read_healing",
     "read_injection",
 ]

@@ -57,6 +57,15 @@ class FaultBoard:
         self._api: list[ApiFault] = []
         self._lives: dict[str, Life] = {}
         self._told: list[Callable[[EngineCrash], None]] = []
+        self._beginning: set[asyncio.Task[None]] = set()
+
+    def begin_soon(self, fault: EngineFault, seconds: float | None = None) -> None:
+        """The same for whoever cannot wait; what there is not is refused at once."""
+        if isinstance(fault, EngineCrash):
+            self._matching(fault.engine)
+        task = asyncio.get_running_loop().create_task(self.begin(fault, seconds), name="fault")
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
 
     async def begin(self, fault: EngineFault, seconds: float | None = None) -> None:
         """From now on, for so long; None: until it is ended. A crash lasts until the restart."""
@@ -65,7 +74,7 @@ class FaultBoard:
                 self._api.append(fault)
                 self._refresh()
                 if seconds is not None:
-                    self.clock.call_at(self.clock.now() + seconds, lambda: self._drop(fault))
+                    self.clock.call_at(self.clock.now() + seconds, lambda: self.drop(fault))
             case WatchLoss():
                 for life in self._matching(fault.engine or "*"):
                     for stream in tuple(life.streams):
@@ -115,7 +124,8 @@ class FaultBoard:
             raise UnknownEngineError(f"no engine {pattern!r}; there are: {known}")
         return found
 
-    def _drop(self, fault: ApiFault) -> None:
+    def drop(self, fault: ApiFault) -> None:
+        """It is over."""
         if fault in self._api:
             self._api.remove(fault)
             self._refresh()

@@ -41,12 +41,13 @@ from dryrack.store import Key
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.certificates import Keys
     from dryrack.cluster.control_plane import Plane
+    from dryrack.cluster.engines import Family
     from dryrack.cluster.journal import SqliteJournal
     from dryrack.cluster.process.launching import Launch
     from dryrack.controllers import Drivers
@@ -101,13 +102,30 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             *plugin_families(drivers),
         )
         chosen = wanted_engines(launch.without, engines)
-        await stack.enter_async_context(running_engines(chosen, plane.around))
+        await stack.enter_async_context(_running(chosen, plane))
         if launch.nodes:
             await _nodes_are_up(launch, plane, stopping)
             tell("")
         gc.freeze()
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
         await stopping.wait()
+
+
+@contextlib.asynccontextmanager
+async def _running(chosen: Sequence[Family], plane: Plane) -> AsyncIterator[None]:
+    """The engines, which meet the faults that people write into a ConfigMap."""
+    from dryrack.cluster.faults import FaultBoard, FaultEntries
+
+    chance = plane.options.chance
+    board = FaultBoard(clock=plane.options.clock, chance=chance)
+    async with running_engines(chosen, plane.around, board):
+        entries = FaultEntries(plane.client("faults"), board, chance)
+        task = asyncio.create_task(entries.run(), name="faults")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def _nodes_are_up(launch: Launch, plane: Plane, stopping: asyncio.Event) -> None:

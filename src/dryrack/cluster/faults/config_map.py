@@ -1,0 +1,111 @@
+"""
+Faults of the API and of engines on a live plane, as entries of a ConfigMap.
+
+`kube-system/dryrack-faults` has an entry for each: words as in a scenario, and perhaps ` until` and
+a time. A new entry begins, one that is gone ends, and one whose time has passed counts for nothing:
+a plane that is started again does not crash again. The board's own way to the server meets no
+faults, or nobody could end them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import CONFIG_MAPS
+from dryrack.client.informer import Informer, Name
+from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.cluster.faults.model import (
+    RESTART_SECONDS,
+    ApiFault,
+    EngineCrash,
+    Healing,
+    Subject,
+    WatchLoss,
+)
+from dryrack.cluster.faults.reading import FaultWordsError, read_injection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.base.ports import Chance
+    from dryrack.client.client import Client
+    from dryrack.cluster.faults.board import FaultBoard
+    from dryrack.cluster.faults.model import EngineFault, Injection
+    from dryrack.kinds.raw import Raw
+
+_logger = logging.getLogger(__name__)
+
+CONFIG_MAP = Name("kube-system", "dryrack-faults")
+# How long a moment lasts: a plane that is started later does not repeat it.
+_MOMENT_SECONDS = 10.0
+_UNTIL = re.compile(r"(?P<words>.*\S)\s+until\s+(?P<until>\S+)")
+
+
+def entry_of(injection: Injection, words: str, now: float) -> tuple[str, str]:
+    """The key and the value of a fault that begins now; `words` are without how long it lasts."""
+    fault, seconds = injection.fault, injection.seconds
+    match fault:
+        case ApiFault():
+            key = f"api.{fault.engine}" if fault.engine else "api"
+        case WatchLoss():
+            key, seconds = "watches", _MOMENT_SECONDS
+        case EngineCrash():
+            key = f"engine.{fault.engine}"
+            seconds = max(RESTART_SECONDS if seconds is None else seconds, 1.0)
+        case _:
+            raise FaultWordsError(f"{words!r}: is said of its object, not of a plane")
+    return key, words if seconds is None else f"{words} until {timestamp(now + seconds + 1)}"
+
+
+class FaultEntries:
+    """Follows the ConfigMap, and tells a board."""
+
+    def __init__(self, client: Client, board: FaultBoard, chance: Chance) -> None:
+        self._board = board
+        self._known: dict[str, tuple[str, EngineFault]] = {}
+        selection = Selection(
+            namespace=CONFIG_MAP.namespace, fields=f"metadata.name={CONFIG_MAP.name}"
+        )
+        self._informer = Informer(
+            client, CONFIG_MAPS, clock=board.clock, chance=chance, selection=selection
+        )
+        self._informer.listen(self._on_config_map)
+
+    async def run(self) -> None:
+        await self._informer.run()
+
+    def _on_config_map(self, _: Raw | None, new: Raw | None) -> None:
+        entries: Mapping[str, str] = (new or {}).get("data") or {}
+        for key in sorted(self._known.keys() - entries.keys()):
+            self._end(key)
+        for key, value in sorted(entries.items()):
+            if self._known.get(key, ("",))[0] != value:
+                self._end(key)
+                self._begin(key, value)
+
+    def _begin(self, key: str, value: str) -> None:
+        try:
+            fault, seconds = self._read(value)
+            if seconds is None or seconds > 0:
+                self._known[key] = (value, fault)
+                self._board.begin_soon(fault, seconds)
+        except (DryrackError, ValueError) as error:
+            _logger.warning("ConfigMap %s, %s: %s", "/".join(CONFIG_MAP), key, error)
+
+    def _read(self, value: str) -> tuple[EngineFault, float | None]:
+        said = _UNTIL.fullmatch(value.strip())
+        fault = read_injection(said["words"] if said else value).fault
+        if not isinstance(fault, ApiFault | WatchLoss | EngineCrash):
+            raise FaultWordsError(f"{value!r}: is said of its object, not of a plane")
+        return fault, seconds_of(said["until"]) - self._board.clock.now() if said else None
+
+    def _end(self, key: str) -> None:
+        _, fault = self._known.pop(key, ("", None))
+        if isinstance(fault, ApiFault):
+            self._board.drop(fault)
+        elif isinstance(fault, EngineCrash):
+            self._board.end(Healing(Subject.ENGINE, fault.engine))
