@@ -7,20 +7,21 @@ makes before it dies.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.scheduler.gang_scenes import Faulty, claimless, lone, member, play
 
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
-from dryrack.client.errors import ForbiddenError
+from dryrack.client.errors import ForbiddenError, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tests.scheduler.gang_scenes import Scene
 
-    from dryrack.client.transport import Request
+    from dryrack.client.transport import Request, Response, Transport
 
 MEMBERS = tuple(f"g{number}" for number in range(3))
 # The lease of plans is made first. Of each member: the finalizer, the allocation, the binding; and
@@ -126,6 +127,40 @@ def test_what_was_whole_runs_on_whoever_starts_anew(
             await scene.rest(60)
             await scene.stop()
             assert await scene.bound() == ["g0", "g1"]
+
+    play(story)
+
+
+def test_a_lease_that_cannot_be_read_at_first_is_kept_up_to_date_later() -> None:
+    """What was bound whole before is settled as soon as the server answers."""
+
+    @dataclass
+    class Silent:
+        """A way to the plane on which leases cannot be read."""
+
+        inner: Transport
+        is_silent: bool = True
+
+        async def send(self, request: Request) -> Response:
+            if self.is_silent and request.method == "GET" and "/leases/" in request.path:
+                raise TransportError("no answer")
+            return await self.inner.send(request)
+
+    async def story(scene: Scene) -> None:
+        await scene.create(*gang())
+        scene.start()
+        await scene.rest(0.5)
+        await scene.stop()
+        silent = Silent(scene.cluster.transport)
+        scene.start(silent)
+        await scene.rest(10)
+        silent.is_silent = False
+        await scene.rest(60)
+        await scene.stop()
+        await scene.remove("g2")
+        scene.start()
+        await scene.rest(60)
+        assert await scene.bound() == ["g0", "g1"]
 
     play(story)
 

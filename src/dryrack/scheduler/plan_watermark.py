@@ -83,6 +83,8 @@ class PlanWatermark:
                 return
             try:
                 self._lease = await self._read() or await self._made()
+                # Plans may have been seen before.
+                self._is_news.set()
             except (ForbiddenError, NotFoundError) as error:
                 self._is_forbidden = True
                 _logger.warning("gangs are not marked: lease %s: %s", "/".join(self._name), error)
@@ -130,6 +132,8 @@ class PlanWatermark:
                 self._is_news.set()
 
     async def _advance(self) -> None:
+        if not self.is_open(self._newest):
+            return
         moments = [self._clock.now() - SETTLING_SECONDS]
         oldest = self._oldest_open()
         open_plans = (*self._in_flight, *(() if oldest is None else (oldest,)))
