@@ -140,3 +140,40 @@ steps:
     )
 
     assert outcome.failures == ()
+
+
+def test_a_fleet_at_rest_writes_nothing(tmp_path: Path) -> None:
+    """An hour of it costs what a minute costs, and its nodes are ready all the time."""
+
+    def rest(time: str) -> Outcome:
+        return run(
+            f"""
+limit: 2h
+fleet: {{devices: [gpu:2], nodes: [{{name: worker, count: 3}}]}}
+steps:
+- wait: {time}
+  expect:
+  - {{object: Node/worker-*, count: 3, fields: {{"status.conditions[type=Ready].status": "True"}}}}
+""",
+            tmp_path,
+        )
+
+    minute, hour = rest("1m"), rest("1h")
+
+    assert minute.failures == hour.failures == ()
+    assert minute.writes == hour.writes
+
+
+def test_a_kubelet_that_dies_is_missed_as_soon_as_ever(tmp_path: Path) -> None:
+    """Where an engine is to crash, leases are as short as a kubelet's."""
+    outcome = run(
+        """
+fleet: {nodes: [{name: worker}]}
+steps:
+- expect: [{object: Lease/kube-node-lease/worker, fields: {spec.leaseDurationSeconds: 40}}]
+- fail: [engine scheduler crash]
+""",
+        tmp_path,
+    )
+
+    assert outcome.failures == ()

@@ -79,6 +79,7 @@ class _Controllers:
 
     publishing: Callable[[], PublishOptions] | None
     drivers: Drivers | None = None
+    node_lease_seconds: int = 0
 
     async def run(self, names: Collection[str], around: Wiring) -> None:
         from dryrack.controllers import ENGINES, run
@@ -92,6 +93,7 @@ class _Controllers:
             informers=around.informers,
             metrics=around.metrics,
             drivers=self.drivers,
+            node_lease_seconds=self.node_lease_seconds,
         )
 
     def _decided(self, engine: Engine) -> Engine:
@@ -138,19 +140,22 @@ def families(
     scheduling: SchedulerSettings | None = None,
     *,
     drivers: Drivers | None = None,
+    node_lease_seconds: int = 0,
 ) -> tuple[Family, ...]:
     """
     All engines of a whole cluster.
 
     `publishing` says what is not usual about the slices, `allocator` how devices are handed out
     if not as the reference release does it, `scheduling` how pods are scheduled, `drivers` what
-    prepares devices on virtual nodes.
+    prepares devices on virtual nodes, `node_lease_seconds` how long these are believed to live
+    without another word, if not as long as others.
     """
     from dryrack.controllers import ENGINES
 
     controllers = tuple(engine.name for engine in ENGINES)
+    decided = _Controllers(publishing, drivers, node_lease_seconds)
     return (
-        Family("controllers", controllers, _Controllers(publishing, drivers).run),
+        Family("controllers", controllers, decided.run),
         Family("scheduler", ("scheduler",), _Scheduling(allocator, scheduling).run),
     )
 

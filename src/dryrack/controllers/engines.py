@@ -91,6 +91,7 @@ async def run(
     informers: Informers | None = None,
     metrics: Registry | None = None,
     drivers: Drivers | None = None,
+    node_lease_seconds: int = 0,
 ) -> None:
     """
     Runs these until it is cancelled.
@@ -98,10 +99,13 @@ async def run(
     `authority` are the certificates by which pods know the server, in PEM; every namespace gets
     them. Without any there is nothing to publish. `informers` are somebody else's, who runs them;
     without any the engines have their own. `metrics` is where they count what they do. `drivers`
-    prepare the devices of virtual nodes.
+    prepare the devices of virtual nodes, whose leases last for `node_lease_seconds`, or if that is
+    0 as long as a kubelet's.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
-    around = EngineContext(client, reading, clock, chance, authority, metrics, drivers)
+    around = EngineContext(
+        client, reading, clock, chance, authority, metrics, drivers, node_lease_seconds
+    )
     parts = [(engine.name, part(around)) for engine in engines for part in engine.parts]
     async with asyncio.TaskGroup() as group:
         if informers is None:

@@ -150,6 +150,8 @@ class EngineContext:
     """Where engines count what they do; None: nobody asks."""
     drivers: "Drivers | None" = None
     """What prepares devices on virtual nodes; None: every claim that is allocated is ready."""
+    node_lease_seconds: int = 0
+    """How long leases of virtual nodes last; 0: as long as a kubelet's."""
 
 
 Revisions = dict[tuple[Endpoint, Name], str]

@@ -73,13 +73,14 @@ def plan(
     now: float,
     *,
     renew_seconds: float,
+    lease_seconds: int = LEASE_SECONDS,
     faults: NodeFaults = NO_FAULTS,
 ) -> Plan:
     """What a virtual node writes about itself now, and when it is to write again."""
     writes = [*_labels(node), *_status(node, now, faults)]
     due = _renewal(lease) + renew_seconds
     if lease is None or not _is_kept(lease, node) or now >= due:
-        writes.append(_lease(node, lease, now))
+        writes.append(_lease(node, lease, now, lease_seconds))
         due = now + renew_seconds
     if faults.next_expiry is not None:
         due = min(due, faults.next_expiry)
@@ -174,11 +175,11 @@ def _is_kept(lease: Raw, node: Raw) -> bool:
     return bool((lease.get("spec") or {}).get("holderIdentity") == node["metadata"]["name"])
 
 
-def _lease(node: Raw, lease: Raw | None, now: float) -> Write:
+def _lease(node: Raw, lease: Raw | None, now: float, lease_seconds: int) -> Write:
     name = node["metadata"]["name"]
     spec = {
         "holderIdentity": name,
-        "leaseDurationSeconds": LEASE_SECONDS,
+        "leaseDurationSeconds": lease_seconds,
         "renewTime": micro_timestamp(now),
     }
     if lease is not None:
@@ -193,6 +194,7 @@ class Heartbeat:
 
     def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
+        self._lease_seconds = around.node_lease_seconds or LEASE_SECONDS
         self._nodes = around.informers.of(NODES)
         self._leases = around.informers.of(LEASES)
         self._told: dict[str, tuple[str, ...]] = {}
@@ -216,10 +218,19 @@ class Heartbeat:
             return NOTHING
         fleet = len(self._nodes.objects)
         renew = min(max(RENEW_SECONDS_MIN, fleet / RENEWALS_PER_SECOND), RENEW_SECONDS_MAX)
+        # As much before its end as usual.
+        renew += self._lease_seconds - LEASE_SECONDS
         lease = self._leases.get(LEASE_NAMESPACE, name)
         now = self._clock.now()
         faults = faults_of(annotations_of(node), now)
-        decided = plan(node, lease, now, renew_seconds=renew, faults=faults)
+        decided = plan(
+            node,
+            lease,
+            now,
+            renew_seconds=renew,
+            lease_seconds=self._lease_seconds,
+            faults=faults,
+        )
         reports = self._reports(node, faults.problems)
         return replace(decided, writes=(*reports, *decided.writes)) if reports else decided
 

@@ -10,7 +10,7 @@ from dryrack.client.endpoints import LEASES, NODES
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.nodes.heartbeat import LEASE_NAMESPACE
+from dryrack.controllers.nodes.heartbeat import LEASE_NAMESPACE, LEASE_SECONDS
 from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of, with_condition
 from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, Write
 from dryrack.kinds.raw import Raw
@@ -33,18 +33,20 @@ _KINDS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _OURS = frozenset({NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURES.values()})
 
 
-def plan(node: Raw, renewed_at: float | None, now: float) -> Plan:
+def plan(
+    node: Raw, renewed_at: float | None, now: float, *, grace_seconds: float = GRACE_SECONDS
+) -> Plan:
     """The conditions of a silent node, or the taints of any; `renewed_at` is of its lease."""
-    left = _seconds_left(node, renewed_at, now)
+    left = _seconds_left(node, renewed_at, now, grace_seconds)
     if left <= 0 and (silenced := _silenced(node, now)):
         return Plan(tuple(silenced))
     again_seconds = left if left > 0 else None
     return Plan(tuple(_tainted(node, now)), again_seconds)
 
 
-def _seconds_left(node: Raw, renewed_at: float | None, now: float) -> float:
+def _seconds_left(node: Raw, renewed_at: float | None, now: float, grace_seconds: float) -> float:
     if renewed_at is not None:
-        return renewed_at + GRACE_SECONDS - now
+        return renewed_at + grace_seconds - now
     heard = [
         seconds_of(each["lastHeartbeatTime"])
         for each in status_of(node).get("conditions") or ()
@@ -122,6 +124,8 @@ class Readiness:
 
     def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
+        # Who is heard of less often is missed later.
+        self._grace = GRACE_SECONDS + max(0, around.node_lease_seconds - LEASE_SECONDS)
         self._nodes = around.informers.of(NODES)
         self._leases = around.informers.of(LEASES)
         self._loop: Loop[str] = Loop(
@@ -142,4 +146,5 @@ class Readiness:
             return NOTHING
         lease = self._leases.get(LEASE_NAMESPACE, name)
         renewed = spec_of(lease).get("renewTime") if lease else None
-        return plan(node, seconds_of(renewed) if renewed else None, self._clock.now())
+        renewed_at = seconds_of(renewed) if renewed else None
+        return plan(node, renewed_at, self._clock.now(), grace_seconds=self._grace)
