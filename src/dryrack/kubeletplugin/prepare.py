@@ -60,8 +60,11 @@ class NodeDevices:
 
     def present(self, faults: NodeFaults) -> NodeDevices:
         """Without those that are lost."""
-        left = {name: each for name, each in self.devices.items() if not faults.is_lost(name)}
-        return self if len(left) == len(self.devices) else replace(self, devices=left)
+        lost = {name for name in faults.devices if name in self.devices and faults.is_lost(name)}
+        if not lost:
+            return self
+        left = {name: each for name, each in self.devices.items() if name not in lost}
+        return replace(self, devices=left)
 
 
 def plan(claim: ResourceClaim, devices: NodeDevices, others: RecordIndex) -> ClaimRecord:
