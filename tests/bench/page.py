@@ -4,9 +4,10 @@ What the page costs on a large fleet: the first look, an event, and the way from
     python -m tests.bench.page [--nodes N]
 
 Nodes have eight devices each. Everything is in one process: the API server in memory, the page's
-server over HTTP on loopback, and a reader of its stream. The first look includes the watch of
-every object. An event is a claim that gets, or loses, a device; its cost is what the process used
-of the processor, and its latency what a clock on the wall says from the write to the reader.
+server over HTTP on loopback, and a reader of its stream. The first look includes the log of the
+plane and the watch of every object. An event is a claim that gets a device; its cost is what the
+process used of the processor, and its latency what a clock on the wall says from the write to the
+reader.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import statistics
 import sys
 import time
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import ClientSession, ClientTimeout
@@ -28,6 +30,7 @@ from tests.dashboard.small_world import allocation, claim, create, device, node,
 from tests.dashboard.visit import BEARER, TOKEN, Events
 
 from dryrack.client.endpoints import CLAIMS, NAMESPACES, NODES, SLICES
+from dryrack.cluster import past_of
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
 from dryrack.dashboard.access import Access
@@ -56,7 +59,8 @@ async def _run(nodes: int) -> int:
     console = Console(width=None if sys.stdout.isatty() else 140)
     async with embedded(engines=()) as cluster:
         await _fill(cluster.client, nodes)
-        live = Live(cluster.client, clock=SystemClock(), chance=CountedChance())
+        past = partial(past_of, cluster.plane.store)
+        live = Live(cluster.client, clock=SystemClock(), chance=CountedChance(), read_past=past)
         async with _served(live) as http:
             began, used = time.perf_counter(), time.process_time()
             async with http.get("/api/v1/fleet") as response:

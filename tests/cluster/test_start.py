@@ -8,7 +8,13 @@ import sys
 import pytest
 
 # The face, the plane, and what serves it: all that is loaded before the first request.
-_PARTS = ("cli.main", "cli.up", "cluster.process.service", "apiserver.http.https_server")
+_PARTS = (
+    "cli.main",
+    "cli.up",
+    "cluster.process.service",
+    "apiserver.http.https_server",
+    "dashboard.late_start",
+)
 _START = f"import sys, {', '.join(f'dryrack.{part}' for part in _PARTS)}"
 _SHOW = "print('\\n'.join(sys.modules))"
 
@@ -39,6 +45,7 @@ def loaded() -> frozenset[str]:
         "dryrack.cel",
         "dryrack.client.informer",
         "dryrack.controllers.engines",
+        "dryrack.dashboard.server",
         "dryrack.kinds.decode",
         "dryrack.kinds.resource",
         "dryrack.kinds.validation.writes",

@@ -11,6 +11,7 @@ from tests.dashboard.small_world import (
     device,
     resource_slice,
     set_phase,
+    small_world,
 )
 from tests.dashboard.visit import BEARER, Visit, visit
 
@@ -135,3 +136,54 @@ def test_what_does_not_fit_is_forgotten_from_the_far_end(monkeypatch: pytest.Mon
         assert found["devices"] == maps[2]["devices"]
 
     visit(story)
+
+
+def test_the_past_of_a_plane_is_known_from_its_log() -> None:
+    """What happened before the first visit is told as if somebody had looked, to the second."""
+
+    async def story(page: Visit) -> None:
+        await small_world(page.client)
+        await page.clock.advance(60)
+        await allocate(page.client, "four", allocation("rack-2", "gpu-0"), "waits")
+        await page.clock.advance(60)
+        await page.client.delete(SLICES, "rack-2-gpus")
+        await page.clock.advance(60)
+        moments = (await page.get("timeline"))["moments"]
+        told = {
+            (each["name"], each["what"]): moment["time"]
+            for moment in moments
+            for each in moment["changes"]
+        }
+
+        assert told["rack-1", "created"] == "2027-01-15T08:00:00.000000Z"
+        assert told["team/train", "placed on rack-1"] == "2027-01-15T08:00:00.000000Z"
+        assert told["Example 80GB", "free → allocated"] == "2027-01-15T08:01:00.000000Z"
+        assert moments[0]["states"] == {}
+        then = await page.get("fleet?at=2027-01-15T08:01:30Z")
+        [summary] = then["summary"]
+        assert summary["states"] == {"free": 2, "allocated": 2}
+        assert len(then["devices"]["pool"]) == 4
+        now = await page.get("fleet")
+        assert [now["states"][each] for each in now["devices"]["state"]] == [
+            "allocated",
+            "free",
+            "withdrawn",
+        ]
+
+    visit(story, empty=True, with_past=True)
+
+
+def test_a_plane_with_a_past_shows_what_one_without_shows() -> None:
+    """The log is read for the timeline alone: every answer about now is the same."""
+    answers: list[list[object]] = []
+
+    async def story(page: Visit) -> None:
+        paths = ("fleet", "claims", "gangs", "pods", "events", "slices", "claims/team/one")
+        found = [await page.get(each) for each in paths]
+        for each in found:
+            assert each.pop("revision")
+        answers.append(list(found))
+
+    visit(story)
+    visit(story, with_past=True)
+    assert answers[0] == answers[1]

@@ -6,6 +6,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession, CookieJar
@@ -15,6 +16,7 @@ from tests.dashboard.small_world import small_world
 
 from dryrack.client.client import Client
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster import past_of
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.dashboard.access import Access
@@ -89,19 +91,24 @@ class Events:
                 fields[name] = value
 
 
-def visit(story: Callable[[Visit], Awaitable[None]], *, empty: bool = False) -> None:
-    """Plays a story on the small world, or on an empty cluster."""
-    asyncio.run(_played(story, empty=empty))
+def visit(
+    story: Callable[[Visit], Awaitable[None]], *, empty: bool = False, with_past: bool = False
+) -> None:
+    """Plays a story on the small world, or on an empty cluster; its log may be read."""
+    asyncio.run(_played(story, empty=empty, with_past=with_past))
 
 
-async def _played(story: Callable[[Visit], Awaitable[None]], *, empty: bool) -> None:
+async def _played(
+    story: Callable[[Visit], Awaitable[None]], *, empty: bool, with_past: bool
+) -> None:
     clock, chance = VirtualClock(), CountedChance()
     options = PlaneOptions(clock=clock, chance=chance)
     async with embedded(options, engines=()) as cluster:
         if not empty:
             await small_world(cluster.client)
         road = Road(cluster.transport)
-        live = Live(Client(road), clock=clock, chance=chance)
+        past = partial(past_of, cluster.plane.store) if with_past else None
+        live = Live(Client(road), clock=clock, chance=chance, read_past=past)
         async with asyncio.TaskGroup() as group:
             following = group.create_task(live.run())
             server = TestServer(application(live, Access(TOKEN)))

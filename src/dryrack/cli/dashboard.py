@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
@@ -55,10 +54,10 @@ def dashboard(
         raise UsageError(f"--port {port}: from 1 to 65535, or 0 for any that is free")
     import asyncio
 
-    from dryrack.cluster import connection_of
+    from dryrack.cli.views.sources import Source
     from dryrack.cluster.process import loop_factory
 
-    connection = connection_of(os.environ, kubeconfig=kubeconfig, context=context)
+    connection = Source(kubeconfig=kubeconfig, context=context).connection()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_served(connection, port, tuple(allow_host or ())))
 
@@ -68,15 +67,15 @@ async def _served(connection: Connection, port: int, hosts: tuple[str, ...]) -> 
     from dryrack.client.https import connected
     from dryrack.cluster import SystemChance, SystemClock, stopping_by_signal
     from dryrack.cluster.process import Address, listen
-    from dryrack.dashboard import Access, address_of, check, new_token, serving
+    from dryrack.dashboard import Access, Live, address_of, check, new_token, serving
 
     token = new_token()
-    clock, chance = SystemClock(), SystemChance()
     async with connected(connection) as transport:
         client = Client(transport, agent=AGENT)
         await check(client)
+        live = Live(client, clock=SystemClock(), chance=SystemChance())
         with closing(listen(Address(port=port))) as listening:
-            async with serving(client, listening, Access(token, hosts), clock=clock, chance=chance):
+            async with serving(live, listening, Access(token, hosts)):
                 print_line(f"dashboard: {address_of(listening, token)}")
                 sys.stdout.flush()
                 say("end it with Ctrl-C")

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP, installed_plugins
     from dryrack.cluster.seeded_chance import SeededChance
+    from dryrack.cluster.snapshots.past import Past, past_of
     from dryrack.cluster.snapshots.snapshot import (
         DECISION_KINDS,
         GROUP_KINDS,
@@ -82,6 +83,7 @@ else:
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
             "seeded_chance": "SeededChance",
+            "snapshots.past": "Past past_of",
             "snapshots.snapshot": (
                 "DECISION_KINDS GROUP_KINDS MODELS RECORDED_KINDS Snapshot follow_snapshots "
                 "read_objects read_snapshot typed"
@@ -102,6 +104,7 @@ __all__ = [
     "InhabitantError",
     "MakeAllocator",
     "Need",
+    "Past",
     "Plane",
     "PlaneOptions",
     "SeededChance",
@@ -123,6 +126,7 @@ __all__ = [
     "installed_plugins",
     "load_catalogue",
     "new_identity",
+    "past_of",
     "plugin_families",
     "publisher_needs",
     "read_objects",

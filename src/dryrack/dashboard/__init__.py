@@ -12,7 +12,7 @@ from dryrack.base.lazy import exports
 if TYPE_CHECKING:
     from dryrack.dashboard.access import Access
     from dryrack.dashboard.late_start import address_of, new_token, opened_when_visited
-    from dryrack.dashboard.live import check
+    from dryrack.dashboard.live import Live, check
     from dryrack.dashboard.server import serving
 else:
     __getattr__ = exports(
@@ -20,9 +20,9 @@ else:
         {
             "access": "Access",
             "late_start": "address_of new_token opened_when_visited",
-            "live": "check",
+            "live": "Live check",
             "server": "serving",
         },
     )
 
-__all__ = ["Access", "address_of", "check", "new_token", "opened_when_visited", "serving"]
+__all__ = ["Access", "Live", "address_of", "check", "new_token", "opened_when_visited", "serving"]

@@ -79,7 +79,10 @@ class History:
         self._moments.append(Moment(revision, time, states=states))
 
     def add(self, revision: int, time: str, changes: Changes, states: Mapping[str, int]) -> None:
+        """Keeps what shows on the map or is told; of Events alone nothing is left to see."""
         told = list(_told(changes))
+        if not (told or changes.pools or changes.nodes):
+            return
         moment = Moment(
             revision,
             time,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from dryrack.client.client import Client
+    from dryrack.cluster.process.launching import ReadPast
 
 _logger = logging.getLogger(__name__)
 _TOKEN_BYTES = 24
@@ -37,7 +38,7 @@ def address_of(listening: socket.socket, token: str) -> str:
 
 
 @asynccontextmanager
-async def opened_when_visited(client: Client) -> AsyncIterator[str]:
+async def opened_when_visited(client: Client, read_past: ReadPast) -> AsyncIterator[str]:
     """Serves for the length of a block, at any port that is free; the address."""
     from dryrack.cluster.process import Address, listen
 
@@ -46,17 +47,17 @@ async def opened_when_visited(client: Client) -> AsyncIterator[str]:
         listening.listen()
         listening.setblocking(False)
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(_serve(client, listening, token), name="page")
+            task = group.create_task(_serve(client, read_past, listening, token), name="page")
             try:
                 yield address_of(listening, token)
             finally:
                 task.cancel()
 
 
-async def _serve(client: Client, listening: socket.socket, token: str) -> None:
+async def _serve(client: Client, read_past: ReadPast, listening: socket.socket, token: str) -> None:
     await _visited(listening)
     try:
-        await _serve_now(client, listening, token)
+        await _serve_now(client, read_past, listening, token)
     except Exception:
         _logger.exception("the page is not served any more")
 
@@ -77,15 +78,17 @@ async def _visited(listening: socket.socket) -> None:
         loop.remove_reader(listening)
 
 
-async def _serve_now(client: Client, listening: socket.socket, token: str) -> None:
+async def _serve_now(
+    client: Client, read_past: ReadPast, listening: socket.socket, token: str
+) -> None:
     await asyncio.to_thread(_load)
     from dryrack.cluster import SystemChance, SystemClock
     from dryrack.dashboard.access import Access
+    from dryrack.dashboard.live import Live
     from dryrack.dashboard.server import serving
 
-    async with serving(
-        client, listening, Access(token), clock=SystemClock(), chance=SystemChance()
-    ):
+    live = Live(client, clock=SystemClock(), chance=SystemChance(), read_past=read_past)
+    async with serving(live, listening, Access(token)):
         await asyncio.Event().wait()
 
 

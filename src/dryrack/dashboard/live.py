@@ -35,6 +35,7 @@ from dryrack.cluster import GROUP_KINDS, MODELS, Need, check_needs
 from dryrack.dashboard.data.tracked import Tracked
 from dryrack.dashboard.data.updates import update_document
 from dryrack.dashboard.history import History
+from dryrack.dashboard.replay import Known, replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.informer import Informer
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.cluster.process.launching import ReadPast
     from dryrack.dashboard.data.tracked import Changes
     from dryrack.kinds.raw import Raw
 
@@ -61,6 +63,9 @@ LINGER_SECONDS = 60.0
 UPDATES_MAX = 1000
 UPDATES_BYTES_MAX = 16 * 1024 * 1024
 BACKLOG_MAX = 256
+# What a plane has written before the first visit, as far as it is made again: a second's work.
+PAST_WRITES_MAX = 2000
+_OF_THE_PAST = (NODES, PODS, CLAIMS, SLICES, TAINT_RULES)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -96,8 +101,18 @@ class Subscription:
 class Live:
     """See the module's docstring; `run` keeps it going."""
 
-    def __init__(self, client: Client, *, clock: Timekeeper, chance: Chance) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Timekeeper,
+        chance: Chance,
+        read_past: ReadPast | None = None,
+    ) -> None:
+        """`read_past` tells what was written before, where that is known."""
         self.client = client
+        self._read_past = read_past
+        self._known = Known()
         self.clock = clock
         self.tracked = Tracked({kind: MODELS[kind] for kind in GROUP_KINDS})
         # Updates are at most some dozens in a second: the next server begins with a higher one.
@@ -185,6 +200,19 @@ class Live:
     async def _begin(self) -> None:
         """Finds out what can be read, and reads it from now on."""
         await check(self.client)
+        if self._read_past is not None:
+            kinds = {kind.resource: kind for kind in _OF_THE_PAST}
+            past = self._read_past(tuple(kinds), PAST_WRITES_MAX)
+            self._known = await replay(
+                past,
+                kinds,
+                self.tracked,
+                self.history,
+                revision=self.revision,
+                now=self.clock.now(),
+            )
+            # What is another than at the end of it has happened since.
+            self._has_begun = bool(past.writes)
         hidden: list[str] = []
         for kind in (*NEEDED, *OPTIONAL):
             try:
@@ -202,6 +230,10 @@ class Live:
 
     def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
         """An informer tells of an object."""
+        if old is None and new is not None:
+            old = self._known.take(kind, new)
+            if old is not None and _revision_of(old) == _revision_of(new):
+                return
         self.tracked.change(kind, old, new)
         self._changed.set()
 
@@ -212,6 +244,8 @@ class Live:
     async def _tell(self) -> None:
         for informer in self._reads.values():
             await informer.synced.wait()
+        for kind, gone in self._known.rest():
+            self.tracked.change(kind, gone, None)
         while True:
             self._changed.clear()
             await self._take()
@@ -272,6 +306,10 @@ class _Listener:
 
     def __call__(self, old: Raw | None, new: Raw | None) -> None:
         self.live.change(self.kind, old, new)
+
+
+def _revision_of(raw: Raw) -> object:
+    return raw["metadata"].get("resourceVersion")
 
 
 def encoded(document: Any) -> bytes:

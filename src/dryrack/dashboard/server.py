@@ -16,17 +16,15 @@ from aiohttp import web
 
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.dashboard.data.trial import TrialError
-from dryrack.dashboard.live import Live, encoded
+from dryrack.dashboard.live import encoded
 from dryrack.dashboard.pages import ROUTES, Pages
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from dryrack.base.ports import Chance
-    from dryrack.client.client import Client
-    from dryrack.client.timekeeping import Timekeeper
     from dryrack.dashboard.access import Access
+    from dryrack.dashboard.live import Live
 
     Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -44,16 +42,8 @@ _STOP_SECONDS_MAX = 1.0
 
 
 @asynccontextmanager
-async def serving(
-    client: Client,
-    listening: socket.socket,
-    access: Access,
-    *,
-    clock: Timekeeper,
-    chance: Chance,
-) -> AsyncIterator[None]:
+async def serving(live: Live, listening: socket.socket, access: Access) -> AsyncIterator[None]:
     """Serves for the length of a block."""
-    live = Live(client, clock=clock, chance=chance)
     runner = web.AppRunner(
         application(live, access), access_log=None, shutdown_timeout=_STOP_SECONDS_MAX
     )

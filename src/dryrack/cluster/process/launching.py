@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.cluster.engines import MakeAllocator
     from dryrack.cluster.process.state import ClusterState
+    from dryrack.cluster.snapshots.past import Past
     from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.documents import Document
     from dryrack.kubeletplugin import DeviceKind
@@ -44,8 +45,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Serves a page about a cluster for the length of a block, and tells its address.
-Dashboard = Callable[["Client"], "AbstractAsyncContextManager[str]"]
+# What was written to some resources of a plane, at most so many writes.
+ReadPast = Callable[["Sequence[str]", int], "Past"]
+# Serves a page about a plane for the length of a block, and tells its address.
+Dashboard = Callable[["Client", ReadPast], "AbstractAsyncContextManager[str]"]
 
 
 class LaunchError(DryrackError):

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from dryrack.cluster.control_plane import Plane
     from dryrack.cluster.engines import Family
     from dryrack.cluster.journal import SqliteJournal
-    from dryrack.cluster.process.launching import Launch
+    from dryrack.cluster.process.launching import Launch, ReadPast
+    from dryrack.cluster.snapshots.past import Past
     from dryrack.controllers import Drivers
     from dryrack.controllers.slices import PublishOptions
     from dryrack.kubeletplugin import VirtualDrivers
@@ -91,7 +92,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         await _inhabit(launch, plane, tell)
         stack.enter_context(_handed_out(launch, url, keys))
         if launch.dashboard is not None:
-            page = launch.dashboard(plane.client("dryrack-dashboard"))
+            page = launch.dashboard(plane.client("dryrack-dashboard"), _past(plane))
             tell(f"dashboard: {await stack.enter_async_context(page)}")
         if not launch.nodes:
             tell("")
@@ -143,6 +144,17 @@ async def _nodes_are_up(launch: Launch, plane: Plane, stopping: asyncio.Event) -
         if not waiting and plane.store.count(_SLICES) >= slices:
             return
         await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _past(plane: Plane) -> ReadPast:
+    """Reads the log of the plane's store; loaded when it is asked."""
+
+    def read(resources: Sequence[str], writes_max: int) -> Past:
+        from dryrack.cluster.snapshots.past import past_of
+
+        return past_of(plane.store, resources, writes_max)
+
+    return read
 
 
 def _publishing(launch: Launch) -> Callable[[], PublishOptions] | None:

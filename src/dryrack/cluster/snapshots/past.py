@@ -1,0 +1,91 @@
+"""
+The past of a plane, from the watch log of its store: what was there, and every write since.
+
+The log has no times; the managed fields of an object tell when it was last written, to the second.
+When something was deleted at once, nobody says: it is told with the write that came next. The past
+reaches back as far as the log of every resource does, and never over a restart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dryrack.store import EventType, Gone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.store import Event, Store, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class PastWrite:
+    """An object that came, changed or went; the time is empty if it is not known."""
+
+    event: Event
+    time: str
+
+    @property
+    def resource(self) -> str:
+        return self.event.stored.key.resource
+
+    @property
+    def old(self) -> Raw | None:
+        return self.event.previous.object if self.event.previous is not None else None
+
+    @property
+    def new(self) -> Raw | None:
+        return None if self.event.type is EventType.DELETED else self.event.stored.object
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was there first, and what was written since, in order."""
+
+    objects: tuple[Stored, ...]
+    writes: tuple[PastWrite, ...]
+
+
+def past_of(store: Store, resources: Sequence[str], writes_max: int) -> Past:
+    """As far back as is known of all of these resources, and at most so many writes."""
+    start = max((_oldest(store, each) for each in resources), default=store.revision)
+    events = [event for each in resources for event in _events(store, each, start)]
+    events.sort(key=lambda event: event.revision)
+    if len(events) > writes_max:
+        start = events[-writes_max - 1].revision
+        events = events[-writes_max:]
+    listed = (store.list_at(each, None, start) for each in resources)
+    objects = [stored for found in listed if not isinstance(found, Gone) for stored in found]
+    return Past(tuple(objects), _timed(events))
+
+
+def _timed(events: Sequence[Event]) -> tuple[PastWrite, ...]:
+    """Each with its time, or that of the next one of which it is known."""
+    writes: list[PastWrite] = []
+    later = ""
+    for event in reversed(events):
+        later = _time(event) or later
+        writes.append(PastWrite(event, later))
+    return tuple(reversed(writes))
+
+
+def _time(event: Event) -> str:
+    metadata = event.stored.object["metadata"]
+    if event.type is EventType.DELETED:
+        return str(metadata.get("deletionTimestamp") or "")
+    times = [each.get("time") or "" for each in metadata.get("managedFields") or ()]
+    return str(max([*times, metadata.get("creationTimestamp") or ""]))
+
+
+def _oldest(store: Store, resource: str) -> int:
+    """The first revision after which everything is known."""
+    events = store.events(resource, after=0)
+    return events.oldest if isinstance(events, Gone) else 0
+
+
+def _events(store: Store, resource: str, start: int) -> Sequence[Event]:
+    events = store.events(resource, after=start)
+    assert not isinstance(events, Gone), "the start is known of all of them"
+    return events
