@@ -7,15 +7,19 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 
-pytest_plugins = "pytester"
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[2]
-PATHS = (ROOT / "src", ROOT)
 EXAMPLE = Path(__file__).parent / "example"
+SECONDS_MAX = 110
 CLAIM = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -31,204 +35,220 @@ spec:
   containers: [{{name: c, image: i, resources: {{claims: [{{name: gpu}}]}}}}]
   resourceClaims: [{{name: gpu, resourceClaimName: {name}}}]
 """
+SUITE = """
+import asyncio, subprocess, sys
+import pytest
+import dryrack.placement
+from dryrack.errors import ContentError
+from dryrack.testing import ExpectationError
+
+def test_too_many(fleet, apply, expect_scheduled):
+    fleet(count=2, devices="fake:4")
+    apply("nine.yaml")
+    expect_scheduled("nine")
+
+def test_of_its_own(dryrack_cluster, fleet, apply, dryrack_clock):
+    fleet(devices="fake:4")
+    apply(["two.yaml", "nine.yaml"])
+    dryrack_clock.advance("1m")
+    assert dryrack_cluster.get("pod", "nine")["status"]["phase"] == "Running"
+
+def test_reasons(fleet, apply, expect_pending):
+    fleet(devices="fake:4")
+    apply(["two.yaml", "nine.yaml"])
+    expect_pending("nine", because=["7 more needed", "not-enough"])
+    with pytest.raises(ExpectationError, match="not because 'no such class'"):
+        expect_pending("nine", because="no such class")
+    with pytest.raises(ExpectationError, match="on node node-1: expected to be pending"):
+        expect_pending("two")
+
+def test_served(fleet, apply, expect_scheduled, dryrack_kubeconfig, dryrack_cluster):
+    fleet(devices="fake:4")
+    apply("two.yaml")
+    expect_scheduled("two", devices=2)
+    shown = subprocess.run(
+        [sys.executable, "-m", "dryrack", "claims"], capture_output=True, text=True
+    )
+    assert "two" in shown.stdout, shown.stderr
+    assert str(dryrack_cluster.kubeconfig) == str(dryrack_kubeconfig)
+    with pytest.raises(ContentError, match="has real time"):
+        dryrack_cluster.advance(1)
+
+def test_async(dryrack_async_cluster):
+    async def main():
+        async with dryrack_async_cluster as cluster:
+            await cluster.add_nodes(devices="fake:4")
+            await cluster.apply("two.yaml")
+            found = await cluster.expect_scheduled("two", devices=2)
+            await cluster.advance("1m")
+            return found.node
+    assert asyncio.run(main()) == "node-1"
+
+def test_ordinary_fixture_in_async_code(dryrack_cluster):
+    async def main():
+        dryrack_cluster.list("nodes")
+    with pytest.raises(ContentError, match="use dryrack_async_cluster"):
+        asyncio.run(main())
+
+@pytest.mark.dryrack(without="scheduler")
+def test_without(fleet, apply, dryrack_cluster):
+    fleet(devices="fake:4")
+    apply("two.yaml")
+    dryrack_cluster.advance("1m")
+    assert dryrack_cluster.pending() == ["default/two"]
+
+@pytest.mark.dryrack(nodes=3)
+def test_unknown_option(dryrack_cluster):
+    pass
+
+def test_asserts(dryrack_cluster):
+    assert "Rewriting" not in type(dryrack.placement.__loader__).__name__
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_own_nodes(fleet, dryrack_cluster, count):
+    assert fleet(count=count)[-1] == f"node-{count}"
+    assert len(dryrack_cluster.list("nodes")) == count
+"""
 
 
-@pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A folder for tests, in an environment that has dryrack installed."""
+@dataclass(frozen=True)
+class Report:
+    """What became of one test."""
+
+    outcome: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of each test, by its name, and what was printed."""
+
+    reports: Mapping[str, Report]
+    printed: str
+
+    def __getitem__(self, name: str) -> Report:
+        return self.reports[name]
+
+
+def installed_in(folder: Path) -> None:
+    """As if dryrack were installed there, with its entry points and files."""
     entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     lines = [f"{name} = {value}" for name, value in entry_points["pytest11"].items()]
-    installed = pytester.mkdir("dryrack_as_installed-1.0.dist-info")
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: dryrack-as-installed\n")
-    (installed / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines, ""]))
-    pytester.syspathinsert()
-    # For processes that the run starts.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(pytester.path), *map(str, PATHS))))
-    pytester.makefile(".yaml", two=CLAIM.format(name="two", count=2))
-    pytester.makefile(".yaml", nine=CLAIM.format(name="nine", count=9))
-    return pytester
+    metadata = folder / "dryrack_as_installed-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: dryrack-as-installed\n")
+    (metadata / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines, ""]))
+    (metadata / "RECORD").write_text("dryrack/__init__.py,,\n")
 
 
-def run(suite: pytest.Pytester, source: str, *options: str) -> pytest.RunResult:
-    suite.makepyfile(source)
-    return suite.runpytest_inprocess("-W", "error", "-p", "no:schemathesis", *options)
+def run(folder: Path, *options: str) -> Run:
+    """The tests in a folder."""
+    installed_in(folder)
+    paths = os.pathsep.join(map(str, (folder, ROOT / "src", ROOT)))
+    command = [sys.executable, "-m", "pytest", "-W", "error", "--strict-markers", *options]
+    report = folder / "report.xml"
+    done = subprocess.run(
+        [*command, "-p", "no:schemathesis", "-p", "no:cacheprovider", f"--junitxml={report}"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert report.exists(), done.stderr
+    cases = ElementTree.parse(report).getroot().iter("testcase")
+    return Run({case.get("name", ""): _report(case) for case in cases}, done.stdout)
 
 
-def test_the_example_of_the_guide_runs(suite: pytest.Pytester) -> None:
+def _report(case: ElementTree.Element) -> Report:
+    for outcome in ("failure", "error"):
+        found = case.find(outcome)
+        if found is not None:
+            return Report(outcome, "".join(case.itertext()))
+    return Report("passed", "")
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A suite of somebody's, in two processes."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "test_all.py").write_text(SUITE)
+    (folder / "two.yaml").write_text(CLAIM.format(name="two", count=2))
+    (folder / "nine.yaml").write_text(CLAIM.format(name="nine", count=9))
+    return run(folder, "-n2")
+
+
+def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
     """A class, claims and a gang of one's own on rented machines; page and files agree."""
     page = (ROOT / "docs" / "guides" / "pytest.md").read_text()
     for path in EXAMPLE.iterdir():
         if path.is_file():
             assert path.read_text() in page, path.name
             name = f"test_{path.name}" if path.suffix == ".py" else path.name
-            shutil.copy(path, suite.path / name)
+            shutil.copy(path, tmp_path / name)
+    found = run(tmp_path).reports
 
-    done = suite.runpytest_inprocess("-W", "error", "-p", "no:schemathesis")
+    assert len(found) == 3
+    assert {name: each.text for name, each in found.items() if each.outcome != "passed"} == {}
 
-    done.assert_outcomes(passed=3)
 
-
-def test_a_pod_that_waits_is_explained_where_the_test_fails(suite: pytest.Pytester) -> None:
+def test_a_pod_that_waits_is_explained_where_the_test_fails(suite: Run) -> None:
     """The line of the test, then the words of `dryrack explain`; nothing of ours in between."""
-    done = run(
-        suite,
-        """
-        def test_it(fleet, apply, expect_scheduled):
-            fleet(count=2, devices="fake:4")
-            apply("nine.yaml")
-            expect_scheduled("nine")
-        """,
+    report = suite["test_too_many"]
+    words = (
+        '>       expect_scheduled("nine")',
+        "ExpectationError: pod default/nine after 60 s: not scheduled",
+        "pod default/nine waits: 0/2 nodes are available: ",
+        "node node-1 and 1 node like it, 5 short",
+        "  not-enough: request gpu: wants 9 devices, and 4 of 4 can be had; 5 more needed",
+        "any one of these would help:",
+        "ask for 4 instead of 9 in request gpu",
+        "test_all.py:11: ExpectationError",
     )
+    places = [report.text.find(each) for each in words]
 
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(
-        [
-            ">*expect_scheduled(*nine*)",
-            "E*ExpectationError: pod default/nine after 60 s: not scheduled",
-            "E*pod default/nine waits: 0/2 nodes are available: *",
-            "E*node node-1 and 1 node like it, 5 short",
-            "E*not-enough: request gpu: wants 9 devices, and 4 of 4 can be had; 5 more needed",
-            "E*any one of these would help:",
-            "E*ask for 4 instead of 9 in request gpu",
-            "test_*.py:4: ExpectationError",
-        ]
-    )
-    assert "async_cluster.py" not in done.stdout.str()
+    assert report.outcome == "failure"
+    assert -1 not in places, words[places.index(-1)]
+    assert places == sorted(places)
+    assert "async_cluster.py" not in report.text
 
 
-def test_another_failure_tells_which_pods_wait(suite: pytest.Pytester) -> None:
+def test_another_failure_tells_which_pods_wait(suite: Run) -> None:
     """Whoever asserts something else sees what the cluster was at."""
-    done = run(
-        suite,
-        """
-        def test_it(dryrack_cluster, fleet, apply, dryrack_clock):
-            fleet(devices="fake:4")
-            apply(["two.yaml", "nine.yaml"])
-            dryrack_clock.advance("1m")
-            assert dryrack_cluster.get("pod", "nine")["status"]["phase"] == "Running"
-        """,
-    )
+    report = suite["test_of_its_own"]
 
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(
-        ["*- pods without a node -*", "pod default/nine waits: *", "*9 devices, and 2 of 4*"]
-    )
-    assert "pod default/two" not in done.stdout.str()
+    assert report.outcome == "failure"
+    _, _, told = suite.printed.partition("- pods without a node -")
+    assert told.lstrip("-\n").startswith("pod default/nine waits: ")
+    assert "pod default/two waits" not in told
 
 
-def test_what_is_expected_to_wait_has_to_wait_for_the_reason(suite: pytest.Pytester) -> None:
-    """A pod that has a node, and one that waits for something else, are failures."""
-    done = run(
-        suite,
-        """
-        import pytest
-        from dryrack.testing import ExpectationError
-
-        def test_it(fleet, apply, expect_pending):
-            fleet(devices="fake:4")
-            apply(["two.yaml", "nine.yaml"])
-            expect_pending("nine", because=["7 more needed", "not-enough"])
-            with pytest.raises(ExpectationError, match="not because 'no such class'"):
-                expect_pending("nine", because="no such class")
-            with pytest.raises(ExpectationError, match="on node node-1: expected to be pending"):
-                expect_pending("two")
-        """,
-    )
-
-    done.assert_outcomes(passed=1)
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [
+        ("test_reasons", "what waits for something else, or does not wait, is a failure"),
+        ("test_served", "other programs reach the cluster by its kubeconfig, in real time"),
+        ("test_async", "an asynchronous test has the same in its own loop"),
+        ("test_ordinary_fixture_in_async_code", "the ordinary fixture names the other one"),
+        ("test_without", "engines that are left out do nothing"),
+        ("test_asserts", "pytest does not spend seconds on rewriting dryrack"),
+        ("test_own_nodes[1]", "every test has a cluster of its own"),
+        ("test_own_nodes[2]", "every test has a cluster of its own"),
+        ("test_own_nodes[3]", "every test has a cluster of its own, in any process"),
+    ],
+)
+def test_what_a_suite_relies_on_holds(name: str, truth: str, suite: Run) -> None:
+    """Each is a test of the suite, and says it in its own way."""
+    assert suite[name] == Report("passed", ""), truth
 
 
-def test_every_test_has_a_cluster_of_its_own_in_any_process(suite: pytest.Pytester) -> None:
-    """With xdist as without: nodes of one test are in no other."""
-    suite.makepyfile(
-        """
-        import pytest
+def test_an_option_that_there_is_not_is_refused(suite: Run) -> None:
+    """With where to look."""
+    report = suite["test_unknown_option"]
 
-        @pytest.mark.parametrize("count", [1, 2, 3])
-        def test_it(fleet, dryrack_cluster, count):
-            assert fleet(count=count)[-1] == f"node-{count}"
-            assert len(dryrack_cluster.list("nodes")) == count
-        """
-    )
-    done = suite.runpytest_subprocess("-W", "error", "-p", "no:schemathesis", "-n2")
-
-    done.assert_outcomes(passed=3)
-
-
-def test_other_programs_reach_the_cluster_by_its_kubeconfig(suite: pytest.Pytester) -> None:
-    """It is served on loopback while the test runs, and is the one that the fixtures know."""
-    done = run(
-        suite,
-        """
-        import subprocess, sys
-
-        def test_it(fleet, apply, expect_scheduled, dryrack_kubeconfig, dryrack_cluster):
-            fleet(devices="fake:4")
-            apply("two.yaml")
-            expect_scheduled("two", devices=2)
-            shown = subprocess.run(
-                [sys.executable, "-m", "dryrack", "claims"], capture_output=True, text=True
-            )
-            assert "two" in shown.stdout, shown.stderr
-            assert str(dryrack_cluster.kubeconfig) == str(dryrack_kubeconfig)
-        """,
-    )
-
-    done.assert_outcomes(passed=1)
-
-
-def test_asynchronous_tests_have_the_same(suite: pytest.Pytester) -> None:
-    """In whatever loop the test runs; the ordinary fixture says which one to use there."""
-    done = run(
-        suite,
-        """
-        import asyncio, pytest
-        from dryrack.errors import ContentError
-
-        def test_it(dryrack_async_cluster):
-            async def main():
-                async with dryrack_async_cluster as cluster:
-                    await cluster.add_nodes(devices="fake:4")
-                    await cluster.apply("two.yaml")
-                    found = await cluster.expect_scheduled("two", devices=2)
-                    await cluster.advance("1m")
-                    return found.node
-            assert asyncio.run(main()) == "node-1"
-
-        def test_ordinary_fixture(dryrack_cluster):
-            async def main():
-                dryrack_cluster.list("nodes")
-            with pytest.raises(ContentError, match="use dryrack_async_cluster"):
-                asyncio.run(main())
-        """,
-    )
-
-    done.assert_outcomes(passed=2)
-
-
-def test_a_marker_says_what_is_not_usual(suite: pytest.Pytester) -> None:
-    """Engines that are left out do nothing; an option that there is not is refused."""
-    done = run(
-        suite,
-        """
-        import pytest
-
-        @pytest.mark.dryrack(without="scheduler")
-        def test_without(fleet, apply, dryrack_cluster, expect_pending):
-            fleet(devices="fake:4")
-            apply("two.yaml")
-            dryrack_cluster.advance("1m")
-            assert dryrack_cluster.pending() == ["default/two"]
-
-        @pytest.mark.dryrack(nodes=3)
-        def test_unknown(dryrack_cluster):
-            pass
-        """,
-        "--strict-markers",
-    )
-
-    done.assert_outcomes(passed=1, errors=1)
-    done.stdout.fnmatch_lines(["*marker dryrack, 'nodes': no such option; see pytest --markers"])
+    assert report.outcome == "error"
+    assert "marker dryrack, 'nodes': no such option; see pytest --markers" in report.text
 
 
 def test_a_start_of_pytest_does_not_load_a_cluster() -> None:
