@@ -338,3 +338,33 @@ def test_kubelet_and_plugin_start_again_under_a_pod_that_runs(real: RealNode) ->
     assert kept == before
     assert len(before) == 1
     assert len({uuid for each in both for uuid in each.values()}) == 2
+
+
+def test_an_update_has_two_plugins_on_the_node_and_containers_read_their_metadata(
+    real: RealNode,
+) -> None:
+    """Pods start while both are there, and the newer one gives back what the older prepared."""
+    inside = "/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/claim-0/req"
+    command = f"cat {inside}/{FAKE}-metadata.json; {SHOW}"
+    old = real.start("fake:8", options=("--device-metadata", "--rolling-update-uid", "old-pod"))
+    namespace = real.namespace("update")
+    real.apply(template(namespace, claim_spec()) + pod(namespace, "pod0", command=command))
+    real.wait_ready(namespace, "pod0")
+    new = real.start("fake:8", options=("--device-metadata", "--rolling-update-uid", "new-pod"))
+    real.apply(pod(namespace, "pod1", command=command))
+    real.wait_ready(namespace, "pod1")
+    real.stop(old)
+    log = real.kubectl("logs", "-n", namespace, "pod0")
+    described, _ = json.JSONDecoder().raw_decode(log)
+    both = [fakes(real, namespace, each)["0"] for each in ("pod0", "pod1")]
+    sockets = {path.name for path in real.node.kubelet.rglob("*.sock")}
+    claims = len(real.checkpoints(FAKE))
+    real.kubectl("delete", "namespace", namespace, "--timeout=90s")
+    until(lambda: real.checkpoints(FAKE) == [] and real.specs() == [])
+    real.stop(new)
+    [device] = described["requests"][0]["devices"]
+
+    assert device["attributes"]["uuid"] == {"string": both[0]}
+    assert len(set(both)) == claims == 2
+    assert "dra-new-pod.sock" in sockets
+    assert "dra-old-pod.sock" not in sockets
