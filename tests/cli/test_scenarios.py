@@ -152,3 +152,29 @@ def test_a_control_plane_can_be_kept(tmp_path: Path) -> None:
     assert "✓ fake-2 holds" in done.stdout
     assert "dryrack down --name scenario" in done.stderr
     assert "pod0-fakes-" in claims.stdout
+
+
+def test_what_there_is_not_is_shown_as_none(tmp_path: Path) -> None:
+    """An object that a step shows need not be there."""
+    steps = "steps:\n- wait: 1s\n  show: [{object: Pod/never, fields: [spec]}]\n"
+    (tmp_path / "s.yaml").write_text(HEAD + steps)
+    done = dryrack("scenario", "run", "s.yaml", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "    none\n" in done.stdout
+
+
+def test_random_worlds_are_told_by_their_seeds(tmp_path: Path) -> None:
+    """One line each, and what came of all of them."""
+    words = ("scenario", "fuzz", "--seeds", "1", "--first", "3", "--faults", "3")
+    done = dryrack(*words, "--keep-in", str(tmp_path), cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("seed 3: ")
+    assert "1 worlds, 3 faults, " in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    wrong = dryrack("scenario", "fuzz", "--keep-in", "nowhere", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "dryrack: --keep-in nowhere: no such directory\n",
+    )

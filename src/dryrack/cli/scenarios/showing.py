@@ -123,6 +123,8 @@ def print_exhibit(exhibit: Exhibit) -> None:
     elif exhibit.lines:
         for line in exhibit.lines:
             print_line(shown(f"{_INDENT}{line}"))
+    elif not exhibit.objects:
+        print_line(f"{_INDENT}none")
     else:
         [objects] = exhibit.objects.values()
         columns, rows = _ROWS[exhibit.what]

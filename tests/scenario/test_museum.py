@@ -1,0 +1,182 @@
+"""
+Bugs that others had, each a scenario that holds here, and that a planted mutant makes fail.
+
+A mutant changes one function so that it does what the bug did. The number of a scenario is that of
+the bug in `docs/internals/museum.md`, which tells of those that have none, and why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace as changed
+
+from dryrack.allocation import LiveAllocator
+from dryrack.allocation.demand.requests import Ask, Draft
+from dryrack.controllers.pods import drivers, running
+from dryrack.controllers.pods.drivers import PrepareCalls
+from dryrack.controllers.pods.lifecycle import Deleted, Event, Passed, Run, step
+from dryrack.hardware import faults_of
+from dryrack.hardware.catalogue.values import Model
+from dryrack.kubeletplugin import slices
+from dryrack.kubeletplugin.virtual import VirtualDrivers
+from dryrack.placement.gangs import search
+from dryrack.placement.gangs.exact import Exact
+from dryrack.scenario import EmbeddedRun, load_scenario, run_in_virtual_time
+from dryrack.scheduler.cluster_view import View
+from dryrack.scheduler.queue import SchedulingQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.kinds.resource import ResourceSlice
+    from dryrack.scenario import Outcome
+
+Raw = dict[str, Any]
+Patch = pytest.MonkeyPatch
+MUSEUM = Path(__file__).parent / "museum"
+
+
+def gives_without_noting(patch: Patch) -> None:
+    """What was decided counts when the watch tells of it, and not before."""
+    promise = View.promise
+    patch.setattr(
+        View, "promise", lambda self, pod, node, occupant, _: promise(self, pod, node, occupant, {})
+    )
+
+
+def places_pod_by_pod(patch: Patch) -> None:
+    """Each member takes what suits itself."""
+    patch.setattr(search, "place_exactly", lambda *_: Exact(()))
+
+
+def takes_all_there_are(patch: Patch) -> None:
+    """Selectors of a request for all devices are not asked."""
+    checked = Draft.checked
+
+    def careless(self: Draft, *features: Any) -> Ask:
+        ask = checked(self, *features)
+        return replace(ask, selectors=()) if ask.takes_all else ask
+
+    patch.setattr(Draft, "checked", careless)
+
+
+def counts_no_slices(patch: Patch) -> None:
+    """A pool is as complete as what there is of it."""
+    put = LiveAllocator.put_slice
+
+    def careless(self: LiveAllocator, each: ResourceSlice) -> Any:
+        pool = changed(each.spec.pool, resource_slice_count=1)
+        return put(self, changed(each, spec=changed(each.spec, pool=pool)))
+
+    patch.setattr(LiveAllocator, "put_slice", careless)
+
+
+def never_wakes(patch: Patch) -> None:
+    """Who did not fit is not told that something is free."""
+    patch.setattr(SchedulingQueue, "wake", lambda _: None)
+
+
+def trusts_what_it_wrote(patch: Patch) -> None:
+    """What was once written as it is wanted is taken to be there."""
+    plan, written = slices.plan, set[str]()
+
+    def trusting(wanted: Any, observed: Any) -> Any:
+        if str(wanted) in written:
+            return [], []
+        written.add(str(wanted))
+        return plan(wanted, observed)
+
+    patch.setattr(slices, "plan", trusting)
+
+
+def publishes_nothing_in_particular(patch: Patch) -> None:
+    """A node that has no devices has a slice all the same."""
+    plan = slices.plan
+
+    def empty(wanted: Any, observed: Any) -> Any:
+        if wanted or not observed:
+            return plan(wanted, observed)
+        [first, *rest] = observed
+        return [first | {"spec": first["spec"] | {"devices": []}}], rest
+
+    patch.setattr(slices, "plan", empty)
+
+
+def asks_the_driver_once(patch: Patch) -> None:
+    """A driver that was not there is not asked again, neither by and by nor when it is back."""
+    patch.setattr(drivers, "RETRY_SECONDS", None)
+    patch.setattr(running, "faults_of", lambda *args: replace(faults_of(*args), next_expiry=None))
+
+
+def publishes_names_alone(patch: Patch) -> None:
+    """Devices without what their vendor says of them."""
+    document = Model.document
+    patch.setattr(Model, "document", lambda self, slot: document(self, slot) | {"attributes": {}})
+
+
+def gives_nothing_back(patch: Patch) -> None:
+    """What is prepared stays so when its claim is gone."""
+    patch.setattr(VirtualDrivers, "unprepare", lambda *_: None)
+
+
+def gives_back_for_everybody(patch: Patch) -> None:
+    """Whoever leaves a claim takes its devices along."""
+
+    def hasty(self: PrepareCalls, old: Raw | None, new: Raw | None) -> None:
+        before, after = ((each or {}).get("status", {}).get("reservedFor") for each in (old, new))
+        if len(after or ()) < len(before or ()):
+            VirtualDrivers.unprepare(self._drivers, (new or old or {})["metadata"]["uid"])  # type: ignore[arg-type]
+
+    patch.setattr(PrepareCalls, "on_claim", hasty)
+
+
+def waits_for_claims_to_the_last(patch: Patch) -> None:
+    """A pod whose claims are not prepared does not hear that it is deleted."""
+
+    def deaf(run: Run, event: Event) -> Any:
+        is_missed = isinstance(event, Deleted) and run.prepared_at is None
+        return step(run, Passed(event.at) if is_missed else event)
+
+    patch.setattr(running, "step", deaf)
+
+
+MUTANTS: dict[str, Callable[[Patch], None]] = {
+    "01-device-twice": gives_without_noting,
+    "03-gang-takes-what-another-needs": places_pod_by_pod,
+    "05-all-takes-no-more": takes_all_there_are,
+    "06-incomplete-pool": counts_no_slices,
+    "08-gang-waits-for-a-restart": never_wakes,
+    "11-slice-is-gone-for-good": trusts_what_it_wrote,
+    "12-driver-dies-in-the-window": asks_the_driver_once,
+    "13-slice-without-devices": publishes_nothing_in_particular,
+    "14-attributes-of-the-class": publishes_names_alone,
+    "19-same-name-new-claim": gives_nothing_back,
+    "20-another-pods-claim": gives_back_for_everybody,
+    "21-stuck-terminating": waits_for_claims_to_the_last,
+}
+
+
+def played(name: str) -> Outcome:
+    return run_in_virtual_time(load_scenario(MUSEUM / f"{name}.yaml"), EmbeddedRun())
+
+
+def test_every_exhibit_has_its_mutant() -> None:
+    """And every mutant its exhibit."""
+    assert sorted(path.stem for path in MUSEUM.glob("*.yaml")) == sorted(MUTANTS)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_bug_is_not_here(name: str) -> None:
+    """The scenario holds."""
+    assert played(name).failures == ()
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_bug_would_be_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the mutant it does not: an invariant is broken, or what is expected does not come."""
+    MUTANTS[name](monkeypatch)
+    assert not played(name).held
