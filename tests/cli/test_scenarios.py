@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import os
 import subprocess
@@ -12,6 +14,10 @@ from xml.etree import ElementTree as Xml
 import pytest
 from tests.cli.command import dryrack
 
+from dryrack.cli.scenarios.running import Wish
+from dryrack.cli.scenarios.running import run as run_scenarios
+from dryrack.client.endpoints import CLAIMS, CLASSES, DEFINITIONS, NODES, PODS, SLICES
+from dryrack.library import connect
 from dryrack.scenario import load_scenario
 
 if TYPE_CHECKING:
@@ -122,6 +128,24 @@ def test_packaged_scenarios_are_listed_and_shown(tmp_path: Path) -> None:
     assert "Scenario" in schema["$defs"]
 
 
+def test_a_terminal_shows_what_a_run_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a line that the verdict takes the place of; a pipe has verdicts alone."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "200")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    run_scenarios(["fake-2"], Wish())
+    shown = terminal.getvalue()
+    waiting = "… Both containers have the same one (0.0 s): Pod/test2/pod0: status.phase is"
+
+    assert f"\r\x1b[K  {waiting}" in shown
+    assert waiting not in dryrack("scenario", "run", "fake-2").stdout
+
+
 def test_the_demo_judges_each_scenario() -> None:
     """Some of them, with what their documents show, and a verdict of all."""
     done = dryrack("demo", "fake-1", "karpenter-multi", "gang-gpu")
@@ -133,21 +157,22 @@ def test_the_demo_judges_each_scenario() -> None:
     assert done.returncode == 0
 
 
+def at_home(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command of somebody whose control planes are in this directory."""
+    environment = {**os.environ, "DRYRACK_HOME": str(home), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "dryrack", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.timeout(120)
 def test_a_control_plane_can_be_kept(tmp_path: Path) -> None:
     """The scenario runs on it in real time, and kubectl's view of it is there afterwards."""
-    environment = {**os.environ, "DRYRACK_HOME": str(tmp_path), "NO_COLOR": "1"}
-
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "dryrack", *words]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
     try:
-        done = call("scenario", "run", "fake-2", "--keep")
-        kubeconfig = call("kubeconfig", "--name", "scenario", "--path").stdout.strip()
-        claims = call("claims", "-A", "--kubeconfig", kubeconfig)
+        done = at_home(tmp_path, "scenario", "run", "fake-2", "--keep")
+        path = at_home(tmp_path, "kubeconfig", "--name", "scenario", "--path").stdout.strip()
+        claims = at_home(tmp_path, "claims", "-A", "--kubeconfig", path)
     finally:
-        call("down", "--name", "scenario")
+        at_home(tmp_path, "down", "--name", "scenario")
 
     assert "✓ fake-2 holds" in done.stdout
     assert "dryrack down --name scenario" in done.stderr
@@ -178,3 +203,35 @@ def test_random_worlds_are_told_by_their_seeds(tmp_path: Path) -> None:
         2,
         "dryrack: --keep-in nowhere: no such directory\n",
     )
+
+
+@pytest.mark.timeout(120)
+def test_a_cluster_of_somebody_else_is_left_as_it_was(tmp_path: Path) -> None:
+    """Engines are attached for the nodes that are brought; what is there already is not touched."""
+    theirs = tmp_path / "theirs.yaml"
+    theirs.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: kwok-f1}\n")
+    words = ("--without", "kubelet,slices", "--config", str(theirs))
+    try:
+        up = at_home(tmp_path, "up", "--detach", *words)
+        path = at_home(tmp_path, "kubeconfig", "--path").stdout.strip()
+        done = at_home(tmp_path, "scenario", "run", "fake-4", "--kubeconfig", path)
+        left = asyncio.run(objects_at(path))
+        refused = at_home(tmp_path, "scenario", "run", "karpenter-fpga", "--kubeconfig", path)
+    finally:
+        at_home(tmp_path, "down")
+
+    assert up.returncode == 0, up.stderr
+    assert "✓ fake-4 holds" in done.stdout
+    assert left == ["Node kwok-f1"]
+    assert "Node/kwok-f1: there already, and the scenario would change it" in refused.stderr
+    assert refused.returncode == 1
+
+
+async def objects_at(path: str) -> list[str]:
+    """What scenarios bring, as far as it is on a cluster."""
+    async with connect(path) as client:
+        return [
+            f"{kind.kind} {each['metadata']['name']}"
+            for kind in (NODES, SLICES, CLASSES, PODS, CLAIMS, DEFINITIONS)
+            for each in (await client.list(kind)).items
+        ]
