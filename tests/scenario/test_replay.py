@@ -267,6 +267,22 @@ def test_nodes_that_are_not_ready_are_so_again() -> None:
     assert summary(replayed(scenario)) == {"default/p": ("node-2", 1)}
 
 
+def test_a_node_that_is_cordoned_takes_no_pods_again() -> None:
+    """Also under another name; on a fleet without it nothing is left of it."""
+    cordon = {"apiVersion": "v1", "kind": "Node", "spec": {"unschedulable": True}}
+    recording, there = recorded(
+        {**cordon, "metadata": {"name": "node-1"}},
+        claim("one", 1),
+        pod("p", resourceClaimName="one"),
+    )
+    outcomes = [replayed(recording.scenario), replayed(anonymous(recording.scenario))]
+    without = with_fleet(load(recording.scenario), Fleet(nodes=(NodeGroup(name="node-2"),)))
+
+    assert there == {"default/p": ("node-2", 1)}
+    assert [each.placements[0].node for each in outcomes] == ["node-2", "node-2"]
+    assert summary(run_in_virtual_time(without, EmbeddedRun())) == there
+
+
 def test_what_has_ended_is_left_out_and_that_is_said() -> None:
     """Also a cluster in which nothing is left to run is told."""
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
@@ -308,6 +324,34 @@ def test_on_another_fleet_the_slices_of_nodes_that_are_gone_go() -> None:
 
     assert summary(run_in_virtual_time(smaller, EmbeddedRun())) == {"default/p": ("node-2", 1)}
     assert summary(run_in_virtual_time(other, EmbeddedRun())) == {"default/p": ("new", 1)}
+
+
+def test_on_another_fleet_the_pods_and_faults_of_nodes_that_are_gone_go() -> None:
+    """A DaemonSet's pods are for their nodes alone, and a node that is gone cannot fail."""
+    daemons = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "template": {
+                "metadata": {"labels": {"app": "agent"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+    recording, there = recorded(claim("one", 1), daemons, pod("p", resourceClaimName="one"))
+    scenario = {**recording.scenario, "faults": ["node node-1 ready=false"]}
+    kept = with_fleet(load(scenario), Fleet(nodes=(NodeGroup(name="node-2"),)))
+    outcome = run_in_virtual_time(kept, EmbeddedRun())
+
+    assert len(there) == 3
+    assert outcome.held, outcome.failures
+    assert kept.scenario.faults == ()
+    assert [each.node for each in outcome.placements] == ["node-2"] * 2
+    machines = Fleet(nodes=(NodeGroup(name="node-2", profile="g5.48xlarge"),))
+    objects = with_fleet(load(scenario), machines).scenario.objects
+    assert "ResourceSlice" not in {each["kind"] for each in objects}
 
 
 def test_differences_are_told_by_pod_the_gravest_first() -> None:

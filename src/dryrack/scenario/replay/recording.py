@@ -125,6 +125,10 @@ def _own_objects(found: _Objects, pods: Sequence[Raw]) -> Iterator[Raw | str]:
             if not key.startswith(_ENFORCED) and value != name
         }
         yield _object("v1", "Namespace", {"name": name}, labels)
+    for node in found.all("Node"):
+        if (node.get("spec") or {}).get("unschedulable"):
+            cordoned = _object("v1", "Node", {"name": _name(node)}, {})
+            yield {**cordoned, "spec": {"unschedulable": True}}
     used = {each["spec"].get("priorityClassName") for each in pods}
     for each in found.all("PriorityClass"):
         if each["metadata"]["name"] in used and not each["metadata"]["name"].startswith("system-"):

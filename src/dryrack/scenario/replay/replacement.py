@@ -42,20 +42,57 @@ def with_objects(loaded: LoadedScenario, objects: Iterable[Raw]) -> LoadedScenar
 
 
 def with_fleet(loaded: LoadedScenario, fleet: Fleet) -> LoadedScenario:
-    """On these nodes; slices of nodes that are no longer there go with them."""
+    """
+    On these nodes; what belongs to nodes that are no longer there goes with them.
+
+    That is their slices, their faults, and the pods that can be nowhere else, as a DaemonSet's.
+    """
     names = {name for group in fleet.nodes for name in group.names}
+    has_devices = fleet.devices or fleet.catalogue or any(group.profile for group in fleet.nodes)
 
     def stays(obj: Raw) -> bool:
-        node = (obj.get("spec") or {}).get("nodeName", "") if _is_slice(obj) else ""
-        return not node or (node in names and not fleet.devices and not fleet.catalogue)
+        only = _only_nodes(obj)
+        if obj.get("kind") == "ResourceSlice" and only and has_devices:
+            return False
+        return not only or bool(only & names)
 
     scenario = loaded.scenario
+    steps = tuple(
+        changed(step, apply=tuple(filter(stays, loaded.objects_of(step.apply))))
+        if step.apply
+        else step
+        for step in scenario.steps
+    )
+    faults = tuple(each for each in scenario.faults if _node_of(each) in ("", *names))
     objects = tuple(filter(stays, loaded.objects_of(scenario.objects)))
-    return replace(loaded, scenario=changed(scenario, fleet=fleet, objects=objects))
+    scenario = changed(scenario, fleet=fleet, objects=objects, steps=steps, faults=faults)
+    return replace(loaded, scenario=scenario)
 
 
-def _is_slice(obj: Raw) -> bool:
-    return obj.get("kind") == "ResourceSlice"
+def _only_nodes(obj: Raw) -> set[str]:
+    """The nodes that an object is about, or a slice or a pod for; empty if it names none."""
+    spec = obj.get("spec") or {}
+    if obj.get("kind") == "Node":
+        return {obj["metadata"]["name"]}
+    if obj.get("kind") not in ("Pod", "ResourceSlice"):
+        return set()
+    if spec.get("nodeName"):
+        return {spec["nodeName"]}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    named = [_names_in(term) for term in required.get("nodeSelectorTerms") or ()]
+    return set().union(*named) if all(named) else set()
+
+
+def _names_in(term: Raw) -> set[str]:
+    fields = term.get("matchFields") or ()
+    return {name for each in fields if each["operator"] == "In" for name in each["values"]}
+
+
+def _node_of(fault: str) -> str:
+    """The node that a fault is about; empty for one of something else."""
+    kind, _, rest = fault.partition(" ")
+    return rest.partition(" ")[0] if kind == "node" else ""
 
 
 def _key(obj: Raw) -> _Key:
