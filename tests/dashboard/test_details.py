@@ -106,6 +106,28 @@ def test_a_tainted_and_a_broken_device_differ() -> None:
     visit(story)
 
 
+def test_what_a_kubelet_calls_unhealthy_is_shown_so() -> None:
+    """Until the pod says otherwise, or is gone."""
+
+    async def story(page: Visit) -> None:
+        ill = {"resourceID": f"{DRIVER}/rack-1/gpu-0", "health": "Unhealthy"}
+        told = [{"name": "claim:c", "resources": [ill]}]
+        status = {"name": "c", "image": "i", "imageID": "", "ready": True, "restartCount": 0}
+        containers = [status | {"allocatedResourcesStatus": told}]
+        await set_phase(page.client, "train", "Running", containerStatuses=containers)
+        path = f"devices/{DRIVER}/rack-1/gpu-0"
+        assert (await page.get(path))["state"] == "unhealthy"
+
+        since = (await page.get("fleet"))["revision"]
+        async with page.streaming(f"?since={since}") as events:
+            await set_phase(page.client, "train", "Running", containerStatuses=[status])
+            await page.clock.advance(0.2)
+            [pool] = (await events.next()).data["fleet"]["pools"]
+        assert [each["state"] for each in pool["devices"]] == ["prepared", "free"]
+
+    visit(story)
+
+
 def test_a_claim_shows_its_way_to_its_devices() -> None:
     """Alternatives that were passed over, constraints by their values, conditions and pods."""
 

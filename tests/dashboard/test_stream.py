@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.dashboard.small_world import allocate, allocation, bind, create, device, resource_slice
+from tests.client.planes import refusal
+from tests.dashboard.small_world import (
+    allocate,
+    allocation,
+    bind,
+    create,
+    device,
+    node,
+    resource_slice,
+)
 from tests.dashboard.visit import Visit, visit
 
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
@@ -107,11 +116,36 @@ def test_a_change_that_shows_nothing_new_is_not_told() -> None:
 
     async def story(page: Visit) -> None:
         since = (await page.get("fleet"))["revision"]
-        node = await page.client.get(NODES, "rack-1")
-        node["metadata"] = node["metadata"] | {"annotations": {"beat": "1"}}
-        await page.client.update(NODES, node)
+        rack = await page.client.get(NODES, "rack-1")
+        rack["metadata"] = rack["metadata"] | {"annotations": {"beat": "1"}}
+        await page.client.update(NODES, rack)
         await page.clock.advance(0.2)
 
         assert (await page.get("fleet"))["revision"] == since
+
+    visit(story)
+
+
+def test_a_cluster_that_cannot_be_followed_is_told() -> None:
+    """Once, also to those who come meanwhile; and when it can be followed again."""
+
+    async def story(page: Visit) -> None:
+        since = (await page.get("fleet"))["revision"]
+        async with page.streaming(f"?since={since}") as events:
+            page.road.refuse = lambda request: refusal(500, "InternalError")
+            page.road.cuts = 1
+            await create(page.client, NODES, node("rack-3"))
+            await page.clock.advance(0.2)
+            lost = await events.next()
+            async with page.streaming(f"?since={since}") as others:
+                assert (await others.next()).data == lost.data
+            page.road.refuse = lambda request: None
+            await page.clock.advance(60)
+            found, update = await events.next(), await events.next()
+
+        assert (lost.type, lost.id) == ("cluster", -1)
+        assert lost.data["error"]
+        assert (found.type, found.data) == ("cluster", {"error": ""})
+        assert [each["name"] for each in update.data["fleet"]["nodes"]] == ["rack-3"]
 
     visit(story)

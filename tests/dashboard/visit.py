@@ -66,7 +66,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One server-sent event."""
+    """One server-sent event; -1 for one without an id."""
 
     id: int
     type: str
@@ -85,7 +85,8 @@ class Events:
             line = (await self.response.content.readline()).decode()
             assert line, "the stream ended"
             if line == "\n" and fields:
-                return Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
+                number = int(fields.get("id", -1))
+                return Event(number, fields["event"], json.loads(fields["data"]))
             name, _, value = line.rstrip("\n").partition(": ")
             if name:
                 fields[name] = value

@@ -112,6 +112,8 @@ class Informer:
         self._revision = ""
         self._moved = asyncio.Event()
         self._serves_initial_events = True
+        self._trouble = ""
+        self._on_trouble: Callable[[str], None] = lambda _: None
 
     @property
     def objects(self) -> Mapping[Name, Raw]:
@@ -131,6 +133,10 @@ class Informer:
         self._listeners.append(listener)
         for obj in self.all():
             listener(None, obj)
+
+    def on_trouble(self, told: Callable[[str], None]) -> None:
+        """Tells why the server cannot be followed, and "" when it can again."""
+        self._on_trouble = told
 
     def index(self, name: str, keys_of: Callable[[Raw], Iterable[str]]) -> Index:
         """An index that several may share by its name."""
@@ -170,6 +176,7 @@ class Informer:
                 has_failed = False
             except (ApiError, TransportError) as error:
                 _logger.warning("watch of %s: %s", self.endpoint.resource, error)
+                self._set_trouble(str(error))
                 has_failed = True
             rounds = 0 if self._clock.now() - began >= BACKOFF_SECONDS_MIN else rounds + 1
             await self._wait(rounds, has_failed=has_failed)
@@ -204,12 +211,18 @@ class Informer:
             timeout_seconds=seconds,
             with_initial_events=replacement is not None,
         ) as events:
+            self._set_trouble("")
             async for event in events:
                 if replacement is None:
                     self._take(event)
                 elif replacement.completes(event):
                     self._replace(replacement.objects, _revision_of(event.object))
                     replacement = None
+
+    def _set_trouble(self, text: str) -> None:
+        if text != self._trouble:
+            self._trouble = text
+            self._on_trouble(text)
 
     def _take(self, event: WatchEvent) -> None:
         if event.type != "BOOKMARK":

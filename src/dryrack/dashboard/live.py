@@ -14,6 +14,7 @@ import asyncio
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -79,13 +80,20 @@ class Update:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why the cluster cannot be followed at the moment; empty if it can."""
+
+    text: str
+
+
 class Subscription:
     """One reader of updates; `None` comes when there will be no more, or too many waited."""
 
     def __init__(self) -> None:
-        self.queue: asyncio.Queue[Update | None] = asyncio.Queue()
+        self.queue: asyncio.Queue[Update | Trouble | None] = asyncio.Queue()
 
-    def tell(self, update: Update) -> None:
+    def tell(self, update: Update | Trouble) -> None:
         if self.queue.qsize() > BACKLOG_MAX:
             self.end()
         else:
@@ -131,6 +139,8 @@ class Live:
         self._updates: deque[Update] = deque()
         self._updates_bytes = 0
         self._oldest = self.revision
+        # By kind, what the watch of it suffers from.
+        self._troubles: dict[Endpoint, str] = {}
 
     async def run(self) -> None:
         """Follows the cluster whenever somebody looks, until it is cancelled."""
@@ -224,7 +234,8 @@ class Live:
                 continue
             else:
                 self._reads[kind] = self._informers.of(kind)
-                self._reads[kind].listen(_Listener(self, kind))
+                self._reads[kind].listen(partial(self.change, kind))
+                self._reads[kind].on_trouble(partial(self._note_trouble, kind))
         note = f"this account may not list {', '.join(hidden)}: shown without them"
         self.notes = (note,) if hidden else ()
 
@@ -236,6 +247,21 @@ class Live:
                 return
         self.tracked.change(kind, old, new)
         self._changed.set()
+
+    @property
+    def trouble(self) -> Trouble:
+        """Why the cluster cannot be followed at the moment."""
+        return Trouble(next(iter(self._troubles.values()), ""))
+
+    def _note_trouble(self, kind: Endpoint, text: str) -> None:
+        before = self.trouble
+        if text:
+            self._troubles[kind] = text
+        else:
+            self._troubles.pop(kind, None)
+        if self.trouble != before:
+            for each in self._subscriptions:
+                each.tell(self.trouble)
 
     async def _until_nobody_looks(self) -> None:
         while self._subscriptions or self.clock.now() - self._looked_at < LINGER_SECONDS:
@@ -295,17 +321,6 @@ class Live:
 async def check(client: Client) -> None:
     """Raises with a remedy if the cluster is not there, or will not show what is needed."""
     await check_needs(client, [Need(kind) for kind in NEEDED], COMMAND)
-
-
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    """Tells changes of a kind."""
-
-    live: Live
-    kind: Endpoint
-
-    def __call__(self, old: Raw | None, new: Raw | None) -> None:
-        self.live.change(self.kind, old, new)
 
 
 def _revision_of(raw: Raw) -> object:

@@ -2,8 +2,9 @@
 Server-sent events: what changes, as it changes.
 
 `?since=REVISION` or the header Last-Event-ID tells what the reader knows. It is sent an event
-`update` for each revision since then, or one event `reset` if it has to read everything anew. A
-comment now and then keeps proxies from closing what they think is dead.
+`update` for each revision since then, or one event `reset` if it has to read everything anew. An
+event `cluster` tells that the cluster cannot be followed, or can be again. A comment now and then
+keeps proxies from closing what they think is dead.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from dryrack.client.timekeeping import deadline
+from dryrack.dashboard.live import Trouble, encoded
 
 if TYPE_CHECKING:
     from dryrack.dashboard.live import Live, Subscription, Update
@@ -48,6 +50,8 @@ async def _send(
         await response.write(_reset(known))
     for each in missed or ():
         await response.write(_frame(each))
+    if live.trouble.text:
+        await response.write(_cluster(live.trouble))
     while True:
         try:
             async with deadline(live.clock, live.clock.now() + _ALIVE_SECONDS):
@@ -57,7 +61,9 @@ async def _send(
             continue
         if update is None:
             return
-        if update.revision > known:
+        if isinstance(update, Trouble):
+            await response.write(_cluster(update))
+        elif update.revision > known:
             await response.write(_frame(update))
 
 
@@ -69,6 +75,10 @@ def _known(request: web.Request) -> int | None:
 
 def _frame(update: Update) -> bytes:
     return b"id: %d\nevent: update\ndata: %b\n\n" % (update.revision, update.body)
+
+
+def _cluster(trouble: Trouble) -> bytes:
+    return b"event: cluster\ndata: %b\n\n" % encoded({"error": trouble.text})
 
 
 def _reset(revision: int) -> bytes:

@@ -3,7 +3,8 @@ The fleet: every pool's devices with their states, and how much of each model is
 
 States are those of `dryrack devices`, by the same code, a pool at a time: a slice, a claim or a pod
 that changes concerns a pool or two, and the others are left as they are. Two states are added for
-whoever looks: `prepared`, a device whose pod runs, and `unhealthy`, one that its taints call ill.
+whoever looks: `prepared`, a device whose pod runs, and `unhealthy`, one that its taints or the
+status of its pod call ill.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ STATES = (
 _FREE = ("free", "shared")
 
 PoolKey = tuple[str, str]
+DeviceKey = tuple[str, str, str]
 
 
 class DeviceRow(NamedTuple):
@@ -83,6 +85,9 @@ class Fleet:
         self._claims: Buckets[PoolKey, ResourceClaim] = Buckets()
         self._rules: dict[str, DeviceTaintRule] = {}
         self._running: set[tuple[str, str]] = set()
+        # By device: the pods that have it and are told that it is ill; and by pod.
+        self._ill: Buckets[DeviceKey, bool] = Buckets()
+        self._ill_of: dict[str, frozenset[DeviceKey]] = {}
         # By pod: the claims that it may use.
         self._used: Buckets[tuple[str, str], ResourceClaim] = Buckets()
 
@@ -111,6 +116,16 @@ class Fleet:
         else:
             self._rules[name] = new
         self.pools.mark_all(self._slices)
+
+    def change_health(self, pod: str, ill: frozenset[DeviceKey]) -> None:
+        """The devices that the kubelet of a pod calls unhealthy."""
+        for key in self._ill_of.get(pod, frozenset()) ^ ill:
+            self._ill.put(key, pod, True if key in ill else None)
+            self.pools.mark(key[:2])
+        if ill:
+            self._ill_of[pod] = ill
+        else:
+            self._ill_of.pop(pod, None)
 
     def change_pod(self, namespace: str, name: str, pod: Pod | None) -> None:
         key, runs = (namespace, name), pod is not None and pod.status.phase == "Running"
@@ -142,7 +157,8 @@ class Fleet:
 
     def state_of(self, view: DeviceView) -> str:
         """The state of a device on the map."""
-        if any(_is_ill(taint) for taint in view.taints):
+        is_told = self._ill.of((view.driver, view.pool, view.device))
+        if is_told or any(_is_ill(taint) for taint in view.taints):
             return UNHEALTHY
         if view.state is DeviceState.ALLOCATED and self._is_prepared(view):
             return PREPARED
