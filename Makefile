@@ -64,6 +64,7 @@ bench: setup ## Ratios against Kubernetes' own code, then a million cases; CASES
 	@$(BIN)/python -m tests.bench.gang_share
 	@$(BIN)/python -m tests.bench.soak $(if $(PODS),--pods $(PODS))
 	@$(BIN)/python -m tests.bench.prepares
+	@$(BIN)/python -m tests.bench.day $(if $(PODS),--pods $(PODS))
 	@$(BIN)/python -m tests.bench.latency
 	@$(BIN)/python -m tests.bench.faults $(if $(SEEDS),--seeds $(SEEDS))
 	@$(BIN)/python -m tests.bench.replay
