@@ -60,13 +60,13 @@ def build(
     go = go_command()
     if go is None:
         raise GoBuildError("go is not on the PATH; install Go 1.26 or newer")
-    kept = _cache_directory() / f"{module.name}-{_digest(module, (*packages, *flags), go)}"
+    kept = cache_directory() / f"{module.name}-{_digest(module, (*packages, *flags), go)}"
     if not kept.exists():
         _build_into(kept, module, [go, "build", *flags], packages)
     return Programs(kept)
 
 
-def _cache_directory() -> Path:
+def cache_directory() -> Path:
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches) / "dryrack" / "programs"
 

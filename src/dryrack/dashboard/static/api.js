@@ -6,10 +6,26 @@
  * @param {string} path below api/v1/
  * @returns {Promise<any>}
  */
-export async function get(path) {
-  const response = await fetch(`api/v1/${path}`, { credentials: "same-origin" });
+export function get(path) {
+  return ask(path, {});
+}
+
+/** @param {string} path @param {any} body @returns {Promise<any>} */
+export function post(path, body) {
+  const headers = { "Content-Type": "application/json" };
+  return ask(path, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+/** @param {string} path @param {RequestInit} options */
+async function ask(path, options) {
+  let response;
+  try {
+    response = await fetch(`api/v1/${path}`, { credentials: "same-origin", ...options });
+  } catch {
+    throw new Error("the server does not answer; is dryrack still running?");
+  }
   const text = await response.text();
-  if (!response.ok) throw new Error(reason(text) || `${response.status}`);
+  if (!response.ok) throw new Error(reason(text) || `the server answers ${response.status}`);
   return JSON.parse(text);
 }
 
@@ -22,8 +38,14 @@ function reason(text) {
   }
 }
 
+/** A path of names, each of which may have any letter. @param {...string} names */
+export function path(...names) {
+  return names.map(encodeURIComponent).join("/");
+}
+
 /**
- * Tells every update after a revision, and when everything has to be read anew.
+ * Tells every update after a revision, when everything has to be read anew, and how the connection
+ * is: `live`, `lost` (the browser tries again by itself) or `ended` (it does not).
  * @param {number} revision
  * @param {{update: (update: any) => void, reset: () => void, state: (state: string) => void}} told
  * @returns {() => void} ends it
@@ -31,7 +53,9 @@ function reason(text) {
 export function follow(revision, told) {
   const source = new EventSource(`api/v1/stream?since=${revision}`);
   source.addEventListener("open", () => told.state("live"));
-  source.addEventListener("error", () => told.state("reconnecting …"));
+  source.addEventListener("error", () =>
+    told.state(source.readyState === EventSource.CLOSED ? "ended" : "lost"),
+  );
   source.addEventListener("update", (event) => told.update(JSON.parse(event.data)));
   source.addEventListener("reset", () => {
     source.close();

@@ -1,108 +1,166 @@
-// The page: reads everything once, then follows the stream. What comes from the cluster is put on
-// the page as text, never as markup.
+// The page: the frame around the views, and which view is shown.
 
-import { follow, get } from "./api.js";
-import { Fleet } from "./fleet.js";
-import { COLOURS, FleetMap } from "./map.js";
+import { fill, h } from "./dom.js";
+import { Help } from "./help.js";
+import { parse, to } from "./routes.js";
+import { Search } from "./search.js";
+import { Store } from "./store.js";
+import { themeSwitch } from "./theme.js";
+import { claimView, claimsView } from "./views/claims.js";
+import { classesView } from "./views/classes.js";
+import { eventsView } from "./views/events.js";
+import { FleetView } from "./views/fleet.js";
+import { gangView, gangsView } from "./views/gangs.js";
+import { pendingView } from "./views/pending.js";
+import { podView } from "./views/pods.js";
+import { slicesView } from "./views/slices.js";
+import { whyView } from "./views/why.js";
 
-const part = (/** @type {string} */ id) => document.getElementById(id);
+/**
+ * @typedef {{
+ *   element: HTMLElement,
+ *   update?: (parts: Set<string>) => void,
+ *   follow?: (route: import("./routes.js").Route) => boolean,
+ *   close?: () => void,
+ *   themeChanged?: () => void,
+ *   escape?: () => void,
+ * }} View
+ * @typedef {{store: Store, announce: (text: string) => void}} Context
+ */
 
-/** @param {string} tag @param {string} text */
-function element(tag, text) {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  return made;
-}
+/** @type {[string, string, string][]} view, title, key */
+const VIEWS = [
+  ["fleet", "Fleet", "f"],
+  ["pending", "Pending", "p"],
+  ["claims", "Claims", "c"],
+  ["gangs", "Gangs", "g"],
+  ["slices", "Slices", "s"],
+  ["classes", "Classes", "k"],
+  ["events", "Events", "e"],
+];
 
-const page = {
-  fleet: /** @type {Fleet | null} */ (null),
-  pods: new Map(),
-  end: () => {},
+/** @type {{[view: string]: (context: Context, route: import("./routes.js").Route) => View}} */
+const MAKERS = {
+  fleet: (context, route) => new FleetView(context, route),
+  pending: pendingView,
+  claims: (context, route) => (route.names.length ? claimView : claimsView)(context, route),
+  gangs: (context, route) => (route.names.length ? gangView : gangsView)(context, route),
+  pods: podView,
+  slices: slicesView,
+  classes: classesView,
+  events: eventsView,
+  why: whyView,
 };
-const map = new FleetMap(
-  /** @type {HTMLCanvasElement} */ (part("canvas")),
-  (device) => show(`${device.driver}/${device.pool}/${device.name}`, device),
-);
 
-async function start() {
-  page.end();
-  try {
-    const [fleet, pods] = await Promise.all([get("fleet"), get("pods?pending")]);
-    page.fleet = new Fleet(fleet);
-    page.pods = new Map(pods.pods.map((each) => [`${each.namespace}/${each.name}`, each]));
-    draw();
-    page.end = follow(Math.min(fleet.revision, pods.revision), {
-      update,
-      reset: start,
-      state: (text) => (part("connection").textContent = text),
+const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+class Page {
+  constructor() {
+    this.store = new Store();
+    this.search = new Search(part("search"), this.store);
+    this.help = new Help();
+    /** @type {View | null} */
+    this.view = null;
+    this.address = "";
+    this._goes = false;
+    this.context = {
+      store: this.store,
+      announce: (/** @type {string} */ text) => (part("announcement").textContent = text),
+    };
+  }
+
+  start() {
+    forgetToken();
+    themeSwitch(part("theme"), () => this.view?.themeChanged?.());
+    part("help").addEventListener("click", () => this.help.open());
+    part("skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      part("main").focus();
     });
-  } catch (error) {
-    part("connection").textContent = String(error.message);
+    addEventListener("hashchange", () => this.route());
+    addEventListener("keydown", (event) => this.key(event));
+    this.store.subscribe((parts) => this.update(parts));
+    // A browser keeps pages that were left, for the way back; their streams need not go on.
+    addEventListener("pagehide", () => this.store.stop());
+    addEventListener("pageshow", (event) => event.persisted && this.store.start());
+    this.route();
+    this.store.start();
+  }
+
+  /** Shows what the address says. */
+  route() {
+    const route = parse(location.hash);
+    const key = MAKERS[route.view] ? route.view : "fleet";
+    if (!this.view?.follow?.(route) || this.address !== key) {
+      this.view?.close?.();
+      this.view = MAKERS[key](this.context, route);
+      fill(part("main"), this.view.element);
+      part("main").className = key;
+      scrollTo(0, 0);
+    }
+    this.address = key;
+    const title = VIEWS.find(([view]) => view === key)?.[1] ?? route.names.slice(-1)[0];
+    document.title = `${route.names.slice(-1)[0] || title} · dryrack`;
+    this.nav();
+  }
+
+  nav() {
+    const pending = this.store.pendingPods().length;
+    const shown = this.address === "why" || this.address === "pods" ? "pending" : this.address;
+    const items = VIEWS.map(([view, title]) => {
+      const count = view === "pending" && pending ? h("span", { class: "count" }, pending) : null;
+      const current = view === shown ? "page" : null;
+      return h("li", null, h("a", { href: to(view), "aria-current": current }, title, count));
+    });
+    const focused = [...part("nav").querySelectorAll("a")].indexOf(/** @type {any} */ (document.activeElement));
+    fill(part("nav"), items);
+    if (focused >= 0) part("nav").querySelectorAll("a")[focused]?.focus();
+  }
+
+  /** @param {Set<string>} parts */
+  update(parts) {
+    if (parts.has("connection")) this.connection();
+    if (parts.has("pods")) this.nav();
+    this.view?.update?.(parts);
+  }
+
+  connection() {
+    const { connection, problem, known } = this.store;
+    const status = part("connection");
+    status.textContent = connection === "failed" ? "no connection" : connection;
+    status.dataset.state = connection;
+    const since = known.toLocaleTimeString("en-GB");
+    const texts = {
+      lost: `The connection is lost. This is what was known at ${since}; trying again …`,
+      failed: `${problem} Trying again …`,
+    };
+    const text = texts[/** @type {keyof typeof texts} */ (connection)] ?? "";
+    part("banner").hidden = !text;
+    part("banner").textContent = text;
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (event.key === "Escape" && !this.help.dialog.open) this.view?.escape?.();
+    if (target.matches?.("input, select, textarea") || this.help.dialog.open) return;
+    const view = this._goes && VIEWS.find(([, , key]) => key === event.key);
+    this._goes = event.key === "g" && !this._goes;
+    if (view) location.hash = to(view[0]);
+    else if (event.key === "/") this.search.focus();
+    else if (event.key === "?") this.help.open();
+    else return;
+    event.preventDefault();
   }
 }
 
-function update(change) {
-  if (change.fleet) page.fleet.apply(change.fleet);
-  for (const each of change.pods?.changed ?? []) {
-    const name = `${each.namespace}/${each.name}`;
-    if (each.pending) page.pods.set(name, each);
-    else page.pods.delete(name);
-  }
-  for (const name of change.pods?.gone ?? []) page.pods.delete(name);
-  draw();
-}
-
-let isDue = false;
-function draw() {
-  if (isDue) return;
-  isDue = true;
-  requestAnimationFrame(() => {
-    isDue = false;
-    map.draw(page.fleet.byNode());
-    part("summary").replaceChildren(
-      ...page.fleet.summary.map((each) =>
-        element("li", `${each.model || each.driver}: ${each.free} of ${each.devices} free`),
-      ),
-    );
-    part("legend").replaceChildren(
-      ...page.fleet.states.map((state) => {
-        const item = element("li", state);
-        item.style.setProperty("--colour", COLOURS[state]);
-        return item;
-      }),
-    );
-    part("pending").replaceChildren(...[...page.pods.values()].map(pending));
-  });
-}
-
-function pending(pod) {
-  const item = element("li", "");
-  const button = element("button", `${pod.namespace}/${pod.name}`);
-  button.addEventListener("click", () => explain(pod));
-  item.append(button, element("span", pod.why));
-  return item;
-}
-
-async function explain(pod) {
-  const path = ["pod", pod.namespace, pod.name].map(encodeURIComponent).join("/");
-  try {
-    show(`pod ${pod.namespace}/${pod.name}`, await get(`explain/${path}`));
-  } catch (error) {
-    show(`pod ${pod.namespace}/${pod.name}`, { error: error.message });
-  }
-}
-
-function show(title, value) {
-  part("details").replaceChildren(
-    element("h3", title),
-    element("pre", JSON.stringify(value, null, 2)),
-  );
-}
-
-// The token is in the cookie from now on, and need not stay in the history of the browser.
-const here = new URL(location.href);
-if (here.searchParams.has("token")) {
+/** The token is in the cookie from now on, and need not stay in the history of the browser. */
+function forgetToken() {
+  const here = new URL(location.href);
+  if (!here.searchParams.has("token")) return;
   here.searchParams.delete("token");
   history.replaceState(null, "", here);
 }
-start();
+
+new Page().start();

@@ -1,0 +1,227 @@
+// The map: a canvas that shows part of the layout, and what somebody does to it with a mouse,
+// fingers or keys.
+
+import { Gestures } from "./gestures.js";
+import { arrange, cellAt, neighbour, tileAt } from "./layout.js";
+import { Scene } from "./scene.js";
+
+/** Pixels of a device's side: as large as it gets, and as large as it begins. */
+const SCALE_MAX = 220;
+const SCALE_BEGIN = 34;
+const MARGIN = 10;
+
+const DIRECTIONS = {
+  ArrowLeft: { x: -1, y: 0 },
+  ArrowRight: { x: 1, y: 0 },
+  ArrowUp: { x: 0, y: -1 },
+  ArrowDown: { x: 0, y: 1 },
+};
+
+export class FleetMap {
+  /**
+   * @param {HTMLElement} parent
+   * @param {{select: (id: string) => void, point?: (id: string, node: string) => void,
+   *   label: string}} options
+   */
+  constructor(parent, options) {
+    this.options = options;
+    this.canvas = document.createElement("canvas");
+    this.canvas.className = "map";
+    this.canvas.tabIndex = 0;
+    this.canvas.setAttribute("role", "application");
+    this.canvas.setAttribute("aria-label", options.label);
+    parent.append(this.canvas);
+    this.scene = new Scene(this.canvas);
+    /** @type {import("./fleet.js").Fleet | null} */
+    this.fleet = null;
+    this.groupOf = (/** @type {any} */ _) => "";
+    this.camera = { x: 0, y: 0, scale: 1 };
+    this._isTouched = false;
+    this._isDue = false;
+    this._arrangement = -1;
+    this._frames = 0;
+    this._size = { width: 0, height: 0 };
+    this._gestures = new Gestures(this.canvas, this);
+    this.canvas.addEventListener("keydown", (event) => this._key(event));
+    this._observer = new ResizeObserver(() => this._resized());
+    this._observer.observe(parent);
+  }
+
+  close() {
+    this._observer.disconnect();
+  }
+
+  /** @param {import("./fleet.js").Fleet} fleet */
+  show(fleet) {
+    const isOther = fleet !== this.fleet || fleet.arrangement !== this._arrangement;
+    this.fleet = fleet;
+    if (isOther) this._arrange();
+    else this.scene.repaint();
+    this.draw();
+  }
+
+  /** @param {(device: import("./fleet.js").Device) => string} groupOf */
+  groupBy(groupOf) {
+    this.groupOf = groupOf;
+    this._isTouched = false;
+    if (this.fleet) this._arrange();
+  }
+
+  /** The device that is selected, which is brought into sight. @param {string} id */
+  select(id) {
+    this.scene.selected = id;
+    if (id) this.reveal(id);
+    this.draw();
+  }
+
+  /** What the eye is led to. @param {Iterable<string>} ids @param {Iterable<string>} nodes */
+  highlight(ids, nodes = []) {
+    this.scene.highlighted = new Set(ids);
+    this.scene.highlightedNodes = new Set(nodes);
+    this.draw();
+  }
+
+  _arrange() {
+    const { width, height } = this._size;
+    if (!this.fleet || !width || !height) return;
+    this._arrangement = this.fleet.arrangement;
+    this.scene.setLayout(arrange(this.fleet, this.groupOf, width / height));
+    if (this._isTouched) this._clamp();
+    else this.fit();
+    this.draw();
+  }
+
+  _resized() {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    if (width === this._size.width && height === this._size.height) return;
+    this._size = { width, height };
+    this.scene.resize(width, height);
+    this._arrange();
+  }
+
+  /** Everything in sight, no device larger than is needed. */
+  fit() {
+    const { width, height } = this._size;
+    const { layout } = this.scene;
+    const scale = Math.min(
+      (width - 2 * MARGIN) / Math.max(layout.width, 1),
+      (height - 2 * MARGIN) / Math.max(layout.height, 1),
+      SCALE_BEGIN,
+    );
+    this._isTouched = false;
+    this.camera = { scale, x: -(width / scale - layout.width) / 2, y: -MARGIN / scale };
+    this.draw();
+  }
+
+  /** @param {number} factor @param {number} [x] @param {number} [y] pixels that stay where they are */
+  zoom(factor, x = this._size.width / 2, y = this._size.height / 2) {
+    const { camera } = this;
+    const scale = Math.min(SCALE_MAX, Math.max(this._scaleMin(), camera.scale * factor));
+    camera.x += x / camera.scale - x / scale;
+    camera.y += y / camera.scale - y / scale;
+    camera.scale = scale;
+    this._isTouched = true;
+    this._clamp();
+    this.draw();
+  }
+
+  _scaleMin() {
+    const { layout } = this.scene;
+    const { width, height } = this._size;
+    const whole = Math.min(width / Math.max(layout.width, 1), height / Math.max(layout.height, 1));
+    return Math.min(whole * 0.8, SCALE_BEGIN);
+  }
+
+  /** @param {number} dx @param {number} dy pixels */
+  pan(dx, dy) {
+    this.camera.x -= dx / this.camera.scale;
+    this.camera.y -= dy / this.camera.scale;
+    this._isTouched = true;
+    this._clamp();
+    this.draw();
+  }
+
+  /** Some of the fleet always stays in sight. */
+  _clamp() {
+    const { camera, _size } = this;
+    const { layout } = this.scene;
+    const [w, h] = [_size.width / camera.scale, _size.height / camera.scale];
+    camera.x = Math.min(Math.max(camera.x, -w * 0.8), layout.width - w * 0.2);
+    camera.y = Math.min(Math.max(camera.y, -h * 0.8), layout.height - h * 0.2);
+  }
+
+  /** @param {string} id */
+  reveal(id) {
+    const found = this.scene.layout.cells.get(id);
+    if (!found) return;
+    const { camera, _size } = this;
+    const { cell } = found;
+    // So small that it could not be told from its neighbours.
+    if (cell.size * camera.scale < 6) camera.scale = 14 / cell.size;
+    const [w, h] = [_size.width / camera.scale, _size.height / camera.scale];
+    const isIn =
+      cell.x > camera.x && cell.x + cell.size < camera.x + w &&
+      cell.y > camera.y && cell.y + cell.size < camera.y + h;
+    if (isIn) return;
+    camera.x = cell.x - w / 2;
+    camera.y = cell.y - h / 2;
+    this._isTouched = true;
+  }
+
+  /** @param {number} x @param {number} y pixels in the canvas */
+  at(x, y) {
+    const [wx, wy] = [this.camera.x + x / this.camera.scale, this.camera.y + y / this.camera.scale];
+    const { layout } = this.scene;
+    return {
+      id: cellAt(layout, wx, wy)?.device.id ?? "",
+      node: tileAt(layout, wx, wy)?.node ?? "",
+    };
+  }
+
+  /** @param {number} x @param {number} y */
+  tap(x, y) {
+    const { id } = this.at(x, y);
+    if (id) this.options.select(id);
+  }
+
+  /** @param {number} x @param {number} y */
+  point(x, y) {
+    const { id, node } = this.at(x, y);
+    this.canvas.style.cursor = id ? "pointer" : "grab";
+    this.scene.pointed = id;
+    this.options.point?.(id, node);
+    this.draw();
+  }
+
+  /** @param {KeyboardEvent} event */
+  _key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const direction = DIRECTIONS[/** @type {keyof typeof DIRECTIONS} */ (event.key)];
+    if (direction && event.shiftKey) this.pan(-80 * direction.x, -80 * direction.y);
+    else if (direction) {
+      const id = neighbour(this.scene.layout, this.scene.selected, direction);
+      if (id) this.options.select(id);
+    } else if (event.key === "+" || event.key === "=") this.zoom(1.4);
+    else if (event.key === "-") this.zoom(1 / 1.4);
+    else if (event.key === "0") this.fit();
+    else return;
+    event.preventDefault();
+  }
+
+  /** Colours are others now. */
+  themeChanged() {
+    this.scene.themeChanged();
+    this.draw();
+  }
+
+  /** At most once a frame. */
+  draw() {
+    if (this._isDue) return;
+    this._isDue = true;
+    requestAnimationFrame(() => {
+      this._isDue = false;
+      this._frames++;
+      this.scene.draw(this.camera);
+    });
+  }
+}

@@ -1,0 +1,226 @@
+// Parts that several views are made of.
+
+import { get } from "./api.js";
+import { counted, fill, h, sync } from "./dom.js";
+import { swatch } from "./map/paint.js";
+import { to, toDevice } from "./routes.js";
+
+const ROWS_MAX = 500;
+
+/** A device's state, with its picture. @param {string} state @param {number} [level] */
+export function stateBadge(state, level) {
+  return h("span", { class: "state" }, swatch(state, level), state);
+}
+
+/** The state of a claim, a gang or a pod. @param {string} text @param {string} [tone] */
+export function badge(text, tone = "") {
+  return h("span", { class: `badge ${tone}` }, text);
+}
+
+/** @param {string} id driver/pool/name */
+export function deviceLink(id, /** @type {string} */ text = id) {
+  return h("a", { href: toDevice(id), class: "name" }, text);
+}
+
+/** @param {string} node */
+export function nodeLink(node) {
+  return h("a", { href: to("fleet", [], { node }), class: "name" }, node);
+}
+
+/** @param {"claims" | "gangs" | "pods"} view @param {string} namespace @param {string} name */
+export function objectLink(view, namespace, name) {
+  return h("a", { href: to(view, [namespace, name]), class: "name" }, `${namespace}/${name}`);
+}
+
+/** @param {string} kind @param {string} namespace @param {string} name */
+export function whyLink(kind, namespace, name, text = "Why?") {
+  return h("a", { href: to("why", [kind, namespace, name]), class: "why" }, text);
+}
+
+/** @param {string} title @param {...any} children */
+export function section(title, ...children) {
+  return h("section", { class: "part" }, h("h2", null, title), ...children);
+}
+
+/** @param {string} title @param {...any} children */
+export function heading(title, ...children) {
+  return h("div", { class: "heading" }, h("h1", null, title), ...children);
+}
+
+/** @param {string} text @param {...any} more */
+export function empty(text, ...more) {
+  return h("div", { class: "empty" }, h("p", null, text), ...more);
+}
+
+/** @param {unknown} error */
+export function problem(error) {
+  return h("div", { class: "problem", role: "alert" }, String(/** @type {any} */ (error).message ?? error));
+}
+
+export function loading() {
+  return h("p", { class: "empty", role: "status" }, "Loading …");
+}
+
+/**
+ * How much of something is used.
+ * @param {string} label @param {number} percent @param {string} text
+ */
+export function meter(label, percent, text) {
+  return h(
+    "div",
+    { class: "meter" },
+    h("span", { class: "name" }, label),
+    h("span", { class: "value" }, text),
+    h(
+      "div",
+      {
+        class: "bar",
+        role: "meter",
+        "aria-label": label,
+        "aria-valuemin": 0,
+        "aria-valuemax": 100,
+        "aria-valuenow": percent,
+        "aria-valuetext": text,
+      },
+      h("div", { style: { width: `${Math.min(100, percent)}%` } }),
+    ),
+  );
+}
+
+/** Names and values; what has no value is left out. @param {[string, any][]} pairs */
+export function facts(pairs) {
+  const shown = pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return h(
+    "dl",
+    { class: "facts" },
+    shown.map(([name, value]) => [h("dt", null, name), h("dd", null, value)]).flat(),
+  );
+}
+
+/** What happened, in order of time. @param {any[]} timeline */
+export function happenings(timeline) {
+  if (!timeline.length) return empty("Nothing has happened to it yet.");
+  return h(
+    "ol",
+    { class: "happenings" },
+    timeline.map((each) =>
+      h(
+        "li",
+        null,
+        h("time", { datetime: each.time, title: each.time }, clock(each.time)),
+        h("strong", null, each.what),
+        each.count > 1 && h("span", { class: "quiet" }, `${each.count} times`),
+        h("span", { class: "quiet" }, each.pod.split("/").pop()),
+        each.message && h("p", null, each.message),
+      ),
+    ),
+  );
+}
+
+/** @param {string} text */
+export function clock(text) {
+  const time = new Date(text);
+  return Number.isNaN(time.getTime()) ? text : time.toLocaleTimeString("en-GB");
+}
+
+/**
+ * @typedef {{title: string, cell: (row: any) => any, class?: string}} Column
+ */
+
+/** A table that keeps its rows when they stay as they are. */
+export class Table {
+  /** @param {string} label @param {Column[]} columns @param {(row: any) => string} key */
+  constructor(label, columns, key) {
+    this.columns = columns;
+    this.key = key;
+    this.body = h("tbody", null);
+    this.more = h("p", { class: "quiet" });
+    const head = columns.map((each) => h("th", { scope: "col", class: each.class }, each.title));
+    this.element = h(
+      "div",
+      { class: "table", tabindex: 0, role: "region", "aria-label": label },
+      h("table", null, h("thead", null, h("tr", null, head)), this.body),
+      this.more,
+    );
+  }
+
+  /** @param {any[]} rows */
+  show(rows) {
+    sync(this.body, rows.slice(0, ROWS_MAX), this.key, (row) =>
+      h("tr", null, this.columns.map((each) =>
+        h("td", { class: each.class, "data-title": each.title }, each.cell(row)),
+      )),
+    );
+    const left = rows.length - ROWS_MAX;
+    this.more.textContent = left > 0 ? `and ${counted(left, "more", "more")}; narrow it by the filter` : "";
+  }
+}
+
+/**
+ * A view that is a list with a filter.
+ * @param {{title: string, nothing: any, table: Table, rows: () => any[] | null,
+ *   text: (row: any) => string, about?: any}} options
+ * @returns {{element: HTMLElement, update: () => void}}
+ */
+export function listView({ title, nothing, table, rows, text, about }) {
+  const count = h("span", { class: "count" });
+  const filter = h("input", {
+    type: "search",
+    placeholder: "Filter",
+    "aria-label": `Filter ${title.toLowerCase()}`,
+    oninput: () => update(),
+  });
+  const body = h("div", null, loading());
+  const update = () => {
+    const all = rows();
+    if (!all) return;
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = all.filter((row) => {
+      const low = text(row).toLowerCase();
+      return words.every((/** @type {string} */ word) => low.includes(word));
+    });
+    count.textContent = found.length === all.length ? `${all.length}` : `${found.length} of ${all.length}`;
+    table.show(found);
+    const shown = !all.length ? nothing : found.length ? table.element : empty("Nothing here matches the filter.");
+    if (body.firstChild !== shown) fill(body, shown);
+  };
+  update();
+  const element = h("div", { class: "list" }, heading(title, count, filter), about, body);
+  return { element, update };
+}
+
+/**
+ * A view of one thing that is asked for, and asked for again when something of it has changed.
+ * @param {{path: string, parts: string[], show: (answer: any) => any}} options
+ * @returns {{element: HTMLElement, update: (changed: Set<string>) => void, close: () => void}}
+ */
+export function detailView({ path, parts, show }) {
+  const element = h("div", { class: "detail" }, loading());
+  let [isAsked, isAgain, isClosed] = [false, false, false];
+  const ask = async () => {
+    if (isAsked) {
+      isAgain = true;
+      return;
+    }
+    isAsked = true;
+    try {
+      const answer = await get(path);
+      if (!isClosed) fill(element, show(answer));
+    } catch (error) {
+      if (!isClosed) fill(element, problem(error));
+    }
+    isAsked = false;
+    if (isAgain && !isClosed) {
+      isAgain = false;
+      ask();
+    }
+  };
+  ask();
+  return {
+    element,
+    update: (changed) => {
+      if (parts.some((each) => changed.has(each))) ask();
+    },
+    close: () => (isClosed = true),
+  };
+}

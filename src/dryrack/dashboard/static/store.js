@@ -1,0 +1,135 @@
+// What is known of the cluster: read once, then kept by the stream. Views subscribe.
+
+import { follow, get } from "./api.js";
+import { Fleet } from "./map/fleet.js";
+
+const RETRY_MS = [500, 1000, 2000, 5000];
+const LISTS = ["pods", "claims", "gangs", "events"];
+
+/** @param {any} row */
+export function nameOf(row) {
+  return `${row.namespace}/${row.name}`;
+}
+
+export class Store {
+  constructor() {
+    /** @type {Fleet | null} */
+    this.fleet = null;
+    /** @type {{[list: string]: Map<string, any>}} */
+    this.lists = Object.fromEntries(LISTS.map((each) => [each, new Map()]));
+    /** @type {"loading" | "live" | "lost" | "failed"} */
+    this.connection = "loading";
+    this.problem = "";
+    this.isComplete = false;
+    /** When the last answer or update came. */
+    this.known = new Date();
+    this._failures = 0;
+    this._end = () => {};
+    /** @type {Set<(parts: Set<string>) => void>} */
+    this._subscribers = new Set();
+    /** @type {Set<string>} */
+    this._changed = new Set();
+  }
+
+  /** @param {(parts: Set<string>) => void} told which parts are others now @returns {() => void} */
+  subscribe(told) {
+    this._subscribers.add(told);
+    return () => this._subscribers.delete(told);
+  }
+
+  /** Reads everything, the map first, and follows; tries again for as long as it takes. */
+  async start() {
+    this._end();
+    try {
+      const fleet = await get("fleet");
+      this.fleet = new Fleet(fleet);
+      this._tell("fleet");
+      const answers = await Promise.all(LISTS.map((each) => get(each)));
+      LISTS.forEach((each, n) => this._replace(each, answers[n][each]));
+      this.isComplete = true;
+      this._failures = 0;
+      const since = Math.min(fleet.revision, ...answers.map((each) => each.revision));
+      this._end = follow(since, {
+        update: (change) => this._apply(change),
+        reset: () => this.start(),
+        state: (state) => this._connected(state),
+      });
+    } catch (error) {
+      this._connection("failed", /** @type {Error} */ (error).message);
+      const wait = RETRY_MS[Math.min(this._failures++, RETRY_MS.length - 1)];
+      setTimeout(() => this.start(), wait);
+    }
+  }
+
+  stop() {
+    this._end();
+  }
+
+  /** @param {string} state */
+  _connected(state) {
+    if (state === "live") this._connection("live", "");
+    else this._connection("lost", "");
+    if (state === "ended") setTimeout(() => this.start(), RETRY_MS[0]);
+  }
+
+  /** @param {"live" | "lost" | "failed"} state @param {string} problem */
+  _connection(state, problem) {
+    this.connection = state;
+    this.problem = problem;
+    if (state === "live") this.known = new Date();
+    this._tell("connection");
+  }
+
+  /** @param {string} list @param {any[]} rows */
+  _replace(list, rows) {
+    this.lists[list] = new Map(rows.map((each) => [keyOf(list, each), each]));
+    this._tell(list);
+  }
+
+  /** @param {any} change */
+  _apply(change) {
+    this.known = new Date();
+    if (change.fleet && this.fleet) {
+      this.fleet.apply(change.fleet);
+      this._tell("fleet");
+    }
+    for (const list of LISTS) {
+      if (!change[list]) continue;
+      for (const row of change[list].changed) this.lists[list].set(keyOf(list, row), row);
+      for (const gone of change[list].gone) {
+        this.lists[list].delete(typeof gone === "string" ? gone : keyOf(list, gone));
+      }
+      this._tell(list);
+    }
+  }
+
+  /** Subscribers are told once per frame. @param {string} part */
+  _tell(part) {
+    if (!this._changed.size) {
+      // A page that nobody sees has no frames, and need not draw.
+      requestAnimationFrame(() => {
+        const parts = this._changed;
+        this._changed = new Set();
+        for (const each of [...this._subscribers]) each(parts);
+      });
+    }
+    this._changed.add(part);
+  }
+
+  /** Pods that have no node yet, the oldest first. */
+  pendingPods() {
+    return [...this.lists.pods.values()]
+      .filter((each) => each.pending)
+      .sort((a, b) => a.created.localeCompare(b.created) || nameOf(a).localeCompare(nameOf(b)));
+  }
+
+  /** @param {string} list */
+  sorted(list) {
+    return [...this.lists[list].values()].sort((a, b) => nameOf(a).localeCompare(nameOf(b)));
+  }
+}
+
+/** @param {string} list @param {any} row */
+function keyOf(list, row) {
+  return list === "gangs" ? `${row.dialect}/${nameOf(row)}` : nameOf(row);
+}

@@ -1,0 +1,203 @@
+// Claims: the list, and the way of one from its requests to its devices and pods.
+
+import { path } from "../api.js";
+import { h } from "../dom.js";
+import {
+  badge, clock, deviceLink, detailView, empty, facts, heading, listView, nodeLink, objectLink,
+  section, stateBadge, Table, whyLink,
+} from "../parts.js";
+import { picture } from "../picture.js";
+import { nameOf } from "../store.js";
+
+const TONES = { pending: "bad", allocated: "near", reserved: "good", deleting: "near" };
+
+/** @param {string} state */
+function claimBadge(state) {
+  return badge(state, TONES[/** @type {keyof typeof TONES} */ (state)] ?? "");
+}
+
+/** @param {import("../page.js").Context} context */
+export function claimsView({ store }) {
+  const table = new Table(
+    "Claims",
+    [
+      { title: "Claim", cell: (claim) => objectLink("claims", claim.namespace, claim.name), class: "wide" },
+      { title: "State", cell: (claim) => claimBadge(claim.state) },
+      { title: "Requests", cell: requests, class: "text" },
+      { title: "Devices", cell: devices, class: "text" },
+      { title: "Node", cell: (claim) => (claim.node ? nodeLink(claim.node) : "–") },
+      { title: "Pods", cell: (claim) => pods(claim) },
+      { title: "Since", cell: (claim) => clock(claim.created) },
+    ],
+    nameOf,
+  );
+  return listView({
+    title: "Claims",
+    table,
+    nothing: empty("No ResourceClaim: nobody has asked for a device yet."),
+    rows: () => (store.isComplete ? store.sorted("claims") : null),
+    text: (claim) => `${nameOf(claim)} ${claim.state} ${claim.node} ${Object.values(claim.requests).join(" ")} ${claim.devices.join(" ")} ${claim.pods.join(" ")}`,
+  });
+}
+
+/** @param {any} claim */
+function requests(claim) {
+  return Object.entries(claim.requests).map(([name, what]) => h("div", null, h("code", null, name), ` ${what}`));
+}
+
+/** @param {any} claim */
+function devices(claim) {
+  if (!claim.devices.length) return "–";
+  const few = claim.devices.slice(0, 3).map((/** @type {string} */ id) => h("div", null, deviceLink(id)));
+  return [few, claim.devices.length > 3 ? h("div", { class: "quiet" }, `and ${claim.devices.length - 3} more`) : null];
+}
+
+/** @param {any} claim */
+function pods(claim) {
+  if (!claim.pods.length) return "–";
+  const few = claim.pods.slice(0, 3).map((/** @type {string} */ name) => h("div", null, objectLink("pods", claim.namespace, name)));
+  return [few, claim.pods.length > 3 ? h("div", { class: "quiet" }, `and ${claim.pods.length - 3} more`) : null];
+}
+
+/** @param {import("../page.js").Context} _ @param {import("../routes.js").Route} route */
+export function claimView(_, route) {
+  const [namespace, name] = route.names;
+  return detailView({
+    path: `claims/${path(namespace, name ?? "")}`,
+    parts: ["claims", "pods", "fleet"],
+    show: (claim) => [
+      heading(`Claim ${namespace}/${name}`, claimBadge(claim.state), whyLink("claim", namespace, name, "Why, and try a change")),
+      facts([
+        ["node", claim.node ? nodeLink(claim.node) : ""],
+        ["created", claim.created],
+        ["allocated", claim.allocated],
+        ["owner", claim.owner ? ownerText(claim.owner) : ""],
+      ]),
+      section("From request to pod", way(claim)),
+      constraints(claim.constraints),
+      passedOver(claim.passedOver),
+      conditions(claim.conditions),
+    ],
+  });
+}
+
+/** @param {any} owner */
+function ownerText(owner) {
+  return typeof owner === "string" ? owner : `${owner.kind ?? ""} ${owner.name ?? ""}`;
+}
+
+/** @param {any} claim */
+function way(claim) {
+  const asked = claim.requests.flatMap((/** @type {any} */ request) => request.ways.map((/** @type {any} */ each) => wayBox(request, each)));
+  const found = claim.requests.flatMap((/** @type {any} */ request) => request.devices.map(deviceBox));
+  const users = claim.users.map(podBox);
+  const lines = [
+    ...claim.requests.flatMap((/** @type {any} */ request) => {
+      const taken = request.ways.find((/** @type {any} */ each) => each.isTaken) ?? request.ways[0];
+      return request.devices.map((/** @type {any} */ each) => ({ from: wayKey(request, taken), to: deviceKey(each) }));
+    }),
+    ...found.flatMap((/** @type {any} */ device) => users.map((/** @type {any} */ user) => ({ from: device.key, to: user.key }))),
+  ];
+  return picture("Requests, the devices that they were given, and the pods that use them", [
+    { title: "Requests", boxes: asked, nothing: "It asks for nothing." },
+    { title: "Devices", boxes: unique(found), nothing: "None yet." },
+    { title: "Pods", boxes: users, nothing: "No pod uses it." },
+  ], lines);
+}
+
+/** @param {any[]} boxes */
+function unique(boxes) {
+  return [...new Map(boxes.map((each) => [each.key, each])).values()];
+}
+
+/** @param {any} request @param {any} way */
+const wayKey = (request, way) => `request ${request.name}/${way.name}`;
+/** @param {any} device */
+const deviceKey = (device) => `device ${device.driver}/${device.pool}/${device.device}`;
+
+/** @param {any} request @param {any} way */
+function wayBox(request, way) {
+  const isAlternative = request.ways.length > 1;
+  const count = way.mode === "All" ? "all" : way.count;
+  return {
+    key: wayKey(request, way),
+    tone: way.isTaken ? "taken" : way.isPassedOver ? "passed" : "",
+    content: [
+      h("b", null, isAlternative ? `${request.name}/${way.name}` : request.name),
+      h("div", null, `${count} × ${way.class}`),
+      way.selectors.map((/** @type {string} */ each) => h("code", { class: "expression" }, each)),
+      Object.entries(way.capacity).map(([name, amount]) => h("div", { class: "quiet" }, `${name} ${amount}`)),
+      way.adminAccess ? badge("admin access", "near") : null,
+      isAlternative && way.isTaken ? badge("taken", "good") : null,
+      way.isPassedOver ? badge("passed over", "near") : null,
+    ],
+  };
+}
+
+/** @param {any} device */
+function deviceBox(device) {
+  return {
+    key: deviceKey(device),
+    tone: "taken",
+    content: [
+      h("div", null, deviceLink(`${device.driver}/${device.pool}/${device.device}`, device.device)),
+      h("div", { class: "quiet" }, device.model),
+      h("div", { class: "quiet" }, device.node),
+      device.state ? stateBadge(device.state) : null,
+    ],
+  };
+}
+
+/** @param {any} pod */
+function podBox(pod) {
+  return {
+    key: `pod ${nameOf(pod)}`,
+    tone: pod.pending ? "" : "taken",
+    content: [
+      objectLink("pods", pod.namespace, pod.name),
+      h("div", { class: "quiet" }, `${pod.phase}${pod.node ? ` on ${pod.node}` : ""}`),
+    ],
+  };
+}
+
+/** @param {any[]} constraints */
+function constraints(constraints) {
+  if (!constraints.length) return null;
+  const rows = constraints.map((each) => {
+    const attribute = each.matchAttribute ?? each.distinctAttribute ?? each.attribute ?? "";
+    const values = Object.entries(each.devices ?? each.values ?? {});
+    const what = each.kind ?? (each.distinctAttribute ? "all different" : "all the same");
+    return h(
+      "li",
+      null,
+      h("code", null, attribute),
+      ` ${what}`,
+      values.map(([name, value]) => h("div", { class: "quiet" }, `${value?.device ?? name}: ${value?.value ?? value}`)),
+    );
+  });
+  return section("What binds its devices together", h("ul", { class: "plain" }, rows));
+}
+
+/** @param {any[]} passed */
+function passedOver(passed) {
+  if (!passed.length) return null;
+  const rows = passed.slice(0, 50).map((each) =>
+    h(
+      "li",
+      null,
+      each.state ? stateBadge(each.state) : null,
+      deviceLink(`${each.driver}/${each.pool}/${each.device}`),
+      each.claims?.length ? h("span", { class: "quiet" }, ` has claim ${each.claims.map((/** @type {any} */ c) => c.claim ?? c).join(", ")}`) : null,
+    ),
+  );
+  return section("Devices that were passed over", h("ul", { class: "partitions" }, rows));
+}
+
+/** @param {any[]} conditions */
+function conditions(conditions) {
+  if (!conditions.length) return null;
+  const rows = conditions.map((each) =>
+    h("li", null, badge(`${each.type} ${each.status}`, each.status === "True" ? "good" : "near"), ` ${each.reason ?? ""} ${each.message ?? ""}`, each.device ? h("span", { class: "quiet" }, ` ${each.device}`) : null),
+  );
+  return section("Conditions", h("ul", { class: "plain" }, rows));
+}

@@ -1,0 +1,34 @@
+// Pods that wait, and what the scheduler said to them.
+
+import { h } from "../dom.js";
+import { clock, empty, listView, objectLink, Table, whyLink } from "../parts.js";
+import { nameOf } from "../store.js";
+
+/** @param {import("../page.js").Context} context */
+export function pendingView({ store }) {
+  const table = new Table(
+    "Pending pods",
+    [
+      { title: "Pod", cell: (pod) => objectLink("pods", pod.namespace, pod.name), class: "wide" },
+      { title: "Waits for", cell: waitsFor, class: "text" },
+      { title: "Gang", cell: (pod) => (pod.gang ? objectLink("gangs", pod.namespace, pod.gang) : "–") },
+      { title: "Since", cell: (pod) => clock(pod.created) },
+      { title: "Case", cell: (pod) => whyLink("pod", pod.namespace, pod.name) },
+    ],
+    nameOf,
+  );
+  const nothing = empty("Nothing waits: every pod has its node.");
+  return listView({
+    title: "Pending",
+    table,
+    nothing,
+    rows: () => (store.isComplete ? store.pendingPods() : null),
+    text: (pod) => `${nameOf(pod)} ${pod.gang} ${pod.why}`,
+  });
+}
+
+/** @param {any} pod */
+function waitsFor(pod) {
+  if (pod.schedulingGates.length) return `scheduling gates ${pod.schedulingGates.join(", ")}`;
+  return pod.why || h("span", { class: "quiet" }, "no scheduler has looked at it yet");
+}

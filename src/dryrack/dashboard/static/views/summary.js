@@ -1,0 +1,58 @@
+// What is free by model: the cards above the map.
+
+import { h, sync } from "../dom.js";
+
+/** The states that a bar shows, as parts of all devices. */
+const ORDER = [
+  ...["prepared", "allocated", "shared", "blocked", "tainted", "unhealthy", "incomplete"],
+  "free",
+];
+
+/** @param {HTMLElement} list @param {any[]} summary */
+export function summaryCards(list, summary) {
+  sync(list, summary, (each) => `${each.driver}\n${each.model}`, card);
+}
+
+/** @param {any} model */
+function card(model) {
+  const percent = Math.round(model.fragmentation * 100);
+  return h(
+    "li",
+    { class: "card" },
+    h("p", { class: "model", title: `${model.model} of ${model.driver}` }, model.model || model.driver),
+    h(
+      "p",
+      { class: "figures" },
+      h("b", null, model.free.toLocaleString("en")),
+      ` of ${model.devices.toLocaleString("en")} free`,
+    ),
+    bar(model),
+    h(
+      "p",
+      { class: "quiet" },
+      h(
+        "span",
+        { title: "The most that one node has free of it" },
+        `${model.largestFreeOnOneNode} on one node`,
+      ),
+      h(
+        "span",
+        { title: "The part of the free devices that is on nodes where others of the model are not free" },
+        `fragmentation ${percent}%`,
+      ),
+    ),
+  );
+}
+
+/** @param {any} model */
+function bar(model) {
+  const parts = ORDER.filter((state) => model.states[state]);
+  const text = parts.map((state) => `${model.states[state]} ${state}`).join(", ");
+  return h(
+    "div",
+    { class: "states", role: "img", "aria-label": text, title: text },
+    parts.map((state) =>
+      h("span", { class: `of-${state}`, style: { "flex-grow": model.states[state] } }),
+    ),
+  );
+}

@@ -1,0 +1,86 @@
+// Try a change: another class, selector, count or node, on a copy; the answer is beside it.
+
+import { get, post } from "../api.js";
+import { fill, h } from "../dom.js";
+import { badge, problem } from "../parts.js";
+import { caseOf } from "./why.js";
+
+/**
+ * @param {import("../store.js").Store} store
+ * @param {{kind: string, namespace: string, name: string}} subject
+ */
+export function trialForm(store, subject) {
+  const classes = h("datalist", { id: "trial-classes" });
+  const nodes = h("datalist", { id: "trial-nodes" });
+  const answer = h("div", { class: "answer", "aria-live": "polite" });
+  const form = h(
+    "form",
+    {
+      class: "trial",
+      onsubmit: (/** @type {SubmitEvent} */ event) => {
+        event.preventDefault();
+        attempt(subject, form, answer);
+      },
+    },
+    field("class", "Class", { list: "trial-classes", placeholder: "as it is" }),
+    field("count", "Count", { type: "number", min: 1, max: 32, placeholder: "as it is" }),
+    field("selectors", "Selectors (CEL)", { placeholder: "device.driver == \"…\"" }),
+    field("node", "Only node", { list: "trial-nodes", placeholder: "any" }),
+    field("request", "Only request", { placeholder: "all" }),
+    h("button", { type: "submit" }, "Try"),
+    classes,
+    nodes,
+  );
+  fill(nodes, [...(store.fleet?.nodes.keys() ?? [])].slice(0, 500).map((each) => h("option", { value: each })));
+  get("classes").then(
+    (found) => fill(classes, found.classes.map((/** @type {any} */ each) => h("option", { value: each.name }))),
+    () => {},
+  );
+  return h(
+    "section",
+    { class: "part" },
+    h("h2", null, "Try a change"),
+    h("p", { class: "quiet" }, "Decided on a copy by the scheduler’s own code; nothing is written."),
+    form,
+    answer,
+  );
+}
+
+/** @param {string} name @param {string} label @param {any} properties */
+function field(name, label, properties) {
+  return h("label", null, h("span", null, label), h("input", { name, autocomplete: "off", ...properties }));
+}
+
+/** @param {any} subject @param {HTMLFormElement} form @param {HTMLElement} answer */
+async function attempt(subject, form, answer) {
+  const change = changeOf(new FormData(form));
+  if (!Object.keys(change).length) {
+    fill(answer, problem("Say what to change: at least one field."));
+    return;
+  }
+  fill(answer, h("p", { class: "quiet" }, "Deciding …"));
+  try {
+    const found = await post("try", { ...subject, change });
+    fill(
+      answer,
+      h("p", { class: "lead" }, found.fits ? badge("it would fit", "good") : badge("it would not fit either", "bad")),
+      caseOf(found.after),
+    );
+  } catch (error) {
+    fill(answer, problem(error));
+  }
+}
+
+/** @param {FormData} data */
+function changeOf(data) {
+  /** @type {{[name: string]: any}} */
+  const change = {};
+  for (const [name, value] of data) {
+    const text = String(value).trim();
+    if (!text) continue;
+    if (name === "count") change.count = Number(text);
+    else if (name === "selectors") change.selectors = [text];
+    else change[name] = text;
+  }
+  return change;
+}

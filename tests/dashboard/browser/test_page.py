@@ -1,0 +1,231 @@
+"""The page in a real browser: every view, live changes, markup in names, keys, accessibility."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.command import dryrack
+from tests.dashboard.browser.relay import Relay
+from tests.dashboard.browser.requirements import axe_core
+from tests.dashboard.browser.scene import MARKUP, claim, pod
+from yarl import URL
+
+from dryrack.client.endpoints import CLAIMS, PODS
+
+if TYPE_CHECKING:
+    from tests.dashboard.browser.chromium import Tab
+    from tests.dashboard.browser.conftest import Look
+
+pytestmark = pytest.mark.real
+
+# By address, what is to be seen there.
+VIEWS = {
+    "#/fleet": "LATEST-GPU-MODEL",
+    "#/fleet/gpu.example.com/node-1/gpu-0": "node-1",
+    "#/fleet?group=pool": "LATEST-GPU-MODEL",
+    "#/pending": "team/waits",
+    "#/claims": "team/two",
+    "#/claims/team/two": "From request to pod",
+    "#/gangs": "team/pair",
+    "#/gangs/team/pair": "half",
+    "#/pods/team/waits": "What happened",
+    "#/why/pod/team/waits": "What would help",
+    "#/why/claim/team/many": "nearest miss",
+    "#/why/gang/team/pair": "needs at least 2",
+    "#/slices": "gpu.example.com",
+    "#/classes": "gpu.example.com",
+    "#/events": "FailedScheduling",
+}
+WIDTHS = (360, 1280)
+
+
+@pytest.mark.parametrize("address", VIEWS)
+def test_every_view_opens_by_its_address(look: Look, address: str) -> None:
+    """With what it is about, and nothing on the console."""
+
+    async def story(look: Look) -> None:
+        await look.tab.go(address)
+        await look.tab.has(VIEWS[address], "main")
+
+    look(story)
+
+
+def test_a_pod_goes_from_pending_to_running_while_it_is_looked_at(look: Look) -> None:
+    """Nobody reloads: the list, the pod and the map follow the cluster."""
+
+    async def story(look: Look) -> None:
+        tab, name = look.tab, "team/watched"
+        await look.client.create(CLAIMS, claim("watched", 1))
+        await look.client.create(
+            PODS, pod("watched", "watched", schedulingGates=[{"name": "example.com/wait"}])
+        )
+        await tab.go("#/pending")
+        await tab.has(name, "main")
+        await tab.go("#/pods/team/watched")
+        await tab.has("Pending", "main .heading")
+        found = await look.client.get(PODS, "watched", "team")
+        found["spec"]["schedulingGates"] = []
+        await look.client.update(PODS, found)
+        await tab.has("Running", "main .heading")
+        await tab.go("#/pending")
+        await tab.until(f"!document.querySelector('main').innerText.includes('{name}')")
+        await look.client.delete(PODS, "watched", namespace="team")
+        await look.client.delete(CLAIMS, "watched", namespace="team")
+
+    look(story)
+
+
+def test_a_device_that_breaks_is_seen_to_break(look: Look) -> None:
+    """In its details and in the legend, and it is well again when it is."""
+
+    async def story(look: Look) -> None:
+        tab, device = look.tab, "node-3/gpu-3"
+        fault = ("--kubeconfig", look.kubeconfig)
+        await tab.go("#/fleet/gpu.example.com/node-3/gpu-3")
+        await tab.has("free", ".panel .state")
+        assert dryrack("fault", "device", device, "unhealthy", *fault).returncode == 0
+        await tab.has("unhealthy", ".panel .state")
+        await tab.has("unhealthy", ".legend")
+        assert dryrack("fault", "device", device, "ok", *fault).returncode == 0
+        await tab.has("free", ".panel .state")
+
+    look(story)
+
+
+def test_markup_in_the_cluster_is_text_on_the_page(look: Look) -> None:
+    """Of attributes, models and messages; nothing of it becomes an element or runs."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        await tab.go("#/fleet/attack.example.com/attack/odd")
+        await tab.has(MARKUP[:64], ".panel")
+        for address in VIEWS:
+            await tab.go(address)
+            await tab.has(VIEWS[address])
+            assert (
+                await tab.js("document.querySelectorAll('main img, main b[onclick]').length") == 0
+            )
+        assert "broken" not in await tab.js("document.title")
+
+    look(story)
+
+
+def test_everything_can_be_done_by_keys(look: Look) -> None:
+    """Search, the map, the details, the views and the help, and no mouse."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        await tab.press("/")
+        await tab.type("waits")
+        await tab.has("team/waits", "#results")
+        await tab.press("Enter")
+        await tab.until("location.hash === '#/pods/team/waits'")
+        await tab.press("g")
+        await tab.press("f")
+        await tab.until("location.hash === '#/fleet'")
+        await _tab_to(tab, "canvas.map")
+        await tab.press("ArrowRight")
+        await tab.until("location.hash.startsWith('#/fleet/')")
+        before = await tab.js("location.hash")
+        await tab.press("ArrowRight")
+        await tab.until(f"location.hash !== {json.dumps(before)}")
+        assert await tab.js("document.querySelector('#announcement').textContent")
+        await tab.press("Escape")
+        await tab.until("location.hash === '#/fleet'")
+        assert await tab.js("document.activeElement.className") == "map"
+        await tab.press("?")
+        await tab.until("document.querySelector('dialog').open")
+        await tab.press("Escape")
+        await tab.until("!document.querySelector('dialog').open")
+
+    look(story)
+
+
+async def _tab_to(tab: Tab, selector: str) -> None:
+    for _ in range(60):
+        await tab.press("Tab")
+        if await tab.js(f"document.activeElement.matches({json.dumps(selector)})"):
+            return
+    raise AssertionError(f"the tab key never comes to {selector}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_keeps_anybody_out(look: Look, scheme: str) -> None:
+    """Axe-core finds nothing: names, roles, order, contrast; in both themes and on a phone."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        await tab.scheme(scheme)
+        await tab.js(f"{axe_core()}; true")
+        for width in WIDTHS:
+            await tab.size(width, 800)
+            for address, text in VIEWS.items():
+                await tab.go(address)
+                await tab.has(text, "main")
+                assert await _violations(tab) == [], (address, width)
+
+    look(story)
+
+
+async def _violations(tab: Tab) -> list[Any]:
+    # The map is a canvas; what it shows is in the details, the legend and the announcements.
+    found: list[Any] = await tab.js(
+        "axe.run(document).then(found => found.violations.map("
+        "each => [each.id, each.help, ...each.nodes.slice(0, 3).map(node => node.html)]))"
+    )
+    return found
+
+
+def test_a_lost_connection_is_told_and_found_again(look: Look) -> None:
+    """What is shown stays, with the time at which it was true."""
+
+    async def story(look: Look) -> None:
+        tab, real = look.tab, URL(look.address)
+        relay = Relay(real.port or 0)
+        await relay.start()
+        await tab.open(str(real.with_port(relay.port)))
+        await tab.has("live", "#connection")
+        await relay.cut()
+        await tab.has("connection is lost", "#banner")
+        await tab.has("LATEST-GPU-MODEL", "main")
+        await relay.start()
+        await tab.until("document.querySelector('#banner').hidden")
+        await tab.has("live", "#connection")
+        await relay.cut()
+        # A browser notes every request that fails.
+        await tab.open("about:blank")
+        tab.complaints.clear()
+
+    look(story)
+
+
+def test_a_change_is_tried_and_answered(look: Look) -> None:
+    """Nine devices are more than a node has; four would fit."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        await tab.go("#/why/pod/team/waits")
+        await tab.has("does not fit", "main")
+        await tab.js("document.querySelector('.trial [name=count]').value = 1")
+        await tab.click(".trial button")
+        await tab.has("it would fit", ".answer")
+        await tab.js("document.querySelector('.trial [name=class]').value = 'no-such-class'")
+        await tab.click(".trial button")
+        await tab.has("no-such-class", ".answer")
+        tab.complaints.clear()
+
+    look(story)
+
+
+def test_what_is_not_there_is_told(look: Look) -> None:
+    """A deep link may be older than what it is about."""
+
+    async def story(look: Look) -> None:
+        await look.tab.go("#/claims/team/gone")
+        await look.tab.until("document.querySelector('.problem')")
+        # A browser notes every answer that is no success.
+        look.tab.complaints.clear()
+
+    look(story)
