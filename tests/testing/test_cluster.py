@@ -186,6 +186,27 @@ def test_a_failing_engine_fails_the_test() -> None:
         cluster.add_nodes()
 
 
+def test_faults_are_brought_about_and_healed() -> None:
+    """Of devices and nodes, of the API and of engines, also of those that started again."""
+    with Cluster() as cluster:
+        cluster.add_nodes(devices="fake:2")
+        cluster.fail("device node-1/fake-0 lost", "api conflicts=0.3")
+        cluster.apply([claim("two", 2), pod("p", "two")])
+        cluster.expect_pending("p", because="1 of 1 can be had")
+        cluster.add_nodes(devices="fake:1", name="other")
+        cluster.fail("engine scheduler crash for 1m")
+        cluster.heal("device")
+        cluster.advance("30s")
+        assert cluster.pending() == ["default/p"]
+        cluster.heal()
+        assert cluster.expect_scheduled("p", devices=2).node == "node-1"
+
+        with pytest.raises(DryrackError, match="no fault 'nod'; did you mean 'node'"):
+            cluster.fail("nod node-1 ready=false")
+        with pytest.raises(DryrackError, match="no node 'node-9'"):
+            cluster.fail("node node-9 ready=false")
+
+
 def test_two_clusters_never_meet() -> None:
     """Also with the same seed, one inside the other."""
     with Cluster() as one, Cluster() as other:

@@ -32,6 +32,7 @@ from dryrack.cluster import (
     apply_objects,
     read_snapshot,
 )
+from dryrack.cluster.faults import read_healing, read_injection
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.testing.expectation import (
     ExpectationError,
@@ -276,6 +277,17 @@ class AsyncCluster:
                 f"{members}: pending, but not because {' and '.join(map(repr, missing))}\n{words}"
             )
         return words
+
+    async def fail(self, *faults: str) -> None:
+        """Brings faults about, as a step of a scenario says them: `node n1 ready=false for 1m`."""
+        self._engines.start()
+        await self._pass(0)
+        for words in faults:
+            await self._engines.faults().begin(read_injection(words))
+
+    async def heal(self, what: str = "all") -> None:
+        """Ends faults: all of them, or those of `node node-1`, `device`, `api` or `engine`."""
+        await self._engines.faults().end(read_healing(what))
 
     async def pending(self) -> Sequence[str]:
         """The pods that have no node, by namespace and name."""

@@ -14,6 +14,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dryrack.cluster import (
+    SeededChance,
     build,
     families,
     load_catalogue,
@@ -22,6 +23,7 @@ from dryrack.cluster import (
     wanted_engines,
     with_catalogue,
 )
+from dryrack.cluster.faults import FaultBoard, FaultInjector
 from dryrack.hardware.catalogue import Catalogue
 from dryrack.testing.node_drivers import NodeDrivers
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin import DeviceKind, VirtualDrivers
     from dryrack.scheduler import SchedulerSettings
 
+_FAULTS_SEED = 2**32
 # Reading it takes longer than a test; nothing of it changes.
 packaged_catalogue = cache(load_catalogue)
 
@@ -70,6 +73,9 @@ class PlaneEngines:
         self._setup = setup
         self._drivers = NodeDrivers()
         self.plane = build(replace(options, drivers=self._drivers))
+        # Faults have a chance of their own, so that names are the same with and without them.
+        self._chance = SeededChance(setup.seed + _FAULTS_SEED)
+        self._board = FaultBoard(clock=options.clock, chance=self._chance)
         # What of the catalogue there are nodes of; all of it takes half a second to start with.
         self._machines: dict[str, InstanceType] = {}
         self._groups: list[_Group] = []
@@ -82,10 +88,15 @@ class PlaneEngines:
             await self._started.wait()
             while True:
                 self._changed.clear()
-                async with running_engines(self._engines(), self.plane.around):
+                async with running_engines(self._engines(), self.plane.around, self._board):
                     await self._changed.wait()
         finally:
             self.plane.expiry.stop()
+
+    def faults(self) -> FaultInjector:
+        """What makes nodes, devices, the API and engines fail."""
+        clock = self.plane.options.clock
+        return FaultInjector(self.plane.client("faults"), clock, self._chance, self._board)
 
     def start(self) -> None:
         """From here on there are engines."""

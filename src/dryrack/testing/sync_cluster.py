@@ -209,6 +209,16 @@ class Cluster:
         __tracebackhide__ = True
         return self.run(self._inner.explain(target))
 
+    def fail(self, *faults: str) -> None:
+        """Brings faults about, as a step of a scenario says them: `node n1 ready=false for 1m`."""
+        __tracebackhide__ = True
+        self.run(self._inner.fail(*faults))
+
+    def heal(self, what: str = "all") -> None:
+        """Ends faults: all of them, or those of `node node-1`, `device`, `api` or `engine`."""
+        __tracebackhide__ = True
+        self.run(self._inner.heal(what))
+
     def pending(self) -> Sequence[str]:
         """The pods that have no node, by namespace and name."""
         return self.run(self._inner.pending())
