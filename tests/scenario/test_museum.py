@@ -18,7 +18,7 @@ from dryrack.allocation import LiveAllocator
 from dryrack.allocation.demand.requests import Ask, Draft
 from dryrack.controllers.pods import drivers, running
 from dryrack.controllers.pods.drivers import PrepareCalls
-from dryrack.controllers.pods.lifecycle import Deleted, Event, Passed, Run, step
+from dryrack.controllers.pods.lifecycle import Deleted, Event, Passed, Rebooted, Run, step
 from dryrack.hardware import faults_of
 from dryrack.hardware.catalogue.values import Model
 from dryrack.kubeletplugin import slices
@@ -118,6 +118,18 @@ def publishes_names_alone(patch: Patch) -> None:
     patch.setattr(Model, "document", lambda self, slot: document(self, slot) | {"attributes": {}})
 
 
+def remembers_what_a_reboot_took(patch: Patch) -> None:
+    """What was prepared before a reboot counts as prepared after it."""
+
+    def forgetful(run: Run, event: Event) -> Any:
+        after, effects = step(run, event)
+        if isinstance(event, Rebooted):
+            after = replace(after, prepared_at=event.at)
+        return after, effects
+
+    patch.setattr(running, "step", forgetful)
+
+
 def gives_nothing_back(patch: Patch) -> None:
     """What is prepared stays so when its claim is gone."""
     patch.setattr(VirtualDrivers, "unprepare", lambda *_: None)
@@ -154,6 +166,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "12-driver-dies-in-the-window": asks_the_driver_once,
     "13-slice-without-devices": publishes_nothing_in_particular,
     "14-attributes-of-the-class": publishes_names_alone,
+    "16-reboot-wipes-cdi": remembers_what_a_reboot_took,
     "19-same-name-new-claim": gives_nothing_back,
     "20-another-pods-claim": gives_back_for_everybody,
     "21-stuck-terminating": waits_for_claims_to_the_last,

@@ -158,7 +158,14 @@ class Deleted:
     grace_seconds: float
 
 
-Event = Prepared | Missing | Passed | Deleted
+@dataclass(frozen=True, slots=True)
+class Rebooted:
+    """The node has been started anew: nothing runs, and nothing is prepared."""
+
+    at: float
+
+
+Event = Prepared | Missing | Passed | Deleted | Rebooted
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +199,9 @@ def step(run: Run, event: Event) -> tuple[Run, tuple[Effect, ...]]:
         case Missing(at, missing):
             run = _let_pass(run, at)[0]
             run = replace(run, missing=missing, at=max(run.at, at))
+        case Rebooted(at):
+            run = _all_ended(_let_pass(run, at)[0], at, KILLED)
+            run = replace(run, prepared_at=None, at=max(run.at, at))
         case Passed():
             pass
         case _:

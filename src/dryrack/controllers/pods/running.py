@@ -46,6 +46,7 @@ from dryrack.controllers.pods.lifecycle import (
     Missing,
     Passed,
     Prepared,
+    Rebooted,
     Remove,
     Run,
     Running,
@@ -188,6 +189,8 @@ class VirtualKubelet:
         self._drivers = around.drivers
         self._calls = None if around.drivers is None else PrepareCalls(around.drivers)
         self._runs: dict[str, Run] = {}
+        self._rebooted: set[str] = set()
+        """The UIDs of pods whose node has been started anew since they were looked at."""
         self._told: dict[str, Unprepared] = {}
         self._loop: Loop[Name] = Loop(
             around,
@@ -208,6 +211,7 @@ class VirtualKubelet:
         if new is None:
             uid = uid_of(old or {"metadata": {}})
             self._runs.pop(uid, None)
+            self._rebooted.discard(uid)
             self._told.pop(uid, None)
             if self._calls is not None:
                 self._calls.forget(uid)
@@ -217,6 +221,8 @@ class VirtualKubelet:
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
             return
+        if old is not None and _boot_of(old) not in ("", _boot_of(new)):
+            self._reboot(new)
         has_turned = is_played(new) != is_played(old)
         if not has_turned and (old is None or annotations_of(new) == annotations_of(old)):
             return
@@ -224,6 +230,15 @@ class VirtualKubelet:
         for pod in self._by_node.get(new["metadata"]["name"]):
             if has_turned or has_devices(pod) or self._is_unprepared(uid_of(pod)):
                 self._loop.queue.add(name_of(pod))
+
+    def _reboot(self, node: Raw) -> None:
+        """What was prepared is forgotten, and pods begin again, as after a real reboot."""
+        for pod in self._by_node.get(node["metadata"]["name"]):
+            self._rebooted.add(uid_of(pod))
+            self._loop.queue.add(name_of(pod))
+            if self._drivers is not None:
+                for claim in present_claims(pod, self._claims.objects):
+                    self._drivers.unprepare(uid_of(claim))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if self._calls is not None:
@@ -259,6 +274,9 @@ class VirtualKubelet:
             return _farewell(pod)
         now, uid = self._clock.now(), uid_of(pod)
         run = self._runs.get(uid) or self._begun(pod, node, now)
+        if uid in self._rebooted:
+            self._rebooted.discard(uid)
+            run, _ = step(run, Rebooted(now))
         faults = faults_of(annotations_of(node), now) if has_devices(pod) else NO_FAULTS
         scene = Scene(
             pod,
@@ -309,6 +327,10 @@ class VirtualKubelet:
             return host_address(node)
         known = status_of(pod).get("podIP")
         return known or pod_address(uid_of(pod), lambda it: bool(self._by_address.get(it)))
+
+
+def _boot_of(node: Raw) -> str:
+    return str((status_of(node).get("nodeInfo") or {}).get("bootID", ""))
 
 
 def _farewell(pod: Raw) -> Plan:

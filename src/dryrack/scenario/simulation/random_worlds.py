@@ -67,7 +67,16 @@ class _Generator:
                 "devices": [self.devices],
                 "nodes": [{"name": "worker", "count": self.nodes}],
             },
-            "objects": [_template("one", 1, self._shared), _template("two", 2, self._shared)],
+            "objects": [
+                _template("one", 1, self._shared),
+                _template("two", 2, self._shared),
+                {
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "kind": "PriorityClass",
+                    "metadata": {"name": "urgent"},
+                    "value": 1000,
+                },
+            ],
             "steps": sorted(self.steps, key=lambda step: float(step["at"].rstrip("s"))),
         }
 
@@ -88,6 +97,7 @@ class _Generator:
             (6, self._crash),
             (3, self._node_fault),
             (4, self._device_fault),
+            (1, lambda: f"node {self._node()} reboot"),
             (1, lambda: f"pool {self._node()} half"),
             (1, lambda: f"claim default/leak-{self._number()} leaked"),
         ]
@@ -225,6 +235,8 @@ class _Generator:
             "spec": {
                 "restartPolicy": "Always" if seconds is None else "Never",
                 "terminationGracePeriodSeconds": self.chance.choice((0, 5, 30)),
+                # Some push others aside.
+                **({"priorityClassName": "urgent"} if self.chance.random() < 0.1 else {}),
                 "containers": [
                     {
                         "name": "main",
