@@ -49,7 +49,10 @@ def virtual_node(name: str, machine: InstanceType | None = None) -> Raw:
         "metadata": {
             "name": name,
             "annotations": {KWOK_NODE: "fake"},
+            # All that its kubelet would add: so it need not.
             "labels": {
+                "beta.kubernetes.io/arch": "amd64",
+                "beta.kubernetes.io/os": "linux",
                 "kubernetes.io/arch": "amd64",
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
