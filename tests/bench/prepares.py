@@ -87,6 +87,8 @@ class Measured:
 
     seconds: Sequence[float]
     per_second: float
+    cpu_seconds: float
+    """What the plugin itself used of the processors for a claim, both ways."""
 
     @property
     def median(self) -> float:
@@ -104,7 +106,8 @@ Claim = tuple[str, str]
 class Caller:
     """Calls a plugin as a kubelet does."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, pid: int) -> None:
+        self.pid = pid
         self._verbs: dict[str, Any] = {
             verb: channel.unary_unary(
                 f"/{DRA_V1}.DRAPlugin/{verb}",
@@ -223,7 +226,7 @@ async def _calling(bed: Cluster, side: Side) -> AsyncIterator[Caller]:
         path = directory / SOCKET
         readiness.wait(side.name, path.exists, bed.processes)
         async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
-            yield Caller(channel)
+            yield Caller(channel, process.pid)
     finally:
         bed.processes.stop(process)
         bed.processes.running.remove(process)
@@ -235,6 +238,11 @@ class Work:
 
     caller: Caller
     claims: Sequence[Claim]
+
+    def cpu_seconds(self) -> float:
+        """What its process has used so far."""
+        fields = Path(f"/proc/{self.caller.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _levels(
@@ -256,6 +264,7 @@ async def _levels(
 async def _level(sides: tuple[Work, Work], calls: int) -> list[Measured]:
     seconds: tuple[list[float], list[float]] = ([], [])
     rates = [0.0, 0.0]
+    before = [side.cpu_seconds() for side in sides]
     for number in range(-calls, 0):
         for place, side in enumerate(sides):
             seconds[place].append(await load.timed(side.caller.prepare(side.claims[number])))
@@ -265,7 +274,8 @@ async def _level(sides: tuple[Work, Work], calls: int) -> list[Measured]:
             some = side.claims[-calls:][start : start + TURN]
             rates[place] += await load.timed(_each(side.caller.prepare, some))
             await _each(side.caller.unprepare, some)
-    return [Measured(seconds[place], calls / rates[place]) for place in range(2)]
+    used = [(s.cpu_seconds() - before[place]) / (2 * calls) for place, s in enumerate(sides)]
+    return [Measured(seconds[place], calls / rates[place], used[place]) for place in range(2)]
 
 
 async def _each(call: Any, claims: Sequence[Claim]) -> None:
@@ -280,19 +290,25 @@ async def _each(call: Any, claims: Sequence[Claim]) -> None:
 
 def _table(ours: Mapping[int, Measured], theirs: Mapping[int, Measured]) -> Table:
     table = Table(title="NodePrepareResources", title_justify="left", box=None)
-    for heading in ("claims prepared", "", "median", "p99", f"per second, {CALLERS} at once"):
+    rate = f"per second, {CALLERS} at once"
+    for heading in ("claims prepared", "", "median", "p99", "CPU, both ways", rate):
         table.add_column(heading, justify="right")
     table.add_column("goal")
     table.add_column("met")
     for live, mine in ours.items():
         other = theirs[live]
         for name, side in (("dryrack", mine), ("dra-example-driver", other)):
-            times = (f"{side.median * 1e3:.1f} ms", f"{side.p99 * 1e3:.1f} ms")
+            times = [f"{each * 1e3:.1f} ms" for each in (side.median, side.p99, side.cpu_seconds)]
             table.add_row(str(live), name, *times, f"{side.per_second:.0f}", "", "")
         ratio, goal = mine.per_second / other.per_second, GOALS.get(live)
         said = f"{goal:g} times as many" if goal else ""
         met = ("yes" if ratio >= goal else "no") if goal else ""
-        faster = f"{other.median / mine.median:.1f} ×", f"{other.p99 / mine.p99:.1f} ×"
+        pairs = (
+            (other.median, mine.median),
+            (other.p99, mine.p99),
+            (other.cpu_seconds, mine.cpu_seconds),
+        )
+        faster = [f"{theirs_is / ours_is:.1f} ×" for theirs_is, ours_is in pairs]
         table.add_row("", "ratio", *faster, f"{ratio:.1f} ×", said, met)
     return table
 

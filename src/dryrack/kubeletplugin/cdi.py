@@ -7,9 +7,10 @@ ever used for two things.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dryrack.kubeletplugin.device_kind import PrepareError
 
@@ -68,7 +69,7 @@ def spec_of(record: ClaimRecord) -> dict[str, Any] | None:
 
 
 def text_of(spec: dict[str, Any]) -> bytes:
-    return (json.dumps(spec, indent=2) + "\n").encode()
+    return msgspec.json.format(msgspec.json.encode(spec), indent=2) + b"\n"
 
 
 def _edits(edits: ContainerEdits) -> dict[str, Any]:

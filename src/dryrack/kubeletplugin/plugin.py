@@ -436,7 +436,7 @@ class _CountedLock:
 
 async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:
     """In a thread, to its end: a caller that gives up leaves nothing half done behind it."""
-    running = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    running = asyncio.get_running_loop().run_in_executor(None, work, *arguments)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
