@@ -7,7 +7,7 @@ already, as after a restart.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.base.errors import DryrackError
@@ -83,8 +83,10 @@ async def add_device_classes(client: Client, classes: Iterable[DeviceClass]) -> 
         await _create(client, CLASSES, to_builtins(each))
 
 
+# Reading it takes as long as all the rest that a cluster of a test needs.
+@cache
 def allocation_state_objects() -> tuple[Raw, ...]:
-    """The namespace of NodeAllocationStates, and their kind."""
+    """The namespace of NodeAllocationStates, and their kind; nobody changes them."""
     import yaml
 
     from dryrack.cluster.rights import ALLOCATION_STATES
