@@ -25,6 +25,7 @@ VIEWS = {
     "#/fleet": "LATEST-GPU-MODEL",
     "#/fleet/gpu.example.com/node-1/gpu-0": "node-1",
     "#/fleet?group=pool": "LATEST-GPU-MODEL",
+    "#/fleet?at=now": "moment",
     "#/pending": "team/waits",
     "#/claims": "team/two",
     "#/claims/team/two": "From request to pod",
@@ -215,6 +216,46 @@ def test_a_change_is_tried_and_answered(look: Look) -> None:
         await tab.click(".trial button")
         await tab.has("no-such-class", ".answer")
         tab.complaints.clear()
+
+    look(story)
+
+
+def test_the_map_is_grouped_by_any_attribute(look: Look) -> None:
+    """The field offers those that devices have, and the address keeps what was chosen."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        option = "document.querySelector('.grouping option[value^=\"attribute:\"]')"
+        await tab.until(option)
+        await tab.js(
+            f"{option}.selected = true; "
+            "document.querySelector('.grouping select').dispatchEvent(new Event('change'))"
+        )
+        await tab.until("location.hash.startsWith('#/fleet?group=attribute')")
+        await tab.go("#/fleet?group=attribute%3Anothing.example.com%2Fnone")
+        await tab.has("LATEST-GPU-MODEL", "main")
+
+    look(story)
+
+
+def test_the_slider_shows_what_the_fleet_looked_like(look: Look) -> None:
+    """At its beginning there is no device; back at now there are all of them."""
+
+    async def story(look: Look) -> None:
+        tab, legend = look.tab, "document.querySelector('.legend').innerText"
+        await tab.go("#/fleet?at=now")
+        await tab.has("moment", ".timeline")
+        now = await tab.js(legend)
+        await tab.js(
+            "const range = document.querySelector('.timeline input'); range.value = 0;"
+            "range.dispatchEvent(new Event('input'))"
+        )
+        await tab.has("moment 1 of", ".timeline")
+        await tab.until(f"{legend} !== {json.dumps(now)}")
+        assert await tab.js("document.querySelector('.fleet-view').classList.contains('past')")
+        await tab.click(".timeline [aria-label='Back to now']")
+        await tab.until(f"{legend} === {json.dumps(now)}")
+        assert await tab.js("document.querySelector('.timeline').hidden")
 
     look(story)
 

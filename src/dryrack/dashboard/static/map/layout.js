@@ -25,6 +25,8 @@ const PADDING = 0.3;
 const GAP = 0.5;
 const GROUP_PADDING = 0.5;
 const GROUP_GAP = 1;
+/** Widths that are tried, as parts of the one that would do if nothing were left over. */
+const WIDTHS = [1, 0.85, 1.1, 1.25, 1.5, 2];
 
 /**
  * @param {Fleet} fleet
@@ -36,7 +38,7 @@ export function arrange(fleet, groupOf, aspect) {
   const groups = [...grouped(fleet, groupOf)]
     .sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }))
     .map(([name, nodes]) => group(name, nodes, aspect));
-  const { width, height } = flow(groups, GROUP_GAP, idealWidth(groups, GROUP_GAP, aspect));
+  const { width, height } = packed(groups, GROUP_GAP, aspect);
   const cells = new Map();
   for (const each of groups) for (const tile of each.tiles) place(each, tile, cells);
   return { width, height, groups, cells };
@@ -62,7 +64,7 @@ function group(name, nodes, aspect) {
   const tiles = [...nodes]
     .sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }))
     .map(([node, devices]) => tile(node, devices));
-  const { width, height } = flow(tiles, GAP, idealWidth(tiles, GAP, aspect));
+  const { width, height } = packed(tiles, GAP, aspect);
   const count = tiles.reduce((sum, each) => sum + each.cells.length, 0);
   return {
     x: 0,
@@ -154,15 +156,22 @@ function columnsOf(count) {
   return count <= 8 ? 4 : Math.max(8, Math.ceil(Math.sqrt(count * 2)));
 }
 
-/** The width at which things come out with the aspect that is wanted. */
-function idealWidth(
-  /** @type {{width: number, height: number}[]} */ things,
+/** Puts things in rows of the width at which they are seen largest; how much they take. */
+function packed(
+  /** @type {{x: number, y: number, width: number, height: number}[]} */ things,
   /** @type {number} */ gap,
   /** @type {number} */ aspect,
 ) {
   const area = things.reduce((sum, each) => sum + (each.width + gap) * (each.height + gap), 0);
   const widest = things.reduce((most, each) => Math.max(most, each.width), 0);
-  return Math.max(Math.sqrt(area * aspect) + gap, widest);
+  const ideal = Math.sqrt(area * aspect) + gap;
+  let [best, least] = [ideal, Infinity];
+  for (const factor of WIDTHS) {
+    const { width, height } = flow(things, gap, Math.max(ideal * factor, widest));
+    const side = Math.max(width / aspect, height);
+    if (side < least) [best, least] = [ideal * factor, side];
+  }
+  return flow(things, gap, Math.max(best, widest));
 }
 
 /** Puts things side by side in rows; how much they take. */

@@ -71,7 +71,7 @@ export function claimView(_, route) {
         ["node", claim.node ? nodeLink(claim.node) : ""],
         ["created", claim.created],
         ["allocated", claim.allocated],
-        ["owner", claim.owner ? ownerText(claim.owner) : ""],
+        ["owner", claim.owner ? `${claim.owner.kind} ${claim.owner.name}` : ""],
       ]),
       section("From request to pod", way(claim)),
       constraints(claim.constraints),
@@ -79,11 +79,6 @@ export function claimView(_, route) {
       conditions(claim.conditions),
     ],
   });
-}
-
-/** @param {any} owner */
-function ownerText(owner) {
-  return typeof owner === "string" ? owner : `${owner.kind ?? ""} ${owner.name ?? ""}`;
 }
 
 /** @param {any} claim */
@@ -164,16 +159,12 @@ function podBox(pod) {
 function constraints(constraints) {
   if (!constraints.length) return null;
   const rows = constraints.map((each) => {
-    const attribute = each.matchAttribute ?? each.distinctAttribute ?? each.attribute ?? "";
-    const values = Object.entries(each.devices ?? each.values ?? {});
-    const what = each.kind ?? (each.distinctAttribute ? "all different" : "all the same");
-    return h(
-      "li",
-      null,
-      h("code", null, attribute),
-      ` ${what}`,
-      values.map(([name, value]) => h("div", { class: "quiet" }, `${value?.device ?? name}: ${value?.value ?? value}`)),
+    const values = Object.entries(each.values).map(([device, value]) =>
+      h("div", { class: "quiet" }, `${device.split("/").pop()}: ${value ?? "has none"}`),
     );
+    const what = each.kind === "match" ? "is the same for all" : "is another for each";
+    const of = each.requests.length ? ` of ${each.requests.join(", ")}` : "";
+    return h("li", null, h("code", null, each.attribute), ` ${what}${of}`, values);
   });
   return section("What binds its devices together", h("ul", { class: "plain" }, rows));
 }
@@ -185,9 +176,9 @@ function passedOver(passed) {
     h(
       "li",
       null,
-      each.state ? stateBadge(each.state) : null,
+      stateBadge(each.state),
       deviceLink(`${each.driver}/${each.pool}/${each.device}`),
-      each.claims?.length ? h("span", { class: "quiet" }, ` has claim ${each.claims.map((/** @type {any} */ c) => c.claim ?? c).join(", ")}`) : null,
+      each.claims.length ? h("span", { class: "quiet" }, `claim ${each.claims.join(", ")} has it`) : null,
     ),
   );
   return section("Devices that were passed over", h("ul", { class: "partitions" }, rows));
@@ -197,7 +188,7 @@ function passedOver(passed) {
 function conditions(conditions) {
   if (!conditions.length) return null;
   const rows = conditions.map((each) =>
-    h("li", null, badge(`${each.type} ${each.status}`, each.status === "True" ? "good" : "near"), ` ${each.reason ?? ""} ${each.message ?? ""}`, each.device ? h("span", { class: "quiet" }, ` ${each.device}`) : null),
+    h("li", null, badge(`${each.type} ${each.status}`, each.status === "True" ? "good" : "near"), ` ${each.reason} ${each.message}`, h("span", { class: "quiet" }, ` ${each.device}`)),
   );
   return section("Conditions", h("ul", { class: "plain" }, rows));
 }

@@ -1,24 +1,16 @@
 // The fleet: what is free by model, the map, and the device that is selected.
 
+import { get } from "../api.js";
 import { counted, fill, h } from "../dom.js";
+import { Fleet } from "../map/fleet.js";
 import { FleetMap } from "../map/map.js";
 import { MEANINGS, swatch } from "../map/paint.js";
 import { empty, loading } from "../parts.js";
 import { idParts, to, toDevice } from "../routes.js";
 import { devicePanel } from "./device.js";
+import { grouping, GroupingField } from "./grouping.js";
 import { summaryCards } from "./summary.js";
-
-/** @type {{[name: string]: (fleet: import("../map/fleet.js").Fleet) =>
- *   (device: import("../map/fleet.js").Device) => string}} */
-const GROUPINGS = {
-  nothing: () => () => "",
-  zone: (fleet) => (device) => fleet.nodes.get(device.node)?.zone || "no zone",
-  "instance type": (fleet) => (device) => fleet.nodes.get(device.node)?.instanceType || "no type",
-  driver: () => (device) => device.driver,
-  model: () => (device) => device.model || device.driver,
-  pool: () => (device) => `${device.driver}/${device.pool}`,
-  state: () => (device) => device.state,
-};
+import { Timeline } from "./timeline.js";
 
 export class FleetView {
   /** @param {import("../page.js").Context} context @param {import("../routes.js").Route} route */
@@ -35,14 +27,34 @@ export class FleetView {
     this.nothing = h("div", { class: "nothing" }, loading());
     /** @type {{update: (parts: Set<string>) => void, close: () => void} | null} */
     this.device = null;
+    /** @type {Fleet | null} what it looked like then */
+    this.past = null;
+    this.field = new GroupingField((name) => this._go({ group: name === "nothing" ? "" : name }));
+    this.timeline = new Timeline({
+      show: (revision) => this._go({ at: String(revision) }),
+      close: () => this._go({ at: "" }),
+    });
     this.map = new FleetMap(this.place, {
       label: "Map of devices by node. Arrow keys select a device, plus and minus zoom.",
       select: (id) => (location.hash = toDevice(id, this._query())),
       point: (id, node) => this._point(id, node),
     });
-    const bar = h("div", { class: "bar-of-map" }, this._grouping(), this.legend, this._zoom());
+    this.element = this._element();
+    this._selected = "";
+    this._grouped = "";
+    this._at = "";
+    this._shown = "";
+    this._isAsking = false;
+    this.field.load();
+    this.update(new Set(["fleet"]));
+    this.follow(route);
+  }
+
+  _element() {
+    const bar = h("div", { class: "bar-of-map" }, this.field.element, this.legend, this._zoom());
     const middle = h("div", { class: "middle" }, this.place, this.panel);
-    this.element = h(
+    this.timeline.element.hidden = true;
+    return h(
       "div",
       { class: "fleet-view" },
       h("h1", { class: "unseen" }, "Fleet"),
@@ -51,31 +63,25 @@ export class FleetView {
       bar,
       this.nothing,
       middle,
+      this.timeline.element,
     );
-    this._selected = "";
-    this._grouped = "";
-    this.update(new Set(["fleet"]));
-    this.follow(route);
   }
 
+  /** What stays from one address of the view to the next. @returns {{[key: string]: string}} */
   _query() {
-    const group = this.route.query.get("group") ?? "";
-    return group ? { group } : {};
+    const keys = ["group", "at"];
+    return Object.fromEntries(keys.map((key) => [key, this.route.query.get(key) ?? ""]));
   }
 
-  _grouping() {
-    const select = h(
-      "select",
-      {
-        onchange: () => {
-          const group = select.value === "nothing" ? "" : select.value;
-          location.hash = to("fleet", this.route.names, { group });
-        },
-      },
-      Object.keys(GROUPINGS).map((each) => h("option", { value: each }, each)),
-    );
-    this.select = select;
-    return h("label", { class: "grouping" }, "Group by ", select);
+  /** @param {{[key: string]: string}} change */
+  _go(change) {
+    // Moments of a slider are no steps that somebody wants to go back by.
+    location.replace(to("fleet", this.route.names, { ...this._query(), ...change }));
+  }
+
+  /** The fleet that is shown: as it is, or as it was. */
+  get fleet() {
+    return this.past ?? this.store.fleet;
   }
 
   _zoom() {
@@ -87,6 +93,7 @@ export class FleetView {
       button("+", "Nearer", () => this.map.zoom(1.4)),
       button("−", "Farther", () => this.map.zoom(1 / 1.4)),
       button("⤢", "All of it", () => this.map.fit()),
+      button("◷", "Timeline", () => this._go({ at: this.route.query.get("at") ? "" : "now" })),
     );
   }
 
@@ -94,20 +101,47 @@ export class FleetView {
   follow(route) {
     if (route.view !== "fleet") return false;
     this.route = route;
+    this._then(route.query.get("at") ?? "");
     this._group(route.query.get("group") ?? "nothing");
     this._select(route.names.length === 3 ? route.names.join("/") : "");
     this._highlight();
     return true;
   }
 
+  /** Another moment, or now. @param {string} at a revision, or `now` with the slider */
+  async _then(at) {
+    if (at === this._at) return;
+    const { element } = this.timeline;
+    const isOpened = element.hidden && at;
+    this._at = at;
+    element.hidden = !at;
+    if (!at) this.timeline.stop();
+    if (isOpened) await this.timeline.load(Number(at) || 0);
+    // While a slider moves, moments that were passed already are not asked for.
+    if (this._isAsking) return;
+    this._isAsking = true;
+    while (this._shown !== this._at) {
+      const wanted = this._at;
+      const answer = Number(wanted) ? await get(`fleet?at=${wanted}`).catch(() => null) : null;
+      this.past = answer && new Fleet(answer);
+      this._shown = wanted;
+      this._show();
+    }
+    this._isAsking = false;
+  }
+
   /** @param {string} name */
-  _group(name) {
-    const { fleet } = this.store;
-    const known = GROUPINGS[name] ? name : "nothing";
-    this.select.value = known;
-    if (!fleet || this._grouped === known) return;
-    this._grouped = known;
-    this.map.groupBy(GROUPINGS[known](fleet));
+  async _group(name) {
+    const { fleet } = this;
+    this.field.show(name);
+    if (!fleet || this._grouped === name) return;
+    this._grouped = name;
+    try {
+      const groupOf = await grouping(fleet, name);
+      if (this._grouped === name) this.map.groupBy(groupOf);
+    } catch (error) {
+      this.pointed.textContent = String(/** @type {Error} */ (error).message);
+    }
   }
 
   _highlight() {
@@ -140,7 +174,7 @@ export class FleetView {
 
   /** @param {string} id @param {string} node */
   _point(id, node) {
-    const device = this.store.fleet?.devices.get(id);
+    const device = this.fleet?.devices.get(id);
     this.pointed.textContent = device
       ? `${device.node} · ${device.name} · ${device.model || device.driver} · ${device.state}${device.level >= 0 ? ` ${device.level}%` : ""}`
       : node;
@@ -149,18 +183,20 @@ export class FleetView {
   /** @param {Set<string>} parts */
   update(parts) {
     this.device?.update(parts);
-    const { fleet } = this.store;
-    if (!parts.has("fleet") || !fleet) return;
+    if (parts.has("fleet") && !this.past) this._show();
+  }
+
+  _show() {
+    const { fleet } = this;
+    if (!fleet) return;
     fill(this.notes, fleet.notes.map((each) => h("p", null, each)));
     summaryCards(this.summary, fleet.summary);
     this._legend(fleet);
     this.nothing.hidden = fleet.devices.size > 0;
     if (!fleet.devices.size) fill(this.nothing, nothingYet(fleet.nodes.size));
-    const isFirst = this.map.fleet !== fleet;
-    if (isFirst) this._grouped = "";
-    this.map.fleet = this.map.fleet ?? fleet;
-    if (isFirst) this._group(this.route.query.get("group") ?? "nothing");
+    const isFirst = !this.map.fleet;
     this.map.show(fleet);
+    this.element.classList.toggle("past", this.past !== null);
     if (isFirst) this.follow(this.route);
   }
 
@@ -177,11 +213,13 @@ export class FleetView {
 
   themeChanged() {
     this.map.themeChanged();
-    if (this.store.fleet) this._legend(this.store.fleet);
+    this.timeline.paint();
+    if (this.fleet) this._legend(this.fleet);
   }
 
   close() {
     this.device?.close();
+    this.timeline.stop();
     this.map.close();
   }
 }

@@ -1,0 +1,98 @@
+// By what the map is grouped: what is known of every device, or any attribute, which is asked for.
+
+import { get } from "../api.js";
+import { fill, h } from "../dom.js";
+
+const ATTRIBUTE = "attribute:";
+/** What people group by first, where devices have it: the ends of names. */
+const FIRST = ["numaNode", "numa", "nvlink", "nvlinkDomain", "cliqueID", "pcieRoot"];
+
+/**
+ * @typedef {import("../map/fleet.js").Fleet} Fleet
+ * @typedef {(device: import("../map/fleet.js").Device) => string} GroupOf
+ */
+
+/** @type {{[name: string]: (fleet: Fleet) => GroupOf}} */
+const KNOWN = {
+  nothing: () => () => "",
+  zone: (fleet) => (device) => fleet.nodes.get(device.node)?.zone || "no zone",
+  "instance type": (fleet) => (device) => fleet.nodes.get(device.node)?.instanceType || "no type",
+  driver: () => (device) => device.driver,
+  model: () => (device) => device.model || device.driver,
+  pool: () => (device) => `${device.driver}/${device.pool}`,
+  state: () => (device) => device.state,
+};
+
+/** How devices are grouped by what is called `name`. @param {Fleet} fleet @param {string} name */
+export async function grouping(fleet, name) {
+  if (!name.startsWith(ATTRIBUTE)) return (KNOWN[name] ?? KNOWN.nothing)(fleet);
+  const attribute = name.slice(ATTRIBUTE.length);
+  const answer = await get(`fleet?attribute=${encodeURIComponent(attribute)}`);
+  const values = valuesOf(answer, attribute);
+  const none = `no ${short(attribute)}`;
+  return (/** @type {import("../map/fleet.js").Device} */ device) => {
+    const value = values.get(device.id);
+    return value === undefined ? none : `${short(attribute)} ${value}`;
+  };
+}
+
+/** @param {any} answer @param {string} attribute @returns {Map<string, string>} */
+function valuesOf(answer, attribute) {
+  const { pools, devices, names } = answer;
+  const { values, column } = answer.attributes[attribute];
+  const found = new Map();
+  for (let n = 0; n < column.length; n++) {
+    if (column[n] < 0) continue;
+    const pool = devices.pool[n];
+    const id = `${pools.driver[pool]}/${pools.name[pool]}/${names[devices.name[n]]}`;
+    found.set(id, values[column[n]]);
+  }
+  return found;
+}
+
+/** @param {string} attribute */
+function short(attribute) {
+  return attribute.slice(attribute.lastIndexOf("/") + 1);
+}
+
+/** The field in which one is chosen; attributes come when they are known. */
+export class GroupingField {
+  /** @param {(name: string) => void} chosen */
+  constructor(chosen) {
+    this._wanted = "nothing";
+    this.attributes = h("optgroup", { label: "Attribute" });
+    this.select = h(
+      "select",
+      { onchange: () => chosen(this.select.value) },
+      Object.keys(KNOWN).map((each) => h("option", { value: each }, each)),
+      this.attributes,
+    );
+    this.element = h("label", { class: "grouping" }, "Group by ", this.select);
+  }
+
+  /** Asks which attributes there are. */
+  async load() {
+    const { attributes } = await get("attributes").catch(() => ({ attributes: [] }));
+    // An attribute that every device has another value of makes no groups.
+    const useful = attributes.filter((/** @type {any} */ each) => each.distinct <= Math.max(1, each.devices / 2));
+    useful.sort((/** @type {any} */ a, /** @type {any} */ b) => rank(a.name) - rank(b.name) || a.name.localeCompare(b.name));
+    fill(
+      this.attributes,
+      useful.map((/** @type {any} */ each) => h("option", { value: ATTRIBUTE + each.name }, `${each.name} (${each.distinct})`)),
+    );
+    this.show(this._wanted);
+  }
+
+  /** @param {string} name */
+  show(name) {
+    this._wanted = name;
+    this.select.value = name;
+    if (this.select.value !== name) this.select.value = "nothing";
+  }
+}
+
+/** @param {string} name */
+function rank(name) {
+  const place = FIRST.findIndex((each) => short(name).toLowerCase() === each.toLowerCase());
+  return place < 0 ? FIRST.length : place;
+}
