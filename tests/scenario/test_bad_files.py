@@ -99,6 +99,14 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
             ),
         ),
         (
+            "steps:\n- expect: [{object: Pod/a, fields: {'status[': x}}]\n",
+            "s.yaml:4: steps[0].expect[0].fields[\"status[\"]: 'status[' is no path; write it",
+        ),
+        (
+            "steps:\n- apply: [{apiVersion: v1, kind: Pod, metadata: {name: 5}}]\n",
+            "s.yaml:4: steps[0].apply[0]: an object without its name or kind; write apiVersion",
+        ),
+        (
             "steps:\n- apply: [{kind: Pod}]\n",
             (
                 "s.yaml:4: steps[0].apply[0]: an object without its name or kind; write "
@@ -174,10 +182,12 @@ def test_what_is_wrong_is_told_with_its_line(text: str, complaint: str, tmp_path
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     """In the order of its lines, also what is wrong in a file that it names."""
     (tmp_path / "broken.yaml").write_text("a: [\n")
-    told = problems("steps:\n- apply: [broken.yaml]\n- wait: soon\n", tmp_path)
+    (tmp_path / "nameless.yaml").write_text("a: 1\n")
+    told = problems("steps:\n- apply: [broken.yaml, nameless.yaml]\n- wait: soon\n", tmp_path)
 
     assert told[0].startswith("s.yaml:5: steps[1].wait: 'soon' is no time")
-    assert told[1].startswith(f"{tmp_path}/broken.yaml:2: ")
+    assert told[1].startswith(f"{tmp_path}/nameless.yaml:1: an object without its name or kind")
+    assert told[2].startswith(f"{tmp_path}/broken.yaml:2: ")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from dryrack.base.limits import (
 from dryrack.base.text import hint
 from dryrack.cluster.faults import FaultWordsError, read_healing, read_injection
 from dryrack.kinds.shape import Path, described, render
+from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kubeletplugin import DevicesError, read_devices
 from dryrack.scenario.references import Reference
 
@@ -32,6 +33,8 @@ SUBJECTS = ("object", "devices", "published", "log", "event", "gone")
 EXHIBITS = ("claims", "devices", "events", "gangs", "nodes", "pods", "slices")
 _EXHIBITS = {"log": ("container", "has"), "object": ("fields",)}
 _FILE_ENDINGS = (".yaml", ".yml", ".json")
+NO_OBJECT = "an object without its name or kind"
+NAME_IT = "write apiVersion, kind and metadata.name"
 _REFERENCE = "write KIND/NAME or KIND/NAMESPACE/NAME, as in Pod/default/web-*"
 
 
@@ -180,6 +183,10 @@ def _expectation(place: Path, each: Expectation) -> Iterator[tuple[Path, str, st
     if (each.fields or each.count is not None) and not each.object:
         field = "fields" if each.fields else "count"
         yield (*place, field), "of which object?", "add object: KIND/[NAMESPACE/]NAME"
+    for path in each.fields:
+        if not parse_path(path) or path.count("[") != path.count("]"):
+            fix = "write it as in status.conditions[type=Ready].status"
+            yield (*place, "fields", path), f"{path!r} is no path", fix
     if each.count is not None and each.count < 0:
         yield (*place, "count"), f"{each.count} objects", "write 0 or more"
     yield from _subject(place, each)
@@ -254,11 +261,17 @@ def _objects(
 
 
 def _object(place: Path, each: Any) -> Iterator[tuple[Path, str, str]]:
+    if not is_object(each):
+        yield place, NO_OBJECT, NAME_IT
+
+
+def is_object(each: Any) -> bool:
+    """Whether it says which object it is."""
     metadata = each.get("metadata") if isinstance(each, dict) else None
-    named = isinstance(metadata, dict) and metadata.get("name")
-    if not (named and each.get("apiVersion") and each.get("kind")):
-        fix = "write apiVersion, kind and metadata.name"
-        yield place, "an object without its name or kind", fix
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("namespace", ""), str):
+        return False
+    words = (each.get("apiVersion"), each.get("kind"), metadata.get("name"))
+    return all(word and isinstance(word, str) for word in words)
 
 
 def _repeated(place: Path, each: dict[str, Any]) -> Iterator[tuple[Path, str, str]]:

@@ -20,7 +20,7 @@ from dryrack.kinds import shape
 from dryrack.kinds.documents import read
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.scenario.model import API_VERSION, KIND, Scenario
-from dryrack.scenario.problems import is_file, problems_of
+from dryrack.scenario.problems import NAME_IT, NO_OBJECT, is_file, is_object, problems_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -173,4 +173,9 @@ def _objects(
         why = (error.strerror or str(error)).lower()
         message = f"{shape.render(place)}: {name!r}: {why}"
         return (), [document.problem(place, message, f"files are looked for in {folder}")]
-    return tuple(each.raw for each in reading.documents), reading.problems
+    nameless = [
+        each.problem("", NO_OBJECT, NAME_IT)
+        for each in reading.documents
+        if not is_object(each.raw)
+    ]
+    return tuple(each.raw for each in reading.documents), (*reading.problems, *nameless)
