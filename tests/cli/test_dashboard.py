@@ -50,6 +50,22 @@ def test_the_command_prints_an_address_that_shows_the_cluster(kubeconfig: Path) 
         assert command.wait() == 0
 
 
+def test_a_scenario_is_run_and_shown() -> None:
+    """How it ended is told first; its timeline is there."""
+    words = [sys.executable, "-m", "dryrack", "dashboard", "--scenario", "gang-gpu"]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stdout is not None
+        lines = [command.stdout.readline() for _ in range(3)]
+        told = _ADDRESS.fullmatch(lines[2])
+        assert told is not None, lines
+        assert "gang-gpu holds" in lines[0]
+        assert len(fetched(told[1], told[2], "api/v1/timeline")["moments"]) > 1
+        command.send_signal(signal.SIGTERM)
+        assert command.wait() == 0
+
+
 def test_a_plane_has_a_page_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its address is printed with the start, and it is loaded when somebody comes."""
     monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
@@ -89,6 +105,9 @@ def test_the_rights_are_to_read() -> None:
     [
         (("--port", "70000"), "--port 70000: from 1 to 65535"),
         (("--kubeconfig", "nothing.yaml"), "kubeconfig nothing.yaml: not there"),
+        (("--seed", "1"), "--seed: only with --scenario"),
+        (("--scenario", "gang-gp"), "gang-gp: no such file, and no scenario of dryrack's"),
+        (("--scenario", "gang-gpu", "--context", "lab"), "--scenario: a cluster of its own"),
     ],
 )
 def test_what_is_called_wrongly_is_told(words: tuple[str, ...], complaint: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from dryrack.cli.output import print_line, say
 
 if TYPE_CHECKING:
     from dryrack.client.kubeconfig import Connection
+    from dryrack.dashboard import Live
 
 AGENT = "dryrack-dashboard"
 Kubeconfig = Annotated[
@@ -27,6 +29,14 @@ AllowHost = Annotated[
         help="A name by which a proxy on this machine may ask, beside localhost; repeatable.",
     ),
 ]
+Scenario = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Instead of a cluster: run a scenario in virtual time, and show all of it.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="With --scenario: chance.")]
 PrintRights = Annotated[
     bool, typer.Option("--print-rbac", help="Print the rights that an account needs; end.")
 ]
@@ -37,6 +47,8 @@ def dashboard(
     context: Context = "",
     port: Port = 0,
     allow_host: AllowHost = None,
+    scenario: Scenario = "",
+    seed: Seed = 0,
     print_rbac: PrintRights = False,
 ) -> None:
     """
@@ -52,30 +64,64 @@ def dashboard(
         return
     if not 0 <= port <= 65535:
         raise UsageError(f"--port {port}: from 1 to 65535, or 0 for any that is free")
+    if scenario and (kubeconfig or context):
+        raise UsageError("--scenario: a cluster of its own; leave out --kubeconfig and --context")
+    if seed and not scenario:
+        raise UsageError("--seed: only with --scenario")
     import asyncio
 
     from dryrack.cli.views.sources import Source
     from dryrack.cluster.process import loop_factory
 
-    connection = Source(kubeconfig=kubeconfig, context=context).connection()
+    page = _Page(port, tuple(allow_host or ()))
+    if scenario:
+        work = page.serve(_recorded(scenario, seed))
+    else:
+        work = page.serve_cluster(Source(kubeconfig=kubeconfig, context=context).connection())
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_served(connection, port, tuple(allow_host or ())))
+        runner.run(work)
 
 
-async def _served(connection: Connection, port: int, hosts: tuple[str, ...]) -> None:
-    from dryrack.client.client import Client
-    from dryrack.client.https import connected
-    from dryrack.cluster import SystemChance, SystemClock, stopping_by_signal
-    from dryrack.cluster.process import Address, listen
-    from dryrack.dashboard import Access, Live, address_of, check, new_token, serving
+def _recorded(name: str, seed: int) -> Live:
+    """What a scenario left behind; how it ended is told."""
+    from dryrack.cli.scenarios.running import load, quiet
+    from dryrack.cli.scenarios.showing import print_verdict
+    from dryrack.dashboard import recorded
+    from dryrack.scenario import EmbeddedRun
 
-    token = new_token()
-    async with connected(connection) as transport:
-        client = Client(transport, agent=AGENT)
-        await check(client)
-        live = Live(client, clock=SystemClock(), chance=SystemChance())
-        with closing(listen(Address(port=port))) as listening:
-            async with serving(live, listening, Access(token, hosts)):
+    with quiet():
+        outcome, live = recorded(load(name), EmbeddedRun(seed=seed))
+    print_verdict(outcome)
+    return live
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Where it is served, and by which names beside this machine's."""
+
+    port: int
+    hosts: tuple[str, ...]
+
+    async def serve_cluster(self, connection: Connection) -> None:
+        from dryrack.client.client import Client
+        from dryrack.client.https import connected
+        from dryrack.cluster import SystemChance, SystemClock
+        from dryrack.dashboard import Live, check
+
+        async with connected(connection) as transport:
+            client = Client(transport, agent=AGENT)
+            await check(client)
+            await self.serve(Live(client, clock=SystemClock(), chance=SystemChance()))
+
+    async def serve(self, live: Live) -> None:
+        """Until somebody interrupts it."""
+        from dryrack.cluster import stopping_by_signal
+        from dryrack.cluster.process import Address, listen
+        from dryrack.dashboard import Access, address_of, new_token, serving
+
+        token = new_token()
+        with closing(listen(Address(port=self.port))) as listening:
+            async with serving(live, listening, Access(token, self.hosts)):
                 print_line(f"dashboard: {address_of(listening, token)}")
                 sys.stdout.flush()
                 say("end it with Ctrl-C")

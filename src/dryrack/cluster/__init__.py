@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP, installed_plugins
     from dryrack.cluster.seeded_chance import SeededChance
-    from dryrack.cluster.snapshots.past import Past, past_of
+    from dryrack.cluster.snapshots.past import Past, PastWrite, past_of
     from dryrack.cluster.snapshots.snapshot import (
         DECISION_KINDS,
         GROUP_KINDS,
@@ -83,7 +83,7 @@ else:
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
             "seeded_chance": "SeededChance",
-            "snapshots.past": "Past past_of",
+            "snapshots.past": "Past PastWrite past_of",
             "snapshots.snapshot": (
                 "DECISION_KINDS GROUP_KINDS MODELS RECORDED_KINDS Snapshot follow_snapshots "
                 "read_objects read_snapshot typed"
@@ -105,6 +105,7 @@ __all__ = [
     "MakeAllocator",
     "Need",
     "Past",
+    "PastWrite",
     "Plane",
     "PlaneOptions",
     "SeededChance",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dryrack.dashboard.access import Access
     from dryrack.dashboard.late_start import address_of, new_token, opened_when_visited
     from dryrack.dashboard.live import Live, check
+    from dryrack.dashboard.recorded_scenario import recorded
     from dryrack.dashboard.server import serving
 else:
     __getattr__ = exports(
@@ -21,8 +22,18 @@ else:
             "access": "Access",
             "late_start": "address_of new_token opened_when_visited",
             "live": "Live check",
+            "recorded_scenario": "recorded",
             "server": "serving",
         },
     )
 
-__all__ = ["Access", "Live", "address_of", "check", "new_token", "opened_when_visited", "serving"]
+__all__ = [
+    "Access",
+    "Live",
+    "address_of",
+    "check",
+    "new_token",
+    "opened_when_visited",
+    "recorded",
+    "serving",
+]

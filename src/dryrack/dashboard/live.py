@@ -116,10 +116,12 @@ class Live:
         clock: Timekeeper,
         chance: Chance,
         read_past: ReadPast | None = None,
+        past_writes_max: int = PAST_WRITES_MAX,
     ) -> None:
         """`read_past` tells what was written before, where that is known."""
         self.client = client
         self._read_past = read_past
+        self._past_writes_max = past_writes_max
         self._known = Known()
         self.clock = clock
         self.tracked = Tracked({kind: MODELS[kind] for kind in GROUP_KINDS})
@@ -212,7 +214,7 @@ class Live:
         await check(self.client)
         if self._read_past is not None:
             kinds = {kind.resource: kind for kind in _OF_THE_PAST}
-            past = self._read_past(tuple(kinds), PAST_WRITES_MAX)
+            past = self._read_past(tuple(kinds), self._past_writes_max)
             self._known = await replay(
                 past,
                 kinds,

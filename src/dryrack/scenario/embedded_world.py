@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from dryrack.scenario.reading import LoadedScenario
     from dryrack.scenario.runner import Observer
     from dryrack.scheduler import SchedulerSettings
+    from dryrack.store import Record
 
 # Faults have a chance of their own, so that one without any goes as if there were none.
 _FAULTS_SEED = 2**32
@@ -107,6 +108,8 @@ class EmbeddedRun:
     """How often the publisher looks at everything again; 0: as often as elsewhere."""
     journal_line: Callable[[str], None] | None = None
     """Told every line of the journal."""
+    on_write: Callable[[Record, float], None] | None = None
+    """Told every write to the store, with its time."""
     scheduling: SchedulerSettings | None = None
     """How pods are scheduled, if not as usual."""
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
@@ -173,6 +176,9 @@ async def embedded_world(
     journal = Journal(clock)
     if how.journal_line is not None:
         journal.listen(how.journal_line)
+    on_write = how.on_write
+    if on_write is not None:
+        journal.watch(lambda record: on_write(record, clock.now()))
     drivers = drivers_of(hardware)
     options = PlaneOptions(
         clock=clock,

@@ -1,0 +1,80 @@
+"""
+A scenario on the page: run in virtual time, every write kept, and looked at afterwards.
+
+The writes are made again on a control plane without engines, where nothing happens any more; time
+stands still at the end of the run. The timeline is that of the scenario, to the microsecond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dryrack.apiserver.runtime_config import parse
+from dryrack.client.timekeeping import VirtualClock, micro_timestamp
+from dryrack.cluster import Past, PastWrite, PlaneOptions, SystemChance, build
+from dryrack.dashboard.live import Live
+from dryrack.scenario import EmbeddedRun, run_in_virtual_time
+from dryrack.store import Conflict, Event, EventType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.scenario import LoadedScenario, Outcome
+    from dryrack.store import Key, Record, Store, Stored
+
+# As many moments as the history keeps.
+_WRITES_MAX = 20_000
+_decode = msgspec.json.Decoder().decode
+
+
+def recorded(loaded: LoadedScenario, how: EmbeddedRun) -> tuple[Outcome, Live]:
+    """What came of a scenario, and the page's view of it."""
+    records: list[tuple[Record, float]] = []
+    how = replace(how, on_write=lambda record, time: records.append((record, time)))
+    outcome = run_in_virtual_time(loaded, how)
+    clock = VirtualClock(records[-1][1]) if records else VirtualClock()
+    # Whatever versions the scenario uses are served.
+    plane = build(PlaneOptions(clock=clock, runtime_config=parse("api/all=true")))
+    writes = [_written(plane.store, record, time) for record, time in records]
+
+    def read_past(resources: Sequence[str], writes_max: int) -> Past:
+        return _past([each for each in writes if each and each.resource in resources], writes_max)
+
+    client = plane.client("dryrack-dashboard")
+    live = Live(
+        client,
+        clock=clock,
+        chance=SystemChance(),
+        read_past=read_past,
+        past_writes_max=_WRITES_MAX,
+    )
+    return outcome, live
+
+
+def _written(store: Store, record: Record, time: float) -> PastWrite | None:
+    """Makes a write again; None if there was nothing to delete."""
+    previous = store.get(record.key)
+    if record.json is None:
+        stored, kind = store.delete(record.key, expected=None), EventType.DELETED
+    else:
+        stored = store.put(record.key, _decode(record.json), expected=None)
+        kind = EventType.MODIFIED if previous is not None else EventType.ADDED
+    if isinstance(stored, Conflict):
+        return None
+    return PastWrite(Event(kind, stored, previous), micro_timestamp(time))
+
+
+def _past(writes: Sequence[PastWrite | None], writes_max: int) -> Past:
+    """The last writes, and what was there before them."""
+    known = [each for each in writes if each is not None]
+    objects: dict[Key, Stored] = {}
+    for each in known[:-writes_max]:
+        stored = each.event.stored
+        if each.event.type is EventType.DELETED:
+            objects.pop(stored.key, None)
+        else:
+            objects[stored.key] = stored
+    return Past(tuple(objects.values()), tuple(known[-writes_max:]))
