@@ -223,6 +223,35 @@ def plugins_of(world: Site, directory: Path, kind: FakeKind, uid: str) -> NodePl
     return NodePlugins(world.client, [kind], where, clock=world.clock, chance=world.chance)
 
 
+def test_sockets_of_a_killed_instance_go_when_the_next_one_comes(short_path: Path) -> None:
+    """Its lock ended with it; those of an instance that lives stay."""
+
+    async def scenario() -> None:
+        world: Site = site()
+        await world.client.create(NODES, {"metadata": {"name": NODE}})
+        own = short_path / "plugins" / DRIVER
+        killed, living = [Sockets.of(short_path, DRIVER, uid) for uid in (UIDS[0], "living")]
+        own.mkdir(parents=True)
+        (short_path / "plugins_registry").mkdir()
+        (own / f"plugin-{UIDS[0]}.lock").touch()
+        for path in (killed.dra, killed.registration, living.dra, living.registration):
+            path.touch()
+        with instance(own, "living"):
+            stop = asyncio.Event()
+            stop.set()
+            await plugins_of(world, short_path, FakeKind(1), UIDS[1]).run(stop)
+
+    asyncio.run(scenario())
+
+    left = sorted(path.name for path in short_path.rglob("*.*"))
+
+    assert [name for name in left if name.endswith(".sock")] == [
+        "dra-living.sock",
+        f"{DRIVER}-living-reg.sock",
+    ]
+    assert f"plugin-{UIDS[0]}.lock" not in left
+
+
 def test_the_newer_instance_says_what_the_node_has_and_keeps_it(short_path: Path) -> None:
     """Two of different counts do not fight, and the older one takes no slices with it."""
 

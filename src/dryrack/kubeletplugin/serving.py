@@ -79,6 +79,11 @@ class Sockets:
         fitting = (each for each in names if _fits(registry / each))
         return Sockets(own / f"dra-{uid}.sock", registry / next(fitting, names[-1]))
 
+    def remove(self) -> None:
+        """What a killed process left of them; the kubelet would try them for ever."""
+        self.registration.unlink(missing_ok=True)
+        self.dra.unlink(missing_ok=True)
+
 
 @asynccontextmanager
 async def serving_kubelet(

@@ -47,6 +47,13 @@ class Instance:
             return True
         return newest == self.uid or not _is_locked(_own_lock(self.directory, newest))
 
+    def forget_killed(self) -> tuple[str, ...]:
+        """The UIDs of instances that ended without a word; each is told once."""
+        locks = [path for path in self.directory.glob("plugin-*.lock") if not _is_locked(path)]
+        for path in locks:
+            path.unlink(missing_ok=True)
+        return tuple(path.stem.removeprefix("plugin-") for path in locks)
+
     def is_last(self) -> bool:
         """Whether nobody is here beside it; nobody can come in any more if so."""
         try:

@@ -137,6 +137,8 @@ class NodePlugins:
                 directory, driver = self._directories(plugin.kind).plugin, plugin.kind.driver
                 entered = stack.enter_context(instance(directory, self._site.rolling_update_uid))
                 self._instances[driver] = entered
+                for uid in entered.forget_killed():
+                    Sockets.of(self._site.kubelet, driver, uid).remove()
                 plugin.recover()
                 sockets = self._site.sockets(driver)
                 await stack.enter_async_context(serving_kubelet(plugin, sockets, self._faults))
