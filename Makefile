@@ -69,6 +69,7 @@ bench: setup ## Ratios against Kubernetes' own code, then a million cases; CASES
 	@$(BIN)/python -m tests.bench.faults $(if $(SEEDS),--seeds $(SEEDS))
 	@$(BIN)/python -m tests.bench.replay
 	@$(BIN)/python -m tests.bench.page
+	@$(BIN)/python -m tests.bench.page_frames
 	@$(BIN)/python -m tests.bench $(if $(CASES),--cases $(CASES))
 
 .PHONY: format

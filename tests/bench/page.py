@@ -58,7 +58,7 @@ def main() -> int:
 async def _run(nodes: int) -> int:
     console = Console(width=None if sys.stdout.isatty() else 140)
     async with embedded(engines=()) as cluster:
-        await _fill(cluster.client, nodes)
+        await fill(cluster.client, nodes)
         past = partial(past_of, cluster.plane.store)
         live = Live(cluster.client, clock=SystemClock(), chance=CountedChance(), read_past=past)
         async with _served(live) as http:
@@ -84,7 +84,7 @@ async def _run(nodes: int) -> int:
     return 0 if is_met else 1
 
 
-async def _fill(client: Client, nodes: int) -> None:
+async def fill(client: Client, nodes: int) -> None:
     await create(client, NAMESPACES, {"metadata": {"name": "team"}})
     for n in range(nodes):
         name = f"node-{n:05}"

@@ -5,9 +5,10 @@ import { Gestures } from "./gestures.js";
 import { arrange, cellAt, neighbour, tileAt } from "./layout.js";
 import { Scene } from "./scene.js";
 
-/** Pixels of a device's side: as large as it gets, and as large as it begins. */
+/** Pixels of a device's side: as large as it gets, and as large as it begins, larger on a wall. */
 const SCALE_MAX = 220;
 const SCALE_BEGIN = 34;
+const BEGIN_OF_WIDTH = 1 / 48;
 const MARGIN = 10;
 
 const DIRECTIONS = {
@@ -106,7 +107,7 @@ export class FleetMap {
     const scale = Math.min(
       (width - 2 * MARGIN) / Math.max(layout.width, 1),
       (height - 2 * MARGIN) / Math.max(layout.height, 1),
-      SCALE_BEGIN,
+      Math.max(SCALE_BEGIN, width * BEGIN_OF_WIDTH),
     );
     this._isTouched = false;
     this.camera = { scale, x: -(width / scale - layout.width) / 2, y: -MARGIN / scale };

@@ -5,7 +5,7 @@ import { palette, Sprites } from "./paint.js";
 import { TITLE } from "./layout.js";
 
 /** Pixels of a device's side below which the picture of the whole does. */
-const NEAR = 6;
+const NEAR = 11;
 const PICTURE_PIXELS_MAX = 12_000_000;
 const PICTURE_SIDE_MAX = 8192;
 /** Part of a cell that its device fills. */
@@ -81,7 +81,7 @@ export class Scene {
     };
     const groups = this.layout.groups.filter((each) => meets(each, seen));
     const view = { ...camera, scale };
-    const isNear = camera.scale >= NEAR;
+    const isNear = scale >= this._pictureScale();
     if (!isNear) this._drawPicture(view);
     for (const group of groups) {
       if (isNear) this._drawGroup(group, view, seen);
@@ -96,6 +96,7 @@ export class Scene {
     const { canvas, scale } = picture;
     const factor = view.scale / scale;
     this.context.imageSmoothingEnabled = true;
+    this.context.imageSmoothingQuality = "medium";
     this.context.drawImage(
       canvas,
       -view.x * view.scale,
@@ -113,29 +114,39 @@ export class Scene {
     return this._picture;
   }
 
-  _newPicture() {
+  /** Pixels of a device's side on the picture of the whole; from nearer it would be blurred. */
+  _pictureScale() {
     const { width, height } = this.layout;
-    const scale = Math.min(
+    return Math.min(
       NEAR * this.ratio,
       Math.sqrt(PICTURE_PIXELS_MAX / Math.max(1, width * height)),
       PICTURE_SIDE_MAX / Math.max(1, width, height),
     );
+  }
+
+  _newPicture() {
+    const { width, height } = this.layout;
+    const scale = this._pictureScale();
     const canvas = document.createElement("canvas");
     canvas.width = Math.max(1, Math.ceil(width * scale));
     canvas.height = Math.max(1, Math.ceil(height * scale));
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     this._painted = new Map();
-    context.strokeStyle = this.colours.line;
-    context.fillStyle = this.colours.raised;
     for (const group of this.layout.groups) {
-      context.beginPath();
-      const [x, y, w, h] = [group.x, group.y, group.width, group.height].map((n) => n * scale);
-      context.roundRect(x, y, w, h, 3);
-      context.fill();
-      context.stroke();
+      this._pictureBox(context, group, scale, this.colours.raised);
+      for (const tile of group.tiles) this._pictureBox(context, tile, scale, this.colours.back);
     }
     for (const { cell } of this.layout.cells.values()) this._paintCell(context, cell, scale);
     return { canvas, scale };
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Box} box @param {number} scale */
+  _pictureBox(context, box, scale, /** @type {string} */ fill) {
+    const [x, y, w, h] = [box.x, box.y, box.width, box.height].map((n) => Math.round(n * scale));
+    context.fillStyle = this.colours.line;
+    context.fillRect(x, y, w, h);
+    context.fillStyle = fill;
+    context.fillRect(x + 1, y + 1, w - 2, h - 2);
   }
 
   /** @param {{canvas: HTMLCanvasElement, scale: number}} picture */
@@ -149,7 +160,7 @@ export class Scene {
   /** @param {CanvasRenderingContext2D} context @param {Cell} cell @param {number} scale */
   _paintCell(context, cell, scale) {
     const box = inside(cell, { x: 0, y: 0, scale });
-    context.fillStyle = this.colours.raised;
+    context.fillStyle = this.colours.back;
     context.fillRect(box.x, box.y, box.size, box.size);
     this.sprites.paint(context, cell.device, box);
     this._painted.set(cell, looks(cell));
@@ -171,7 +182,7 @@ export class Scene {
     const { context, colours } = this;
     this._box(tile, view, colours.back, colours.line);
     const [x, y] = [(tile.x - view.x) * view.scale, (tile.y - view.y) * view.scale];
-    const size = Math.min(0.6 * view.scale, 13 * this.ratio);
+    const size = Math.min(0.6 * view.scale, Math.max(13 * this.ratio, 0.35 * view.scale));
     if (size >= 6 * this.ratio) {
       context.font = `${size}px ${this._font}`;
       context.fillStyle = colours.text;
@@ -210,7 +221,8 @@ export class Scene {
     const { context, colours, ratio } = this;
     const room = group.width * view.scale - 8 * ratio;
     if (room < 36 * ratio) return;
-    const size = Math.max(10 * ratio, Math.min(0.7 * view.scale, 14 * ratio));
+    const wanted = Math.min(0.7 * view.scale, Math.max(14 * ratio, 0.4 * view.scale));
+    const size = Math.max(10 * ratio, wanted);
     const [x, y] = [(group.x - view.x) * view.scale, (group.y - view.y) * view.scale];
     const height = Math.max(TITLE * view.scale, size * 1.5);
     context.font = `600 ${size}px ${this._font}`;

@@ -53,7 +53,7 @@ function holders(device) {
     });
     return h("li", null, "claim ", objectLink("claims", namespace, name), pods.length ? h("ul", null, pods) : null);
   });
-  return [h("h3", null, "Has it"), h("ul", { class: "plain" }, items)];
+  return [h("h3", null, "Who has it"), h("ul", { class: "plain" }, items)];
 }
 
 /** @param {any[]} taints */
@@ -68,12 +68,14 @@ function taints(taints) {
 function capacity(device) {
   const names = Object.keys(device.capacity);
   if (!names.length) return null;
-  const rows = names.map((name) => {
-    const level = device.levels[name];
-    if (!level) return facts([[name, device.capacity[name]]]);
-    return meter(name, level.usedPercent, `${level.used} of ${level.total} used`);
-  });
-  return h("div", null, h("h3", null, "Capacity"), rows);
+  const plain = names.filter((name) => !device.levels[name]);
+  const rows = names
+    .filter((name) => device.levels[name])
+    .map((name) => {
+      const level = device.levels[name];
+      return meter(name, level.usedPercent, `${level.used} of ${level.total} used`);
+    });
+  return h("div", null, h("h3", null, "Capacity"), rows, facts(plain.map((name) => [name, device.capacity[name]])));
 }
 
 /** The physical device that a partition is a part of. @param {any} device @param {any} set */

@@ -49,14 +49,14 @@ export function gangView(_, route) {
       meter("placed", (100 * gang.placed.length) / Math.max(1, gang.minCount), `${gang.placed.length} placed, ${gang.waiting.length} wait, at least ${gang.minCount} go together`),
       gang.missing ? h("p", null, `${gang.missing} more must be created first.`) : null,
       gang.why ? h("p", { class: "message" }, gang.why) : null,
-      section("Members", members(gang.members)),
+      section("Members", members(gang)),
       section("What happened", happenings(gang.timeline)),
     ],
   });
 }
 
-/** @param {any[]} members */
-function members(members) {
+/** @param {any} gang */
+function members({ members, why }) {
   if (!members.length) return empty("It has no pods yet.");
   const table = new Table(
     "Members",
@@ -65,7 +65,7 @@ function members(members) {
       { title: "State", cell: (pod) => (pod.pending ? badge("waits", "bad") : badge(pod.phase, "good")) },
       { title: "Node", cell: (pod) => (pod.node ? nodeLink(pod.node) : "–") },
       { title: "Claims", cell: (pod) => claims(pod), class: "text" },
-      { title: "Why", cell: (pod) => pod.why || "–", class: "text" },
+      { title: "Why", cell: (pod) => (pod.why === why ? "as the gang" : pod.why) || "–", class: "text" },
     ],
     nameOf,
   );

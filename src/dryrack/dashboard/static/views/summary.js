@@ -38,7 +38,7 @@ function card(model) {
       h(
         "span",
         { title: "The part of the free devices that is on nodes where others of the model are not free" },
-        `fragmentation ${percent}%`,
+        `${percent}% fragmented`,
       ),
     ),
   );
