@@ -184,6 +184,11 @@ PLANTED: dict[str, tuple[Invariant, str, list[tuple[str, Raw]]]] = {
         "slice a: is of node n1, which is gone",
         [piece("a")],
     ),
+    "a pod that does not start": (
+        Invariant.NO_STARVATION,
+        "pod default/p: is on node n1, and does not start",
+        [node(), pod("p", phase="Pending"), claim("c", result("g0"), users=("p",))],
+    ),
     "half a gang": (
         Invariant.WHOLE_GANGS,
         "pod group default/gang: 1 of 2 are bound, 1 wait",

@@ -4,9 +4,9 @@ Invariants of a cluster, checked write by write.
 Always: no device is given twice, and no counter or capacity is given beyond what there is. At rest,
 when no fault is in force and nothing is under way any more: nothing is leaked (allocations of
 nobody, reservations for pods that are gone or nowhere, deletions that a finalizer holds up, what
-was made for pods and nodes that are gone), no gang is half bound, and every pool is complete. A
-finalizer that a scheduler has set before it died protects nothing, and goes with its claim as it
-does in Kubernetes.
+was made for pods and nodes that are gone), no pod has devices and does not start, no gang is half
+bound, and every pool is complete. A finalizer that a scheduler has set before it died protects
+nothing, and goes with its claim as it does in Kubernetes.
 
 A write costs what it changes, however large the cluster is. `check` does the same for a list of
 objects, as a dump has it.
@@ -124,7 +124,19 @@ class Checkers:
 
     def at_rest(self) -> tuple[Violation, ...]:
         """What is wrong when nothing is under way, in order."""
-        return tuple(sorted((*self._leaks(), *self._gangs.half(), *self._incomplete())))
+        found = (*self._leaks(), *self._idle(), *self._gangs.half(), *self._incomplete())
+        return tuple(sorted(found))
+
+    def _idle(self) -> Iterator[Violation]:
+        """Pods that have their devices and a node, and do not start."""
+        for claim in self._claims.values():
+            status = claim.get("status") or {}
+            for user in status.get("reservedFor") or () if status.get("allocation") else ():
+                pod = self._pods.get(user["uid"])
+                if pod is None or _phase(pod) != "Pending" or not pod["spec"].get("nodeName"):
+                    continue
+                message = f"is on node {pod['spec']['nodeName']}, and does not start"
+                yield Violation(Invariant.NO_STARVATION, f"pod {_full_name(pod)}", message)
 
     def _leaks(self) -> Iterator[Violation]:
         for claim in self._claims.values():

@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING
 from dryrack.cluster import SeededChance
 from dryrack.placement import Settings, World, what_if
 from dryrack.scenario.checkers import Invariant, Violation
+from dryrack.scheduler import SchedulerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dryrack.kinds.core import Pod
     from dryrack.kinds.meta import KubernetesObject
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def _is_ours(pod: Pod) -> bool:
+    """Whether it waits for the scheduler of a control plane, and for nothing else."""
+    is_named = (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in SchedulerSettings().profiles
+    return is_named and not pod.spec.scheduling_gates
 
 
 def unscheduled(objects: Iterable[KubernetesObject]) -> Iterator[Violation]:
@@ -25,7 +35,7 @@ def unscheduled(objects: Iterable[KubernetesObject]) -> Iterator[Violation]:
     waiting = [
         f"{pod.metadata.namespace}/{pod.metadata.name}"
         for pod in world.pods
-        if not pod.spec.node_name and not pod.metadata.deletion_timestamp
+        if not pod.spec.node_name and not pod.metadata.deletion_timestamp and _is_ours(pod)
     ]
     if not waiting:
         return

@@ -99,8 +99,8 @@ class _Generator:
             (4, self._device_fault),
             (1, lambda: f"node {self._node()} reboot"),
             (1, lambda: f"pool {self._node()} half"),
-            (1, lambda: f"claim default/leak-{self._number()} leaked"),
         ]
+        # No leaked claims: who writes allocations beside a scheduler can take what it is giving.
         weights = [weight for weight, _ in kinds]
         [make] = self.chance.choices([make for _, make in kinds], weights)
         return make()
