@@ -1,4 +1,7 @@
-"""What the page is tested with: Debian's chromium, and axe-core, which looks for barriers."""
+"""
+What the page is tested with: Debian's chromium, axe-core, which looks for barriers, and TypeScript,
+which checks the types that are written in comments.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 from tests.golang import cache_directory
 
 AXE = "axe-core@4.14.0"
+TYPESCRIPT = "typescript@5.9.3"
 # A program of each package, by which its presence is told.
 _PACKAGES = {"chromium": "chromium", "npm": "npm", "fonts-dejavu-core": ""}
 _FONTS = Path("/usr/share/fonts")
@@ -39,17 +43,22 @@ def ensure() -> None:
 
 
 def axe_core() -> str:
-    """The source of axe-core, fetched once."""
-    kept = cache_directory() / AXE.replace("@", "-")
+    """The source of axe-core."""
+    return (package(AXE) / "axe.min.js").read_text()
+
+
+def package(wanted: str) -> Path:
+    """Where a package of npm's is, fetched once; `wanted` is name@version."""
+    kept = cache_directory() / wanted.replace("@", "-")
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".fetching-") as scratch:
             options = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund"]
-            _run(["npm", "install", *options, "--prefix", scratch, AXE], "is there a network?")
-            made = Path(scratch) / "node_modules" / "axe-core"
+            _run(["npm", "install", *options, "--prefix", scratch, wanted], "is there a network?")
+            made = Path(scratch) / "node_modules" / wanted.partition("@")[0]
             if not kept.exists():
                 made.rename(kept)
-    return (kept / "axe.min.js").read_text()
+    return kept
 
 
 def _is_there(program: str) -> bool:

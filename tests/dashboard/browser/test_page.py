@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,6 +169,27 @@ def test_no_view_keeps_anybody_out(look: Look, scheme: str) -> None:
                 await tab.go(address)
                 await tab.has(text, "main")
                 assert await _violations(tab) == [], (address, width)
+
+    look(story)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_is_wider_than_its_window(look: Look, scheme: str, tmp_path: Path) -> None:
+    """On a phone, a screen and a wall; DRYRACK_SCREENSHOTS names where the pictures are kept."""
+    kept = Path(os.environ.get("DRYRACK_SCREENSHOTS") or tmp_path)
+    kept.mkdir(parents=True, exist_ok=True)
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        await tab.scheme(scheme)
+        for width in (360, 1280, 2560):
+            await tab.size(width, 800)
+            for address, text in VIEWS.items():
+                await tab.go(address)
+                await tab.has(text, "main")
+                assert await tab.js("document.documentElement.scrollWidth") <= width, address
+                name = re.sub(r"[^a-z0-9]+", "-", address.lower()).strip("-")
+                (kept / f"{name}-{width}-{scheme}.png").write_bytes(await tab.screenshot())
 
     look(story)
 

@@ -64,7 +64,6 @@ export class FleetMap {
   /** @param {(device: import("./fleet.js").Device) => string} groupOf */
   groupBy(groupOf) {
     this.groupOf = groupOf;
-    this._isTouched = false;
     if (this.fleet) this._arrange();
   }
 
@@ -110,7 +109,8 @@ export class FleetMap {
       Math.max(SCALE_BEGIN, width * BEGIN_OF_WIDTH),
     );
     this._isTouched = false;
-    this.camera = { scale, x: -(width / scale - layout.width) / 2, y: -MARGIN / scale };
+    const [x, y] = [(layout.width - width / scale) / 2, (layout.height - height / scale) / 2];
+    this.camera = { scale, x, y };
     this.draw();
   }
 

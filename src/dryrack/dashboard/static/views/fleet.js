@@ -8,9 +8,11 @@ import { MEANINGS, swatch } from "../map/paint.js";
 import { empty, loading } from "../parts.js";
 import { idParts, to, toDevice } from "../routes.js";
 import { devicePanel } from "./device.js";
-import { grouping, GroupingField } from "./grouping.js";
+import { grouping, GroupingField, isAsked } from "./grouping.js";
 import { summaryCards } from "./summary.js";
 import { Timeline } from "./timeline.js";
+
+const GROUP_AGAIN_MS = 2000;
 
 export class FleetView {
   /** @param {import("../page.js").Context} context @param {import("../routes.js").Route} route */
@@ -25,7 +27,7 @@ export class FleetView {
     this.panel = h("aside", { class: "panel", "aria-label": "Selected device", hidden: true });
     this.place = h("div", { class: "place" }, this.pointed);
     this.nothing = h("div", { class: "nothing" }, loading());
-    /** @type {{update: (parts: Set<string>) => void, close: () => void} | null} */
+    /** @type {ReturnType<typeof devicePanel> | null} */
     this.device = null;
     /** @type {Fleet | null} what it looked like then */
     this.past = null;
@@ -45,6 +47,9 @@ export class FleetView {
     this._at = "";
     this._shown = "";
     this._isAsking = false;
+    this._arrangement = 0;
+    this._fitted = "nothing";
+    this._isGroupedAgain = false;
     this.field.load();
     this.update(new Set(["fleet"]));
     this.follow(route);
@@ -60,8 +65,8 @@ export class FleetView {
       h("h1", { class: "unseen" }, "Fleet"),
       this.notes,
       this.summary,
-      bar,
       this.nothing,
+      bar,
       middle,
       this.timeline.element,
     );
@@ -137,11 +142,25 @@ export class FleetView {
     if (!fleet || this._grouped === name) return;
     this._grouped = name;
     try {
-      const groupOf = await grouping(fleet, name);
-      if (this._grouped === name) this.map.groupBy(groupOf);
+      const groupOf = await grouping(() => this.fleet, name);
+      if (this._grouped !== name) return;
+      this.map.groupBy(groupOf);
+      if (this._fitted !== name) this.map.fit();
+      this._fitted = name;
     } catch (error) {
       this.pointed.textContent = String(/** @type {Error} */ (error).message);
     }
+  }
+
+  /** What came is not known to an attribute that was asked for before. */
+  _groupAgain() {
+    if (!isAsked(this._grouped) || this._isGroupedAgain) return;
+    this._isGroupedAgain = true;
+    setTimeout(() => {
+      this._isGroupedAgain = false;
+      this._grouped = "";
+      this._group(this.route.query.get("group") ?? "nothing");
+    }, GROUP_AGAIN_MS);
   }
 
   _highlight() {
@@ -195,6 +214,8 @@ export class FleetView {
     this.nothing.hidden = fleet.devices.size > 0;
     if (!fleet.devices.size) fill(this.nothing, nothingYet(fleet.nodes.size));
     const isFirst = !this.map.fleet;
+    if (fleet.arrangement !== this._arrangement) this._groupAgain();
+    this._arrangement = fleet.arrangement;
     this.map.show(fleet);
     this.element.classList.toggle("past", this.past !== null);
     if (isFirst) this.follow(this.route);

@@ -12,20 +12,30 @@ const FIRST = ["numaNode", "numa", "nvlink", "nvlinkDomain", "cliqueID", "pcieRo
  * @typedef {(device: import("../map/fleet.js").Device) => string} GroupOf
  */
 
-/** @type {{[name: string]: (fleet: Fleet) => GroupOf}} */
+/** @type {{[name: string]: (fleet: () => Fleet | null) => GroupOf}} */
 const KNOWN = {
   nothing: () => () => "",
-  zone: (fleet) => (device) => fleet.nodes.get(device.node)?.zone || "no zone",
-  "instance type": (fleet) => (device) => fleet.nodes.get(device.node)?.instanceType || "no type",
+  zone: (fleet) => (device) => fleet()?.nodes.get(device.node)?.zone || "no zone",
+  "instance type": (fleet) => (device) => fleet()?.nodes.get(device.node)?.instanceType || "no type",
   driver: () => (device) => device.driver,
   model: () => (device) => device.model || device.driver,
   pool: () => (device) => `${device.driver}/${device.pool}`,
   state: () => (device) => device.state,
 };
 
-/** How devices are grouped by what is called `name`. @param {Fleet} fleet @param {string} name */
+/** Whether it is an attribute, whose values have to be asked for. @param {string} name */
+export function isAsked(name) {
+  return name.startsWith(ATTRIBUTE);
+}
+
+/**
+ * How devices are grouped by what is called `name`.
+ * @param {() => Fleet | null} fleet
+ * @param {string} name
+ * @returns {Promise<GroupOf>}
+ */
 export async function grouping(fleet, name) {
-  if (!name.startsWith(ATTRIBUTE)) return (KNOWN[name] ?? KNOWN.nothing)(fleet);
+  if (!isAsked(name)) return (KNOWN[name] ?? KNOWN.nothing)(fleet);
   const attribute = name.slice(ATTRIBUTE.length);
   const answer = await get(`fleet?attribute=${encodeURIComponent(attribute)}`);
   const values = valuesOf(answer, attribute);

@@ -4,7 +4,7 @@ import { path } from "../api.js";
 import { counted, fill, h } from "../dom.js";
 import { Fleet } from "../map/fleet.js";
 import { FleetMap } from "../map/map.js";
-import { badge, deviceLink, detailView, heading, nodeLink, objectLink } from "../parts.js";
+import { badge, deviceLink, detailView, heading, nodeLink } from "../parts.js";
 import { to, toDevice } from "../routes.js";
 import { trialForm } from "./trial.js";
 
@@ -30,7 +30,7 @@ export function whyView({ store }, route) {
     { class: "why-view" },
     heading(
       `Why: ${kind} ${namespace}/${name}`,
-      objectLink(/** @type {any} */ (list), namespace, name),
+      h("a", { href: to(list, [namespace, name]) }, `Open the ${kind}`),
     ),
     h(
       "div",
