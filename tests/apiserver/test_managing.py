@@ -25,6 +25,8 @@ from dryrack.apiserver.ownership.server_side_apply import (
     managed_after_update,
     manager_name,
 )
+from dryrack.apiserver.ownership.server_side_apply.atoms import atom_of
+from dryrack.apiserver.ownership.server_side_apply.comparing import compare, differing_parts
 from dryrack.apiserver.ownership.server_side_apply.entries import (
     UPDATE,
     Author,
@@ -33,7 +35,9 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
     decode,
     encode,
 )
+from dryrack.apiserver.ownership.server_side_apply.typed import TypeViolationError
 from dryrack.kinds.schemas import custom, schema_of
+from dryrack.kinds.schemas.shape import filled_to_atoms
 
 LATER = "2026-01-01T00:00:09Z"
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"s"', "v:1"])
@@ -324,6 +328,26 @@ def test_whoever_owned_a_part_owns_the_whole_when_the_schema_says_it_is_one() ->
         made = applied(made, wanted, manager=manager, force=False, now=NOW, tracked=one)
 
     assert owned_by(made, "first") == [".spec.a", ".spec.c"]
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_objects_differ_in_their_differing_parts_alone(seed: int) -> None:
+    """What two objects have in common need not be looked at to know in what they differ."""
+    kind = kind_of(*KINDS[seed % len(KINDS)])
+    maker, choice = Maker(kind, Random(seed)), Random(seed)
+    old, other = read(kind, maker.object()), read(kind, maker.object())
+    new = {**other, **{name: old[name] for name in old if choice.random() < 0.5}}
+    new["metadata"] = {**old["metadata"], **other["metadata"]}
+
+    def differences(left: Any, right: Any) -> Any:
+        given = (filled_to_atoms(kind.schema, each) for each in (left, right))
+        try:
+            return compare(atom_of(kind.schema), *given)
+        except TypeViolationError as error:
+            return str(error)
+
+    assert differences(*differing_parts(old, new)) == differences(old, new)
+    assert differing_parts(old, copy.deepcopy(old)) == ({}, {})
 
 
 @pytest.mark.parametrize("seed", range(90))

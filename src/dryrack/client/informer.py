@@ -66,6 +66,8 @@ class Index:
     def __init__(self, keys_of: Callable[[Raw], Iterable[str]]) -> None:
         self._keys_of = keys_of
         self._found: dict[str, dict[Name, Raw]] = {}
+        # Under which keys each object stands; to work that out again would take as long as new.
+        self._keys: dict[Name, tuple[str, ...]] = {}
 
     def get(self, key: str) -> tuple[Raw, ...]:
         """All objects with that key, in the order of their names."""
@@ -77,13 +79,23 @@ class Index:
         return len(self._found.get(key, ()))
 
     def change(self, old: Raw | None, new: Raw | None) -> None:
-        for key in self._keys_of(old) if old is not None else ():
-            bucket = self._found.get(key, {})
-            bucket.pop(name_of(old or {}), None)
-            if not bucket:
-                self._found.pop(key, None)
-        for key in self._keys_of(new) if new is not None else ():
-            self._found.setdefault(key, {})[name_of(new or {})] = new or {}
+        obj = new if new is not None else old
+        assert obj is not None, "an informer tells of something"
+        name = name_of(obj)
+        keys = () if new is None else tuple(self._keys_of(new))
+        for key in self._keys.pop(name, ()):
+            if key not in keys:
+                self._remove(key, name)
+        if new is not None and keys:
+            self._keys[name] = keys
+            for key in keys:
+                self._found.setdefault(key, {})[name] = new
+
+    def _remove(self, key: str, name: Name) -> None:
+        bucket = self._found[key]
+        bucket.pop(name, None)
+        if not bucket:
+            del self._found[key]
 
 
 class Informer:

@@ -13,6 +13,7 @@ import selectors
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from dryrack.base.ports import Chance, Clock
@@ -70,7 +71,13 @@ def jittered(chance: Chance, seconds: float) -> float:
 
 def timestamp(seconds: float) -> str:
     """A time as metadata has it: RFC 3339, whole seconds."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _timestamp(int(seconds))
+
+
+# One write asks some times for the same second.
+@lru_cache(maxsize=64)
+def _timestamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(seconds: float) -> str:

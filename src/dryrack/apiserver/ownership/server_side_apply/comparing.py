@@ -134,7 +134,7 @@ class _Differences:
                 self.added[element] = _one(atom, rights)
 
     def _below(self, element: str, atom: Atom, left: Any, right: Any) -> None:
-        if left is right or (left == right and _encode(left) == _encode(right)):
+        if _is_same_text(left, right):
             return
         found = _Differences()
         if found.at_place(atom, left, right):
@@ -145,6 +145,26 @@ class _Differences:
             self.removed[element] = found.removed
         if found.added:
             self.added[element] = found.added
+
+
+def differing_parts(
+    left: dict[str, Any], right: dict[str, Any], *, levels: int = 2
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both without what they have in common, down to some levels; they differ as before."""
+    mine, yours = dict(left), dict(right)
+    for name, value in right.items():
+        if name not in left:
+            continue
+        there = left[name]
+        if _is_same_text(there, value):
+            del mine[name], yours[name]
+        elif levels > 1 and isinstance(value, dict) and isinstance(there, dict):
+            mine[name], yours[name] = differing_parts(there, value, levels=levels - 1)
+    return mine, yours
+
+
+def _is_same_text(left: Any, right: Any) -> bool:
+    return left is right or (left == right and _encode(left) == _encode(right))
 
 
 def _of_spec(atom: Atom, value: Any) -> FieldSet:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.ownership.patching.merge_patch import without_nulls
 from dryrack.apiserver.ownership.server_side_apply import fieldsets, last_applied, typed
 from dryrack.apiserver.ownership.server_side_apply.atoms import atom_of
+from dryrack.apiserver.ownership.server_side_apply.comparing import differing_parts
 from dryrack.apiserver.ownership.server_side_apply.entries import (
     APPLY,
     UPDATE,
@@ -103,9 +104,14 @@ def _after_update(
 ) -> Managed:
     ownership = _ownership(tracked)
     schema = tracked.schema
-    old = skeleton(schema) if live is None else filled_to_atoms(schema, without_managed(live))
-    now_there = filled_to_atoms(schema, without_managed(new))
-    managed, fields = ownership.updated(old, now_there, managed)
+    old, now_there = skeleton(schema), without_managed(new)
+    if live is not None:
+        old = without_managed(live)
+        if all(each.api_version == tracked.api_version for each in managed.values()):
+            # Most of an object stays as it is, and that need not be filled and compared.
+            old, now_there = differing_parts(old, now_there)
+        old = filled_to_atoms(schema, old)
+    managed, fields = ownership.updated(old, filled_to_atoms(schema, now_there), managed)
     fields = fieldsets.difference(fields, _NEVER_OWNED)
     if fields:
         author = author_of(manager, UPDATE, tracked.api_version, tracked.subresource)
