@@ -7,6 +7,7 @@ file can hold and `dryrack scenario run` runs again.
 
 from __future__ import annotations
 
+import logging
 import traceback
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -51,8 +52,14 @@ def fuzz(seeds: Sequence[int], faults: int, *, jobs: int = 1) -> Iterator[SeedOu
     if jobs <= 1:
         yield from (try_seed(seed, faults) for seed in seeds)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_say_nothing) as pool:
         yield from pool.map(partial(try_seed, faults=faults), seeds)
+
+
+def _say_nothing() -> None:
+    """Engines tell an administrator what goes wrong; here the outcome does."""
+    logging.getLogger("dryrack").addHandler(logging.NullHandler())
 
 
 def try_seed(seed: int, faults: int) -> SeedOutcome:
