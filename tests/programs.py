@@ -1,5 +1,5 @@
 """
-Builds every Go program that `make real` needs, before the first test starts.
+Builds every Go program that `make real` needs, and fetches its browser, before the first test.
 
 A first build takes minutes; inside a test it would look like one that hangs, and be ended as one.
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tests.dashboard.browser import requirements
 from tests.golang import GoBuildError, build
 from tests.realcluster.__main__ import main as test_bed
 from tests.realcluster.releases import MODULES, RELEASES
@@ -27,6 +28,17 @@ def main() -> int:
     for module in sorted(path.parent for path in TESTS.rglob("go.mod")):
         if not any(each in module.parents for each in APART):
             build(module)
+    return _browser()
+
+
+def _browser() -> int:
+    """Without it the tests of the page fail, and say the same; all others need not wait for it."""
+    try:
+        requirements.ensure()
+        for each in (requirements.AXE, requirements.TYPESCRIPT):
+            requirements.package(each)
+    except requirements.BrowserRequirementError as error:
+        sys.stderr.write(f"{error}\n")
     return 0
 
 

@@ -22,6 +22,8 @@
 export const TITLE = 1.5;
 const LABEL = 0.85;
 const PADDING = 0.3;
+/** So that there is room for a name. */
+const TILE_WIDTH_MIN = 3;
 const GAP = 0.5;
 const GROUP_PADDING = 0.5;
 const GROUP_GAP = 1;
@@ -116,7 +118,7 @@ function tile(/** @type {string} */ node, /** @type {Device[]} */ devices) {
   /** @type {Tile} */
   const made = { x: 0, y: 0, width: 0, height: LABEL, node, cells: [], frames: [] };
   for (const whole of drivers.values()) addBlock(made, [...whole.values()]);
-  made.width += 2 * PADDING;
+  made.width = Math.max(made.width + 2 * PADDING, TILE_WIDTH_MIN);
   made.height += PADDING;
   return made;
 }
