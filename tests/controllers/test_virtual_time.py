@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,9 +22,11 @@ from dryrack.client.endpoints import (
 )
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name
-from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.client.timekeeping import VirtualClock, run_virtual, settle
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
+from dryrack.cluster.engines import families
+from dryrack.controllers.pods.virtual import SILENT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,16 +36,17 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 
 
-def play(scene: Callable[[Client, VirtualClock], Awaitable[None]]) -> None:
+def play(scene: Callable[[Client, VirtualClock], Awaitable[None]], lease_seconds: int = 0) -> None:
     async def run() -> None:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(clock=clock)) as cluster:
+        engines = families(node_lease_seconds=lease_seconds)
+        async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
             metadata = {"name": "node-a", "annotations": {"kwok.x-k8s.io/node": "fake"}}
             await cluster.client.create(NODES, {"metadata": metadata})
             await clock.advance(1)
             await scene(cluster.client, clock)
 
-    asyncio.run(run())
+    run_virtual(run())
 
 
 async def make_pod(client: Client, name: str, **annotations: str) -> None:
@@ -294,13 +296,14 @@ def test_a_living_node_renews_its_lease() -> None:
     play(scene)
 
 
-def test_a_silent_node_loses_its_pods() -> None:
+@pytest.mark.parametrize("lease_seconds", [0, 24 * 3600])
+def test_a_silent_node_loses_its_pods(lease_seconds: int) -> None:
     """Unknown after the grace, tainted at once, and empty when the tolerations are over."""
 
     async def scene(client: Client, clock: VirtualClock) -> None:
         await make_pod(client, "worker")
         assert await phase_of(client, "worker") == "Running"
-        patch = {"metadata": {"annotations": {"dryrack.dev/silent": "true"}}}
+        patch = {"metadata": {"annotations": {SILENT: "true"}}}
         await client.patch(NODES, "node-a", patch)
         await clock.advance(30)
         assert scenes.is_true(await client.get(NODES, "node-a"), "Ready")
@@ -318,8 +321,11 @@ def test_a_silent_node_loses_its_pods() -> None:
         pod = await client.get(PODS, "worker", "default")
         assert "deletionTimestamp" in pod["metadata"]
         assert scenes.is_true(pod, "DisruptionTarget")
+        await client.patch(NODES, "node-a", {"metadata": {"annotations": {SILENT: None}}})
+        await clock.advance(60)
+        assert scenes.is_true(await client.get(NODES, "node-a"), "Ready")
 
-    play(scene)
+    play(scene, lease_seconds)
 
 
 def test_pods_of_a_vanished_node_go_after_the_quarantine() -> None:

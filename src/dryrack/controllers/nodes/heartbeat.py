@@ -21,7 +21,7 @@ from dryrack.controllers.objects import (
     with_condition,
 )
 from dryrack.controllers.pods.addresses import host_address
-from dryrack.controllers.pods.virtual import is_played
+from dryrack.controllers.pods.virtual import is_played, is_virtual
 from dryrack.controllers.writes import (
     NOTHING,
     Create,
@@ -79,12 +79,20 @@ def plan(
     """What a virtual node writes about itself now, and when it is to write again."""
     writes = [*_labels(node), *_status(node, now, faults)]
     due = _renewal(lease) + renew_seconds
-    if lease is None or not _is_kept(lease, node) or now >= due:
+    if lease is None or not _is_kept(lease, node, lease_seconds) or now >= due:
         writes.append(_lease(node, lease, now, lease_seconds))
         due = now + renew_seconds
     if faults.next_expiry is not None:
         due = min(due, faults.next_expiry)
     return Plan(tuple(writes), max(0.05, due - now))
+
+
+def last_word(node: Raw, lease: Raw | None, now: float) -> Plan:
+    """A node that falls silent promises no more than a kubelet does; a long lease is cut short."""
+    promised = ((lease or {}).get("spec") or {}).get("leaseDurationSeconds") or 0
+    if promised <= LEASE_SECONDS:
+        return NOTHING
+    return Plan((_lease(node, lease, now, LEASE_SECONDS),))
 
 
 def _labels(node: Raw) -> list[Write]:
@@ -171,8 +179,10 @@ def _renewal(lease: Raw | None) -> float:
     return seconds_of(told) if told else 0.0
 
 
-def _is_kept(lease: Raw, node: Raw) -> bool:
-    return bool((lease.get("spec") or {}).get("holderIdentity") == node["metadata"]["name"])
+def _is_kept(lease: Raw, node: Raw, lease_seconds: int) -> bool:
+    spec = lease.get("spec") or {}
+    told = (spec.get("holderIdentity"), spec.get("leaseDurationSeconds"))
+    return told == (node["metadata"]["name"], lease_seconds)
 
 
 def _lease(node: Raw, lease: Raw | None, now: float, lease_seconds: int) -> Write:
@@ -207,21 +217,23 @@ class Heartbeat:
         await self._loop.run()
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None and is_played(new):
+        if new is not None and is_virtual(new):
             self._loop.queue.add(new["metadata"]["name"])
         elif new is None and old is not None:
             self._told.pop(old["metadata"]["name"], None)
 
     async def _decide(self, name: str) -> Plan:
         node = self._nodes.get("", name)
-        if node is None or not is_played(node) or is_deleted(node):
+        if node is None or not is_virtual(node) or is_deleted(node):
             return NOTHING
+        lease = self._leases.get(LEASE_NAMESPACE, name)
+        now = self._clock.now()
+        if not is_played(node):
+            return last_word(node, lease, now)
         fleet = len(self._nodes.objects)
         renew = min(max(RENEW_SECONDS_MIN, fleet / RENEWALS_PER_SECOND), RENEW_SECONDS_MAX)
         # As much before its end as usual.
         renew += self._lease_seconds - LEASE_SECONDS
-        lease = self._leases.get(LEASE_NAMESPACE, name)
-        now = self._clock.now()
         faults = faults_of(annotations_of(node), now)
         decided = plan(
             node,

@@ -12,6 +12,7 @@ from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.heartbeat import LEASE_NAMESPACE, LEASE_SECONDS
 from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of, with_condition
+from dryrack.controllers.pods.virtual import is_virtual
 from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, Write
 from dryrack.kinds.raw import Raw
 
@@ -124,20 +125,24 @@ class Readiness:
 
     def __init__(self, around: EngineContext) -> None:
         self._clock = around.clock
-        # Who is heard of less often is missed later.
-        self._grace = GRACE_SECONDS + max(0, around.node_lease_seconds - LEASE_SECONDS)
         self._nodes = around.informers.of(NODES)
         self._leases = around.informers.of(LEASES)
         self._loop: Loop[str] = Loop(
             around, "node-controller", self._decide, reads=(self._nodes, self._leases)
         )
         self._nodes.listen(self._on_node)
+        self._leases.listen(self._on_lease)
 
     async def run(self) -> None:
         await self._loop.run()
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
+            self._loop.queue.add(new["metadata"]["name"])
+
+    def _on_lease(self, old: Raw | None, new: Raw | None) -> None:
+        """Renewals are seen when the time is up; a lease that is cut short is seen now."""
+        if old is not None and new is not None and _seconds(new) < _seconds(old):
             self._loop.queue.add(new["metadata"]["name"])
 
     async def _decide(self, name: str) -> Plan:
@@ -147,4 +152,12 @@ class Readiness:
         lease = self._leases.get(LEASE_NAMESPACE, name)
         renewed = spec_of(lease).get("renewTime") if lease else None
         renewed_at = seconds_of(renewed) if renewed else None
-        return plan(node, renewed_at, self._clock.now(), grace_seconds=self._grace)
+        grace = GRACE_SECONDS
+        if lease and is_virtual(node):
+            # A kubelet's grace is always the same; a virtual node that promises more has more.
+            grace += max(0, _seconds(lease) - LEASE_SECONDS)
+        return plan(node, renewed_at, self._clock.now(), grace_seconds=grace)
+
+
+def _seconds(lease: Raw) -> int:
+    return int(spec_of(lease).get("leaseDurationSeconds") or 0)
