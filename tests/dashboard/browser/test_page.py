@@ -269,6 +269,10 @@ def test_the_slider_shows_what_the_fleet_looked_like(look: Look) -> None:
         tab, legend = look.tab, "document.querySelector('.legend').innerText"
         await tab.go("#/fleet?at=now")
         await tab.has("moment", ".timeline")
+        before = await tab.js("document.querySelector('.timeline input').max")
+        await look.client.create(PODS, pod("newcomer", schedulingGates=[{"name": "x.com/y"}]))
+        await tab.until(f"document.querySelector('.timeline input').max > {before}")
+        await look.client.delete(PODS, "newcomer", namespace="team")
         now = await tab.js(legend)
         await tab.js(
             "const range = document.querySelector('.timeline input'); range.value = 0;"

@@ -203,6 +203,7 @@ export class FleetView {
   update(parts) {
     this.device?.update(parts);
     if (parts.has("fleet") && !this.past) this._show();
+    if (this._at === "now") this.timeline.refresh();
   }
 
   _show() {

@@ -7,6 +7,7 @@ import { palette } from "../map/paint.js";
 import { clock, problem } from "../parts.js";
 
 const STEP_MS = 350;
+const REFRESH_MS = 1000;
 /** From the bottom up. */
 const ORDER = [
   ...["prepared", "allocated", "shared", "blocked", "tainted", "unhealthy", "incomplete"],
@@ -21,6 +22,9 @@ export class Timeline {
     this.moments = [];
     /** @type {ReturnType<typeof setInterval> | undefined} */
     this._playing = undefined;
+    this._isDue = false;
+    /** The moment that is looked at; 0 is now. */
+    this._revision = 0;
     this.chart = h("canvas", { class: "chart", "aria-hidden": "true" });
     this.range = h("input", {
       type: "range",
@@ -49,6 +53,7 @@ export class Timeline {
 
   /** Reads what has changed until now; a revision that is looked at stays. @param {number} revision */
   async load(revision) {
+    this._revision = revision;
     try {
       const { moments } = await get("timeline");
       this.moments = moments;
@@ -57,16 +62,28 @@ export class Timeline {
       return;
     }
     this.range.max = String(Math.max(0, this.moments.length - 1));
-    const place = this.moments.findIndex((each) => each.revision >= revision);
-    this.range.value = String(place < 0 || !revision ? this.moments.length - 1 : place);
+    const place = this.moments.findIndex((each) => each.revision >= this._revision);
+    this.range.value = String(place < 0 || !this._revision ? this.moments.length - 1 : place);
     this.paint();
     this._tell();
+  }
+
+  /** Something has changed: it is on the slider soon. */
+  refresh() {
+    if (this._isDue) return;
+    this._isDue = true;
+    setTimeout(() => {
+      this._isDue = false;
+      if (!this.element.hidden && !this._playing) this.load(this._revision);
+    }, REFRESH_MS);
   }
 
   _moved() {
     this._tell();
     const moment = this.moments[Number(this.range.value)];
-    if (moment) this.options.show(moment.revision);
+    if (!moment) return;
+    this._revision = moment.revision;
+    this.options.show(moment.revision);
   }
 
   _tell() {
