@@ -74,3 +74,23 @@ OBJECTS = [
     pod("gated", "later", schedulingGates=[{"name": "example.com/quota"}]),
     attacked_slice(),
 ]
+
+# By address, what is to be seen there.
+VIEWS = {
+    "#/fleet": "LATEST-GPU-MODEL",
+    "#/fleet/gpu.example.com/node-1/gpu-0": "node-1",
+    "#/fleet?group=pool": "LATEST-GPU-MODEL",
+    "#/fleet?at=now": "moment",
+    "#/pending": "team/waits",
+    "#/claims": "team/two",
+    "#/claims/team/two": "From request to pod",
+    "#/gangs": "team/pair",
+    "#/gangs/team/pair": "half",
+    "#/pods/team/waits": "What happened",
+    "#/why/pod/team/waits": "What would help",
+    "#/why/claim/team/many": "nearest miss",
+    "#/why/gang/team/pair": "needs at least 2",
+    "#/slices": "gpu.example.com",
+    "#/classes": "gpu.example.com",
+    "#/events": "FailedScheduling",
+}

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command import dryrack
 from tests.dashboard.browser.relay import Relay
 from tests.dashboard.browser.requirements import axe_core
-from tests.dashboard.browser.scene import MARKUP, claim, pod
+from tests.dashboard.browser.scene import MARKUP, VIEWS, claim, pod
 from yarl import URL
 
 from dryrack.client.endpoints import CLAIMS, PODS
@@ -23,25 +23,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real
 
-# By address, what is to be seen there.
-VIEWS = {
-    "#/fleet": "LATEST-GPU-MODEL",
-    "#/fleet/gpu.example.com/node-1/gpu-0": "node-1",
-    "#/fleet?group=pool": "LATEST-GPU-MODEL",
-    "#/fleet?at=now": "moment",
-    "#/pending": "team/waits",
-    "#/claims": "team/two",
-    "#/claims/team/two": "From request to pod",
-    "#/gangs": "team/pair",
-    "#/gangs/team/pair": "half",
-    "#/pods/team/waits": "What happened",
-    "#/why/pod/team/waits": "What would help",
-    "#/why/claim/team/many": "nearest miss",
-    "#/why/gang/team/pair": "needs at least 2",
-    "#/slices": "gpu.example.com",
-    "#/classes": "gpu.example.com",
-    "#/events": "FailedScheduling",
-}
 WIDTHS = (360, 1280)
 
 
