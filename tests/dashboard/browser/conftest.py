@@ -14,7 +14,7 @@ import yaml
 from tests.cli.command import dryrack
 from tests.dashboard.browser import requirements
 from tests.dashboard.browser.chromium import opened
-from tests.dashboard.browser.scene import OBJECTS
+from tests.dashboard.browser.scene import OBJECTS, STATUSES
 
 from dryrack.client.client import Client
 from dryrack.client.https import connected
@@ -83,5 +83,8 @@ def look(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Look]:
 async def _entered(stack: AsyncExitStack, kubeconfig: Path) -> tuple[Tab, Client]:
     connection = connection_of(os.environ, kubeconfig=str(kubeconfig), context="")
     transport = await stack.enter_async_context(connected(connection))
-    tab = await stack.enter_async_context(opened())
-    return tab, Client(transport, agent="test")
+    client = Client(transport, agent="test")
+    for kind, name, status in STATUSES:
+        found = await client.get(kind, name, "team")
+        await client.update(kind, found | {"status": status}, subresource="status")
+    return await stack.enter_async_context(opened()), client

@@ -79,22 +79,42 @@ def test_a_device_that_breaks_is_seen_to_break(look: Look) -> None:
     look(story)
 
 
+# Where a text of the cluster's is shown in full, and which part of the page has it.
+MARKUP_SHOWN = {
+    "#/fleet/attack.example.com/attack/odd": (MARKUP[:64], ".panel"),
+    "#/events": (MARKUP, "main td.text"),
+    "#/pods/team/train": (MARKUP, "main .happenings"),
+    "#/claims/team/orphan": (MARKUP, "main"),
+    "#/pending": (MARKUP, "main"),
+    "#/pods/team/elsewhere": (MARKUP, "main"),
+}
+
+
 def test_markup_in_the_cluster_is_text_on_the_page(look: Look) -> None:
-    """Of attributes, models and messages; nothing of it becomes an element or runs."""
+    """Attributes, models, messages of events and of conditions: nothing becomes an element."""
 
     async def story(look: Look) -> None:
         tab = look.tab
-        await tab.go("#/fleet/attack.example.com/attack/odd")
-        await tab.has(MARKUP[:64], ".panel")
+        for address, (text, place) in MARKUP_SHOWN.items():
+            await tab.go(address)
+            # A table may have it in any row.
+            await tab.until(
+                f"[...document.querySelectorAll({json.dumps(place)})]"
+                f".some((each) => each.innerText.includes({json.dumps(text)}))"
+            )
+            assert await _made_of_markup(tab) == 0, address
         for address in VIEWS:
             await tab.go(address)
-            await tab.has(VIEWS[address])
-            assert (
-                await tab.js("document.querySelectorAll('main img, main b[onclick]').length") == 0
-            )
+            await tab.has(VIEWS[address], "main")
+            assert await _made_of_markup(tab) == 0, address
         assert "broken" not in await tab.js("document.title")
 
     look(story)
+
+
+async def _made_of_markup(tab: Tab) -> int:
+    count: int = await tab.js("document.querySelectorAll('main img, main b[onclick]').length")
+    return count
 
 
 def test_everything_can_be_done_by_keys(look: Look) -> None:
@@ -169,7 +189,7 @@ def test_no_view_is_wider_than_its_window(look: Look, scheme: str, tmp_path: Pat
                 await tab.go(address)
                 await tab.has(text, "main")
                 assert await tab.js("document.documentElement.scrollWidth") <= width, address
-                name = re.sub(r"[^a-z0-9]+", "-", address.lower()).strip("-")
+                name = re.sub(r"[^a-z0-9]+", "-", address.lower()).strip("-")[:80]
                 (kept / f"{name}-{width}-{scheme}.png").write_bytes(await tab.screenshot())
 
     look(story)
