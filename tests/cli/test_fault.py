@@ -12,17 +12,22 @@ from tests.cli.live_plane import plane
 from dryrack.cli.faults.targets import (
     Cluster,
     cleared,
-    device_changes,
     fault_rows,
-    node_changes,
+    healed_devices,
+    healed_nodes,
     others_slices,
 )
 from dryrack.cli.files import UsageError
+from dryrack.cli.views.sources import Source, on_cluster
+from dryrack.client.endpoints import CLAIMS, NODES, SLICES
 from dryrack.hardware import device_annotation, limited, node_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from dryrack.client.client import Client
+    from dryrack.client.endpoints import Endpoint
 
 Raw = dict[str, Any]
 NOW = 1_767_323_045.0  # 2026-01-02T03:04:05Z
@@ -45,34 +50,23 @@ CLUSTER = Cluster(
 )
 
 
-def test_a_device_is_named_by_its_node_and_by_patterns() -> None:
-    """All devices that match on all nodes that do; one that is lost is still known."""
-    gpu_0, gpu_1, gpu_9 = (device_annotation(f"gpu-{n}") for n in (0, 1, 9))
-
-    assert device_changes(CLUSTER, "rack-1/gpu-0", "unhealthy", None) == {
-        "rack-1": {gpu_0: "unhealthy"}
-    }
-    assert device_changes(CLUSTER, "rack-*/gpu-[01]", "ok", None) == {
-        "rack-1": {gpu_0: None, gpu_1: None},
-        "rack-2": {gpu_0: None},
-    }
-    assert device_changes(CLUSTER, "rack-1/gpu-9", "lost; unknown", NOW) == {
-        "rack-1": {gpu_9: "lost until 2026-01-02T03:04:05Z; unknown until 2026-01-02T03:04:05Z"}
-    }
+def test_devices_are_well_again_by_node_and_by_pattern() -> None:
+    """All that match on all nodes that do; who names no device, or no node, is told so."""
+    assert healed_devices(CLUSTER, "rack-1/gpu-*") == {"rack-1": {device_annotation("gpu-9"): None}}
+    assert healed_devices(CLUSTER, "rack-*/gpu-0") == {"rack-1": {}, "rack-2": {}}
+    with pytest.raises(UsageError, match="device 'rack-1': name it as NODE/DEVICE"):
+        healed_devices(CLUSTER, "rack-1")
+    with pytest.raises(UsageError, match="node 'rack-3': there is none; did you mean 'rack-"):
+        healed_devices(CLUSTER, "rack-3/gpu-0")
 
 
-def test_faults_of_nodes_are_set_and_ended_part_by_part() -> None:
+def test_faults_of_nodes_are_ended_part_by_part() -> None:
     """Or all at once; other annotations, and those of devices, are left alone."""
-    ready, prepare = node_annotation("ready"), node_annotation("prepare")
+    ready = node_annotation("ready")
 
-    assert node_changes(CLUSTER, "rack-1", "prepare=fail=no disk", None) == {
-        "rack-1": {prepare: "fail=no disk"}
-    }
-    assert node_changes(CLUSTER, "rack-1", "prepare=slow=5s", NOW) == {
-        "rack-1": {prepare: "slow=5s until 2026-01-02T03:04:05Z"}
-    }
-    assert node_changes(CLUSTER, "rack-2", "prepare=ok", None) == {"rack-2": {prepare: None}}
-    assert node_changes(CLUSTER, "*", "ok", None) == {"rack-1": {}, "rack-2": {ready: None}}
+    assert healed_nodes(CLUSTER, "rack-2", "ready=ok") == {"rack-2": {ready: None}}
+    assert healed_nodes(CLUSTER, "rack-2", "prepare=ok") == {"rack-2": {}}
+    assert healed_nodes(CLUSTER, "*", "ok") == {"rack-1": {}, "rack-2": {ready: None}}
 
 
 def test_faults_are_cleared_by_node_and_by_device() -> None:
@@ -99,39 +93,11 @@ def test_slices_of_other_drivers_are_told_of() -> None:
         labelled("published", **{"kwok.x-k8s.io/managed-by": "dra-kwok-driver"}),
         labelled("plugin", **{"app.kubernetes.io/managed-by": "dryrack-plugin"}),
     )
-    cluster = Cluster((node("rack-1"),), slices)
+    cluster = Cluster((node("rack-1", **{device_annotation("gpu-0"): "lost"}),), slices)
 
-    changes = device_changes(cluster, "rack-1/gpu-0", "lost", None)
-
-    assert others_slices(cluster, changes) == ("by-hand",)
-    assert others_slices(cluster, {"rack-2": {}}) == ()
-
-
-@pytest.mark.parametrize(
-    ("target", "fault", "told"),
-    [
-        ("rack-3/gpu-0", "lost", "node 'rack-3': there is none; did you mean 'rack-"),
-        ("rack-1/gpu-7", "lost", "device 'rack-1/gpu-7': there is none; did you mean"),
-        ("rack-1", "lost", "device 'rack-1': name it as NODE/DEVICE"),
-        ("rack-1/gpu-0", "broken", "fault 'broken': 'broken' is no fault; say unhealthy, unknown"),
-        ("rack-1/gpu-0", "taint=a:Evict", "say taint=KEY[=VALUE]:EFFECT, or ok"),
-    ],
-)
-def test_a_device_that_is_not_there_and_a_fault_that_is_none(
-    target: str, fault: str, told: str
-) -> None:
-    """The answer says what there is, and nothing is written."""
-    with pytest.raises(UsageError) as caught:
-        device_changes(CLUSTER, target, fault, None)
-
-    assert told in str(caught.value)
-
-
-@pytest.mark.parametrize("fault", ["broken", "fan=off", "fan=ok", "ready=true", "prepare"])
-def test_a_fault_that_no_node_has_is_refused(fault: str) -> None:
-    """With what there is."""
-    with pytest.raises(UsageError, match=r"there are: prepare, driver, ready|say "):
-        node_changes(CLUSTER, "rack-1", fault, None)
+    assert others_slices(cluster, "gpu-*") == ("by-hand",)
+    assert others_slices(cluster, "gpu-1") == ()
+    assert others_slices(Cluster((node("rack-1"),), slices), "gpu-0") == ()
 
 
 def test_the_list_says_when_faults_end() -> None:
@@ -173,27 +139,102 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
 
 
+def fault(kubeconfig: Path, *words: str) -> str:
+    done = dryrack("fault", *words, "--kubeconfig", kubeconfig)
+    assert done.returncode == 0, done.stderr
+    return done.stdout or done.stderr
+
+
+def listed(kubeconfig: Path, resource: Endpoint) -> list[Raw]:
+    """All objects of a resource, as the plane has them."""
+
+    async def all_of(client: Client) -> list[Raw]:
+        return list((await client.list(resource)).items)
+
+    return on_cluster(Source(kubeconfig=str(kubeconfig)).connection(), all_of)
+
+
 def test_a_device_fails_and_is_well_again_on_a_plane(kubeconfig: Path) -> None:
-    """What is said is listed, clearing ends it, and what is not there is told."""
-
-    def fault(*words: str) -> str:
-        done = dryrack("fault", *words, "--kubeconfig", kubeconfig)
-        assert done.returncode == 0, done.stderr
-        return done.stdout or done.stderr
-
+    """What is said is listed, and clearing ends it."""
     published = json.loads(dryrack("devices", "-o", "json", "--kubeconfig", kubeconfig).stdout)[
         "devices"
     ]
     name, where = published[0]["device"], published[0]["node"]
-    table = fault("device", f"{where}/{name}", "taint=ecc=double:NoSchedule", "--for", "1h")
+    words = ("device", f"{where}/{name}", "taint=ecc=double:NoSchedule; unknown", "--for", "1h")
+    table = fault(kubeconfig, *words)
     assert table.splitlines()[0].split() == ["NODE", "DEVICE", "FAULT", "ENDS"]
-    fault("node", where, "prepare=hang")
-    listed = json.loads(fault("list", "-o", "json"))["faults"]
-    assert [(each["device"], each["isOver"]) for each in listed] == [(name, False), (None, False)]
-    assert fault("clear", f"{where}/*") == "1 fault ended\n"
-    assert fault("clear") == "1 fault ended\n"
-    assert fault("list") == "no faults\n"
+    fault(kubeconfig, "node", where, "prepare=fail=out for repairs")
+    faults = json.loads(fault(kubeconfig, "list", "-o", "json"))["faults"]
+    assert [(each["device"], each["isOver"]) for each in faults] == [(name, False), (None, False)]
+    assert faults[0]["fault"].count(" until ") == 2
+    assert faults[1]["fault"] == "fail=out for repairs"
+    assert fault(kubeconfig, "node", where, "prepare=ok").splitlines()[1].split()[1] == name
+    assert fault(kubeconfig, "device", f"{where}/*", "ok") == "no faults\n"
+    assert fault(kubeconfig, "list") == "no faults\n"
 
-    done = dryrack("fault", "device", f"{where}/nothing", "lost", "--kubeconfig", kubeconfig)
+
+def test_a_share_of_the_devices_fails_on_a_plane(kubeconfig: Path) -> None:
+    """So many of those that match, on whichever nodes they are."""
+    fault(kubeconfig, "device", "rack-*/*", "unhealthy=it smokes", "share=0.5")
+
+    count = sum(len(each["spec"]["devices"]) for each in listed(kubeconfig, SLICES))
+    assert fault(kubeconfig, "clear") == f"{count // 2} faults ended\n"
+
+
+def test_a_node_of_a_plane_reboots(kubeconfig: Path) -> None:
+    """That node has another boot, and no fault that would have to end."""
+
+    def boots() -> dict[str, str]:
+        nodes = listed(kubeconfig, NODES)
+        return {each["metadata"]["name"]: each["status"]["nodeInfo"]["bootID"] for each in nodes}
+
+    before = boots()
+    assert fault(kubeconfig, "node", "rack-1", "reboot") == "node rack-1: reboot\n"
+    after = boots()
+    assert [name for name in after if after[name] != before.get(name)] == ["rack-1"]
+    assert fault(kubeconfig, "list") == "no faults\n"
+
+
+def test_a_pool_of_a_plane_is_half_published(kubeconfig: Path) -> None:
+    """A generation begins that its driver has to follow by a later one."""
+
+    def generation() -> int:
+        slices = [each["spec"] for each in listed(kubeconfig, SLICES)]
+        of_rack = (each["pool"] for each in slices if each["nodeName"] == "rack-1")
+        return max(int(pool["generation"]) for pool in of_rack)
+
+    before = generation()
+    assert fault(kubeconfig, "pool", "rack-1", "half") == "pool rack-1: half\n"
+    assert generation() > before
+
+
+def test_a_claim_of_a_plane_is_leaked(kubeconfig: Path) -> None:
+    """There is a claim that no pod uses."""
+    told = fault(kubeconfig, "claim", "default/forgotten", "leaked")
+    assert told == "claim default/forgotten: leaked\n"
+    [made] = listed(kubeconfig, CLAIMS)
+    assert made["metadata"]["name"] == "forgotten"
+    assert [each["name"] for each in made["spec"]["devices"]["requests"]] == ["leaked"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("device rack-1/nothing lost", "no device 'rack-1/nothing'; did you mean 'rack-1/gpu-"),
+        ("device rack-9/gpu-0 lost", "no node 'rack-9'; did you mean 'rack-"),
+        ("device rack-1/* lost share=2", "share=2: must be a share from 0 to 1, for example 0.1"),
+        ("node rack-1 fan=ok", "node 'rack-1 fan=ok': say NODE and prepare=fail"),
+        ("node rack-1 reboot --for 5s", "'node rack-1 reboot' happens once; leave out how long"),
+        ("node rack-1 ready=false --for ever", "--for 'ever': how long, for example 30s"),
+        ("pool rack-9 half", "no pool of 'rack-9/*'; see: kubectl get resourceslices"),
+        ("claim forgotten leaked", "claim 'forgotten leaked': say NAMESPACE/NAME leaked"),
+    ],
+)
+def test_what_is_not_there_and_what_is_no_fault_is_refused(
+    kubeconfig: Path, words: str, told: str
+) -> None:
+    """The answer says what there is, and nothing is written."""
+    done = dryrack("fault", *words.split(), "--kubeconfig", kubeconfig)
+
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"dryrack: device '{where}/nothing': there is none; ")
+    assert done.stderr.startswith(f"dryrack: {told}")

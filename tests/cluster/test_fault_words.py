@@ -80,6 +80,7 @@ def test_words_name_a_fault(words: str) -> None:
         ("device a/b lost share=x", "share=x: must be a share from 0 to 1, for example 0.1"),
         ("pool a full", "pool 'a full': say NODE[/DRIVER] half"),
         ("claim a leaked", "claim 'a leaked': say NAMESPACE/NAME leaked"),
+        ("node a reboot for 5s", "'node a reboot' happens once; leave out how long"),
         ("node a ready=false for ever", "for 'ever': how long, for example 30s or 1m30s"),
     ],
 )

@@ -125,9 +125,9 @@ def test_words_that_name_no_fault_are_refused_with_their_line(tmp_path: Path) ->
 
 
 def test_a_fault_of_what_there_is_not_fails_the_step(tmp_path: Path) -> None:
-    """With where to look."""
+    """With what there is."""
     outcome = play("\n- fail: [node nowhere ready=false]\n", tmp_path)
-    assert outcome.failures == ("step: no node 'nowhere'; see: kubectl get nodes",)
+    assert outcome.failures == ("step: no node 'nowhere'; there are worker-1, worker-2",)
 
 
 def test_a_broken_invariant_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

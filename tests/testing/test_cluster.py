@@ -203,7 +203,7 @@ def test_faults_are_brought_about_and_healed() -> None:
 
         with pytest.raises(DryrackError, match="no fault 'nod'; did you mean 'node'"):
             cluster.fail("nod node-1 ready=false")
-        with pytest.raises(DryrackError, match="no node 'node-9'"):
+        with pytest.raises(DryrackError, match="no node 'node-9'; did you mean"):
             cluster.fail("node node-9 ready=false")
 
 

@@ -1,4 +1,8 @@
-"""`dryrack fault`: devices and nodes that fail when they are told to, on a cluster."""
+"""
+`dryrack fault`: what fails when it is told to, on a cluster.
+
+Words are those of scenarios, read by the same code and brought about by it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dryrack.cli.durations import seconds_of
+from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, print_table, say, shown
 
 if TYPE_CHECKING:
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 app = typer.Typer(
-    help="Let devices and nodes fail, for a while or until they are told otherwise.",
+    help="Let devices, nodes and the control plane fail, for a while or until told otherwise.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -38,11 +43,12 @@ def device(
     target: Annotated[
         str, typer.Argument(metavar="NODE/DEVICE", help="Which; patterns as of a shell will do.")
     ],
-    fault: Annotated[
-        str,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            metavar="FAULT",
-            help="unhealthy[=MESSAGE], unknown, lost, taint=KEY[=VALUE]:EFFECT, or ok.",
+            metavar="FAULT [share=0.1]",
+            help="unhealthy[=MESSAGE], unknown, lost, taint=KEY[=VALUE]:EFFECT, or ok; "
+            "with a share, to so many of those that match.",
         ),
     ],
     for_: For = "",
@@ -56,15 +62,13 @@ def device(
     Their ResourceSlices and the pods that have them show it, on virtual nodes and on nodes with
     the plugin. What was wrong with a device before is forgotten.
     """
-    from dryrack.cli.faults.targets import device_changes
+    from dryrack.cli.faults.targets import OK, healed_devices
 
-    until = _until(for_)
-    _change(
-        lambda cluster: device_changes(cluster, target, fault, until),
-        where=(kubeconfig, context),
-        output=output,
-        slices_of=target.partition("/")[0],
-    )
+    where, fault = (kubeconfig, context), " ".join(words)
+    if fault == OK:
+        _print(_write(lambda cluster: healed_devices(cluster, target), where), output)
+    else:
+        _print(_fail(f"device {target} {fault}", for_, where, shows=target), output)
 
 
 @app.command()
@@ -77,7 +81,7 @@ def node(
         typer.Argument(
             metavar="FAULT",
             help="prepare=fail[=MESSAGE], prepare=slow=5s, prepare=hang, driver=gone, "
-            "ready=false; prepare=ok and so on, or ok for all.",
+            "ready=false, reboot; prepare=ok and so on, or ok for all.",
         ),
     ],
     for_: For = "",
@@ -89,16 +93,56 @@ def node(
     Let nodes fail, or be well again.
 
     prepare: what comes of claims that are to be prepared. driver=gone: slices stay as they are.
-    ready=false: a virtual node is not Ready.
+    ready=false: a virtual node is not Ready. reboot, once: what a virtual node has prepared is
+    forgotten, and its containers start again.
     """
-    from dryrack.cli.faults.targets import node_changes
+    from dryrack.cli.faults.targets import NODE_OK, healed_nodes
 
-    until = _until(for_)
-    _change(
-        lambda cluster: node_changes(cluster, name, fault, until),
-        where=(kubeconfig, context),
-        output=output,
-    )
+    where = (kubeconfig, context)
+    if fault in NODE_OK:
+        _print(_write(lambda cluster: healed_nodes(cluster, name, fault), where), output)
+        return
+    nodes = _fail(f"node {name} {fault}", for_, where, shows=name)
+    if fault == "reboot":
+        say(f"node {name}: {fault}")
+    else:
+        _print(nodes, output)
+
+
+@app.command()
+def pool(
+    target: Annotated[
+        str, typer.Argument(metavar="NODE[/DRIVER]", help="Whose; patterns as of a shell will do.")
+    ],
+    fault: Annotated[str, typer.Argument(metavar="FAULT", help="half.")],
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+) -> None:
+    """
+    Let pools of a node begin a generation whose other slices never come, once.
+
+    Nobody gets a device of such a pool until its driver publishes it anew.
+    """
+    _fail(f"pool {target} {fault}", "", (kubeconfig, context))
+    say(f"pool {target}: {fault}")
+
+
+@app.command()
+def claim(
+    target: Annotated[
+        str, typer.Argument(metavar="NAMESPACE/NAME", help="The claim that is to be made.")
+    ],
+    fault: Annotated[str, typer.Argument(metavar="FAULT", help="leaked.")],
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+) -> None:
+    """
+    Make a claim that has a device for a pod that there is not, once.
+
+    Controllers that do their work take the device from it; the claim stays until it is deleted.
+    """
+    _fail(f"claim {target} {fault}", "", (kubeconfig, context))
+    say(f"claim {target}: {fault}")
 
 
 @app.command()
@@ -214,41 +258,51 @@ def _tell_plane(kind: str, words: Sequence[str], length: str, where: tuple[str, 
     say(f"{fault.key}: {fault.value or 'ok'}")
 
 
-def _until(length: str) -> float | None:
-    return time.time() + seconds_of("--for", length) if length else None
-
-
-def _change(
-    changes: Callable[[Cluster], Changes],
-    *,
-    where: tuple[str, str],
-    output: Format,
-    slices_of: str = "",
-) -> None:
-    """Writes annotations, and shows the faults that the nodes have then."""
-    _print(_write(changes, where, slices_of), output)
-
-
-def _write(
-    changes: Callable[[Cluster], Changes], where: tuple[str, str], slices_of: str = ""
-) -> Sequence[Raw]:
-    """The nodes as they are then; slices are read if those of a node are asked for."""
+def _fail(words: str, length: str, where: tuple[str, str], *, shows: str = "") -> Sequence[Raw]:
+    """Brings a fault about; the nodes of a target, `NODE` or `NODE/DEVICE`, as they are then."""
     from dryrack.cli.faults.targets import Cluster, others_slices
-    from dryrack.client.client import Selection
     from dryrack.client.endpoints import NODES, SLICES
+    from dryrack.cluster import SystemChance, SystemClock
+    from dryrack.cluster.faults import (
+        FaultInjector,
+        FaultTargetError,
+        FaultWordsError,
+        injection_of,
+    )
+
+    seconds = seconds_of("--for", length) if length else None
+    try:
+        injection = injection_of(words, seconds)
+    except FaultWordsError as error:
+        raise UsageError(str(error)) from None
+    node, _, device = shows.partition("/")
 
     async def work(client: Client) -> Sequence[Raw]:
-        nodes = (await client.list(NODES)).items
-        is_one = any(each["metadata"]["name"] == slices_of for each in nodes)
-        selection = Selection(fields=f"spec.nodeName={slices_of}") if is_one else Selection()
-        slices = (await client.list(SLICES, selection)).items if slices_of else ()
-        cluster = Cluster(nodes, slices)
-        found = changes(cluster)
-        for driver in others_slices(cluster, found):
+        try:
+            await FaultInjector(client, SystemClock(), SystemChance()).begin(injection)
+        except FaultTargetError as error:
+            raise UsageError(str(error)) from None
+        if not node:
+            return ()
+        slices = (await client.list(SLICES)).items if device else ()
+        nodes = Cluster((await client.list(NODES)).items).nodes_like(node)
+        for driver in others_slices(Cluster(nodes, slices), device):
             say(f"driver {shown(driver)}: its slices are not dryrack's, and stay as they are")
+        return nodes
+
+    return _on_cluster(where, work)
+
+
+def _write(changes: Callable[[Cluster], Changes], where: tuple[str, str]) -> Sequence[Raw]:
+    """Writes annotations; the nodes that have other ones then."""
+    from dryrack.cli.faults.targets import Cluster
+    from dryrack.client.endpoints import NODES
+
+    async def work(client: Client) -> Sequence[Raw]:
+        cluster = Cluster((await client.list(NODES)).items)
         return [
             await client.patch(NODES, name, {"metadata": {"annotations": annotations}})
-            for name, annotations in found.items()
+            for name, annotations in changes(cluster).items()
         ]
 
     return _on_cluster(where, work)

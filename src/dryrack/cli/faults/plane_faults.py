@@ -18,9 +18,8 @@ from dryrack.client.timekeeping import seconds_of
 from dryrack.cluster.faults import (
     CONFIG_MAP,
     FaultWordsError,
-    Injection,
     entry_of,
-    read_injection,
+    injection_of,
 )
 
 if TYPE_CHECKING:
@@ -47,8 +46,7 @@ class PlaneFault:
             return PlaneFault(".".join((kind, *named)), None)
         text = " ".join((kind, *words))
         try:
-            fault = read_injection(text).fault
-            return PlaneFault(*entry_of(Injection(fault, seconds), text, now))
+            return PlaneFault(*entry_of(injection_of(text, seconds), text, now))
         except FaultWordsError as error:
             raise UsageError(str(error)) from None
 

@@ -1,8 +1,7 @@
 """
-Which annotations of which Nodes say a fault, and which faults there are.
+Which faults there are, as annotations of Nodes, and which of these go when they are ended.
 
-Names of nodes and devices may be patterns, as a shell has them. A device that is lost is in no
-slice any more; it is known by the fault that it has.
+Names of nodes and devices may be patterns, as a shell has them.
 """
 
 from __future__ import annotations
@@ -22,13 +21,8 @@ from dryrack.hardware import (
     MANAGER,
     NODE_FAULT,
     NODE_FAULT_PARTS,
-    FaultError,
-    device_annotation,
     faults_of,
-    limited,
     node_annotation,
-    read_device_faults,
-    read_node_fault,
 )
 from dryrack.kubeletplugin import PLUGIN_LABEL
 
@@ -38,6 +32,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 OK = "ok"
+NODE_OK = (OK, *(f"{part}={OK}" for part in NODE_FAULT_PARTS))
 # The labels of slices that the publisher and the plugins look after.
 _OURS = {(MANAGED_BY, MANAGER), PLUGIN_LABEL}
 Changes = dict[str, dict[str, str | None]]
@@ -59,58 +54,36 @@ class Cluster:
             raise UsageError(f"node {pattern!r}: there is none; {known}")
         return found
 
-    def devices_of(self, node: Raw) -> set[str]:
-        return _faulty_devices(node) | {
-            device["name"]
-            for each in self.slices
-            if each["spec"].get("nodeName") == _name(node)
-            for device in each["spec"].get("devices") or ()
-        }
 
-
-def device_changes(cluster: Cluster, target: str, fault: str, until: float | None) -> Changes:
-    """Lets devices fail, or be well; the target is `NODE/DEVICE`."""
-    value = _value(fault, until)
-    nodes = cluster.nodes_like(_parts(target)[0])
-    changes = {
-        _name(node): {device_annotation(name): value for name in _matching(cluster, node, target)}
-        for node in nodes
-    }
-    found = {node: annotations for node, annotations in changes.items() if annotations}
-    if not found:
-        known = {f"{_name(node)}/{name}" for node in nodes for name in cluster.devices_of(node)}
-        raise UsageError(f"device {target!r}: there is none; {hint(target, known)}")
-    return found
-
-
-def others_slices(cluster: Cluster, changes: Changes) -> tuple[str, ...]:
-    """The drivers whose slices have such a device and are not dryrack's: it cannot change them."""
+def others_slices(cluster: Cluster, pattern: str) -> tuple[str, ...]:
+    """The drivers whose slices have such a device that is to fail, and are not dryrack's."""
+    faulty = {_name(node): _faulty_devices(node) for node in cluster.nodes}
     drivers = set()
     for each in cluster.slices:
         spec, labels = each["spec"], each["metadata"].get("labels") or {}
-        devices = {device_annotation(device["name"]) for device in spec.get("devices") or ()}
-        if devices & changes.get(spec.get("nodeName"), {}).keys() and not _OURS & labels.items():
+        names = {device["name"] for device in spec.get("devices") or ()}
+        failing = names & faulty.get(spec.get("nodeName"), set())
+        is_meant = any(fnmatchcase(name, pattern) for name in failing)
+        if is_meant and not _OURS & labels.items():
             drivers.add(spec["driver"])
     return tuple(sorted(drivers))
 
 
-def node_changes(cluster: Cluster, name: str, fault: str, until: float | None) -> Changes:
-    """Lets nodes fail; `ok` ends all that is wrong with them, but nothing of their devices."""
-    nodes = cluster.nodes_like(name)
-    if fault == OK:
-        return {
-            _name(node): {key: None for key in _annotations(node) if key.startswith(NODE_FAULT)}
-            for node in nodes
-        }
-    part, _, said = fault.partition("=")
-    if part in NODE_FAULT_PARTS and said == OK:
-        return {_name(node): {node_annotation(part): None} for node in nodes}
-    value = said if until is None else limited(said, until)
-    try:
-        read_node_fault(part, value)
-    except FaultError as error:
-        raise UsageError(f"fault {fault!r}: {error}") from None
-    return {_name(node): {node_annotation(part): value} for node in nodes}
+def healed_devices(cluster: Cluster, target: str) -> Changes:
+    """Ends all that is wrong with devices; the target is `NODE/DEVICE`."""
+    node, _, device = target.partition("/")
+    if not node or not device:
+        raise UsageError(f"device {target!r}: name it as NODE/DEVICE; NODE/* is every device")
+    return {_name(each): {} for each in cluster.nodes_like(node)} | cleared(cluster, (target,))
+
+
+def healed_nodes(cluster: Cluster, name: str, fault: str) -> Changes:
+    """`PART=ok` ends one fault, `ok` all that is wrong with nodes, but nothing of their devices."""
+    key = node_annotation(fault.removesuffix(OK).removesuffix("="))
+    return {
+        _name(node): {each: None for each in _annotations(node) if each.startswith(key)}
+        for node in cluster.nodes_like(name)
+    }
 
 
 def cleared(cluster: Cluster, targets: Sequence[str]) -> Changes:
@@ -178,31 +151,6 @@ def _rows(node: Raw, now: float) -> Iterator[FaultRow]:
             is_over = not is_present and faults.is_ready and not faults.problems
             problem = "".join(faults.problems).removeprefix(f"annotation {key}: ")
             yield FaultRow(_name(node), key, value, faults.next_expiry, is_over, problem)
-
-
-def _value(fault: str, until: float | None) -> str | None:
-    """What the annotation of a device says; None if it goes."""
-    if fault == OK:
-        return None
-    parts = [part.strip() for part in fault.split(";")]
-    value = "; ".join(part if until is None else limited(part, until) for part in parts)
-    try:
-        read_device_faults(value)
-    except FaultError as error:
-        raise UsageError(f"fault {fault!r}: {error}, or {OK}") from None
-    return value
-
-
-def _parts(target: str) -> tuple[str, str]:
-    node, slash, device = target.partition("/")
-    if not node or not slash or not device:
-        raise UsageError(f"device {target!r}: name it as NODE/DEVICE; NODE/* is every device")
-    return node, device
-
-
-def _matching(cluster: Cluster, node: Raw, target: str) -> list[str]:
-    pattern = _parts(target)[1]
-    return sorted(name for name in cluster.devices_of(node) if fnmatchcase(name, pattern))
 
 
 def _faulty_devices(node: Raw) -> set[str]:

@@ -27,7 +27,12 @@ from dryrack.cluster.faults.model import (
     WatchEnd,
     WatchLoss,
 )
-from dryrack.cluster.faults.reading import FaultWordsError, read_healing, read_injection
+from dryrack.cluster.faults.reading import (
+    FaultWordsError,
+    injection_of,
+    read_healing,
+    read_injection,
+)
 
 __all__ = [
     "CONFIG_MAP",
@@ -53,6 +58,7 @@ __all__ = [
     "WatchEnd",
     "WatchLoss",
     "entry_of",
+    "injection_of",
     "read_healing",
     "read_injection",
 ]

@@ -16,7 +16,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, assert_never
 
 from dryrack.base.errors import DryrackError
-from dryrack.client.client import MERGE_PATCH
+from dryrack.base.text import hint
+from dryrack.client.client import MERGE_PATCH, Selection
 from dryrack.client.endpoints import CLAIMS, NODES, SLICES
 from dryrack.client.errors import NotFoundError
 from dryrack.cluster.faults.model import (
@@ -76,7 +77,8 @@ class FaultInjector:
                     info = {"nodeInfo": {"bootID": self.chance.uuid()}}
                     await self._patch_node(name, {"status": info}, "status")
             case DeviceFailure():
-                await self._fail_devices(fault, self._limited(fault.value, seconds))
+                parts = (self._limited(part.strip(), seconds) for part in fault.value.split(";"))
+                await self._fail_devices(fault, "; ".join(parts))
             case HalfGeneration():
                 await self._half_publish(fault)
             case ClaimLeak():
@@ -104,7 +106,7 @@ class FaultInjector:
         names = [each["metadata"]["name"] for each in (await self.client.list(NODES)).items]
         found = [name for name in names if fnmatchcase(name, pattern)]
         if not found:
-            raise FaultTargetError(f"no node {pattern!r}; see: kubectl get nodes")
+            raise FaultTargetError(f"no node {pattern!r}; {hint(pattern, names)}")
         return found
 
     async def _annotate(self, node: str, annotations: Mapping[str, str | None]) -> None:
@@ -119,28 +121,27 @@ class FaultInjector:
             raise FaultTargetError(f"node {node!r} is gone") from None
 
     async def _fail_devices(self, fault: DeviceFailure, value: str) -> None:
+        nodes = {*await self._nodes(fault.node)}
+        is_one = nodes == {fault.node}
+        of_node = Selection(fields=f"spec.nodeName={fault.node}") if is_one else Selection()
         devices = {
             (each["spec"]["nodeName"], device["name"])
-            for each in (await self.client.list(SLICES)).items
+            for each in (await self.client.list(SLICES, of_node)).items
             for device in each["spec"].get("devices") or ()
-            if each["spec"].get("nodeName")
+            if each["spec"].get("nodeName") in nodes
         }
         # One that is lost is known by its fault alone.
         devices |= {
             (node["metadata"]["name"], key.removeprefix(DEVICE_FAULT))
             for node in (await self.client.list(NODES)).items
             for key in node["metadata"].get("annotations") or {}
-            if key.startswith(DEVICE_FAULT)
+            if key.startswith(DEVICE_FAULT) and node["metadata"]["name"] in nodes
         }
-        meant = [
-            (node, device)
-            for node, device in sorted(devices)
-            if fnmatchcase(node, fault.node) and fnmatchcase(device, fault.device)
-        ]
-        chosen = self._share(meant, fault.share)
-        if not chosen:
+        meant = [each for each in sorted(devices) if fnmatchcase(each[1], fault.device)]
+        if not meant:
             what = f"{fault.node}/{fault.device}"
-            raise FaultTargetError(f"no device {what!r} of a node; see: dryrack devices")
+            raise FaultTargetError(f"no device {what!r}; {hint(what, map('/'.join, devices))}")
+        chosen = self._share(meant, fault.share)
         by_node: dict[str, dict[str, str | None]] = defaultdict(dict)
         for node, device in chosen:
             by_node[node][device_annotation(device)] = value

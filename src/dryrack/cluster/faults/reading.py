@@ -56,6 +56,7 @@ _SHARES = {
     "errors": "errors",
     "lost-answers": "lost_answers",
 }
+_ONCE = (WatchLoss, NodeReboot, HalfGeneration, ClaimLeak)
 _DELAYS = {"latency": "latency_seconds", "watch-latency": "watch_latency_seconds"}
 
 
@@ -63,11 +64,19 @@ def read_injection(text: str) -> Injection:
     """One fault, with the time that it lasts if that is said."""
     said = _FOR.fullmatch(text.strip())
     if said is None:
-        return Injection(_read(text.strip()))
+        return injection_of(text.strip())
     seconds = seconds_in(said["seconds"])
     if not seconds:
         raise FaultWordsError(f"for {said['seconds']!r}: how long, for example 30s or 1m30s")
-    return Injection(_read(said["fault"]), seconds)
+    return injection_of(said["fault"], seconds)
+
+
+def injection_of(text: str, seconds: float | None = None) -> Injection:
+    """A fault whose words do not say how long it lasts; what happens once lasts no time."""
+    fault = _read(text)
+    if seconds is not None and isinstance(fault, _ONCE):
+        raise FaultWordsError(f"{text!r} happens once; leave out how long")
+    return Injection(fault, seconds)
 
 
 def read_healing(text: str) -> Healing:
