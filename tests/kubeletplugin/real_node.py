@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.publisher.real_publisher import until
 from tests.realcluster import image, kubeconfig, readiness
 
 from dryrack.cluster import load_catalogue
@@ -130,9 +131,16 @@ class RealNode:
             assert done.returncode == 0, f"{told}\n{log}"
 
     def variables(self, namespace: str, name: str, container: str = "ctr0") -> dict[str, str]:
-        """The environment as the container itself prints it."""
-        log = self.kubectl("logs", "-n", namespace, name, "-c", container)
-        return dict(re.findall(r"^export (\w+)='(.*)'$", log, re.M))
+        """The environment as the container itself prints it, a moment after it is ready."""
+        found: dict[str, str] = {}
+
+        def has_printed() -> bool:
+            log = self.kubectl("logs", "-n", namespace, name, "-c", container)
+            found.update(re.findall(r"^export (\w+)='(.*)'$", log, re.M))
+            return bool(found)
+
+        until(has_printed)
+        return found
 
     def specs(self) -> list[str]:
         return sorted(path.name for path in self.node.cdi.iterdir())
