@@ -23,8 +23,12 @@ from dryrack.hardware import faults_of
 from dryrack.hardware.catalogue.values import Model
 from dryrack.kubeletplugin import slices
 from dryrack.kubeletplugin.virtual import VirtualDrivers
+from dryrack.placement.framework import PluginError
 from dryrack.placement.gangs import search
 from dryrack.placement.gangs.exact import Exact
+from dryrack.placement.gangs.members import Member, Round
+from dryrack.placement.outcomes import Unplaced
+from dryrack.placement.plugins_in_play import PluginsInPlay
 from dryrack.scenario import EmbeddedRun, load_scenario, run_in_virtual_time
 from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.queue import SchedulingQueue
@@ -48,9 +52,36 @@ def gives_without_noting(patch: Patch) -> None:
     )
 
 
+def waits_for_its_own_gang(patch: Patch) -> None:
+    """A claim that another member is about to have is not to be had."""
+    decided = Round.decided
+
+    def blocked(self: Round, member: Member, *args: Any) -> Any:
+        if any(claim in self.given for claim in member.claims):
+            return Unplaced("a claim is in the process of being allocated")
+        return decided(self, member, *args)
+
+    patch.setattr(Round, "decided", blocked)
+    patch.setattr(search, "place_exactly", lambda *_: Exact(()))
+
+
 def places_pod_by_pod(patch: Patch) -> None:
     """Each member takes what suits itself."""
     patch.setattr(search, "place_exactly", lambda *_: Exact(()))
+
+
+def restores_what_was_before(patch: Patch) -> None:
+    """The claim of a group is remembered as it was before it was written to for the first pod."""
+    claim = View.claim
+
+    def stale(self: View, namespace: str, name: str) -> Any:
+        found = claim(self, namespace, name)
+        users = () if found is None else found.status.reserved_for
+        if found is None or all(each.resource != "podgroups" for each in users):
+            return found
+        return changed(found, status=changed(found.status, allocation=None))
+
+    patch.setattr(View, "claim", stale)
 
 
 def takes_all_there_are(patch: Patch) -> None:
@@ -73,6 +104,18 @@ def counts_no_slices(patch: Patch) -> None:
         return put(self, changed(each, spec=changed(each.spec, pool=pool)))
 
     patch.setattr(LiveAllocator, "put_slice", careless)
+
+
+def scores_new_claims_alone(patch: Patch) -> None:
+    """Who has a claim that is allocated already cannot be scored with one that is not."""
+    scores = PluginsInPlay.device_scores
+
+    def strict(self: PluginsInPlay, node: Any, allocations: Any) -> Any:
+        if len(allocations) < len(self.pod.wanted) + len(self.pod.allocated):
+            raise PluginError("fewer allocations than claims")
+        return scores(self, node, allocations)
+
+    patch.setattr(PluginsInPlay, "device_scores", strict)
 
 
 def never_wakes(patch: Patch) -> None:
@@ -158,9 +201,12 @@ def waits_for_claims_to_the_last(patch: Patch) -> None:
 
 MUTANTS: dict[str, Callable[[Patch], None]] = {
     "01-device-twice": gives_without_noting,
+    "02-gang-shares-a-claim": waits_for_its_own_gang,
     "03-gang-takes-what-another-needs": places_pod_by_pod,
+    "04-claim-of-a-pod-group": restores_what_was_before,
     "05-all-takes-no-more": takes_all_there_are,
     "06-incomplete-pool": counts_no_slices,
+    "07-claims-of-one-node-and-of-many": scores_new_claims_alone,
     "08-gang-waits-for-a-restart": never_wakes,
     "11-slice-is-gone-for-good": trusts_what_it_wrote,
     "12-driver-dies-in-the-window": asks_the_driver_once,
