@@ -16,6 +16,7 @@ from msgspec.structs import replace as changed
 
 from dryrack.allocation import LiveAllocator
 from dryrack.allocation.demand.requests import Ask, Draft
+from dryrack.client.timekeeping import sleep
 from dryrack.controllers.pods import drivers, running
 from dryrack.controllers.pods.drivers import PrepareCalls
 from dryrack.controllers.pods.lifecycle import Deleted, Event, Passed, Rebooted, Run, step
@@ -30,7 +31,9 @@ from dryrack.placement.gangs.members import Member, Round
 from dryrack.placement.outcomes import Unplaced
 from dryrack.placement.plugins_in_play import PluginsInPlay
 from dryrack.scenario import EmbeddedRun, load_scenario, run_in_virtual_time
+from dryrack.scheduler import Scheduler
 from dryrack.scheduler.cluster_view import View
+from dryrack.scheduler.demands import Demands
 from dryrack.scheduler.queue import SchedulingQueue
 
 if TYPE_CHECKING:
@@ -123,6 +126,20 @@ def never_wakes(patch: Patch) -> None:
     patch.setattr(SchedulingQueue, "wake", lambda _: None)
 
 
+def counts_one_by_one(patch: Patch) -> None:
+    """Each device that is asked for takes a microsecond, in which nobody else is decided."""
+    decision = Scheduler._decision
+
+    async def thorough(self: Scheduler, name: Any) -> Any:
+        decided = await decision(self, name)
+        wanted = decided[1].unallocated if decided and isinstance(decided[1], Demands) else ()
+        asks = [each.exactly for claim in wanted for each in claim.spec.devices.requests]
+        await sleep(self._clock, sum(ask.count for ask in asks if ask) / 1e6)
+        return decided
+
+    patch.setattr(Scheduler, "_decision", thorough)
+
+
 def trusts_what_it_wrote(patch: Patch) -> None:
     """What was once written as it is wanted is taken to be there."""
     plan, written = slices.plan, set[str]()
@@ -208,6 +225,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "06-incomplete-pool": counts_no_slices,
     "07-claims-of-one-node-and-of-many": scores_new_claims_alone,
     "08-gang-waits-for-a-restart": never_wakes,
+    "09-counts-of-tenants": counts_one_by_one,
     "11-slice-is-gone-for-good": trusts_what_it_wrote,
     "12-driver-dies-in-the-window": asks_the_driver_once,
     "13-slice-without-devices": publishes_nothing_in_particular,
