@@ -198,6 +198,7 @@ VIEWS = {
     f"#/fleet/{DRIVER}/{LONG}/{LONG[:63]}": LONG[:63],
     "#/fleet?group=pool": "LATEST-GPU-MODEL",
     "#/fleet?at=now": "moment",
+    "#/devices": "gpu-shared",
     "#/pending": "team/waits",
     "#/claims": "team/two",
     "#/claims/team/two": "From request to pod",

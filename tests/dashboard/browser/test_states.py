@@ -90,6 +90,13 @@ def test_long_names_stay_in_their_boxes(look: Look, width: int) -> None:
                 ".map((each) => each.outerHTML.slice(0, 200))"
             )
             assert outside == [], address
+        for view in ("#/devices", "#/slices", "#/claims", "#/pending"):
+            await look.tab.go(view)
+            await look.tab.has(LONG, "main")
+            assert await look.tab.js(
+                "document.querySelector('.table').scrollWidth"
+                " <= document.querySelector('.table').clientWidth"
+            ), view
 
     look(story)
 

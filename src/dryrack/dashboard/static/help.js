@@ -6,7 +6,7 @@ import { MEANINGS, swatch } from "./map/paint.js";
 const KEYS = [
   ["/", "search"],
   ["?", "this help"],
-  ["g then f p c g s k e", "go to fleet, pending, claims, gangs, slices, classes, events"],
+  ["g then f d p c g s k e", "go to fleet, devices, pending, claims, gangs, slices, classes, events"],
   ["← ↑ → ↓", "on the map: the next device"],
   ["Shift ← ↑ → ↓", "on the map: move it"],
   ["+  −  0", "on the map: nearer, farther, all of it"],

@@ -8,6 +8,7 @@ import { Store } from "./store.js";
 import { themeSwitch } from "./theme.js";
 import { claimView, claimsView } from "./views/claims.js";
 import { classesView } from "./views/classes.js";
+import { devicesView } from "./views/devices.js";
 import { eventsView } from "./views/events.js";
 import { FleetView } from "./views/fleet.js";
 import { gangView, gangsView } from "./views/gangs.js";
@@ -31,6 +32,7 @@ import { whyView } from "./views/why.js";
 /** @type {[string, string, string][]} view, title, key */
 const VIEWS = [
   ["fleet", "Fleet", "f"],
+  ["devices", "Devices", "d"],
   ["pending", "Pending", "p"],
   ["claims", "Claims", "c"],
   ["gangs", "Gangs", "g"],
@@ -42,6 +44,7 @@ const VIEWS = [
 /** @type {{[view: string]: (context: Context, route: import("./routes.js").Route) => View}} */
 const MAKERS = {
   fleet: (context, route) => new FleetView(context, route),
+  devices: devicesView,
   pending: pendingView,
   claims: (context, route) => (route.names.length ? claimView : claimsView)(context, route),
   gangs: (context, route) => (route.names.length ? gangView : gangsView)(context, route),

@@ -5,7 +5,7 @@ import { counted, fill, h, sync } from "./dom.js";
 import { swatch } from "./map/paint.js";
 import { to, toDevice } from "./routes.js";
 
-const ROWS_MAX = 500;
+const PAGE_ROWS = 200;
 
 /** A device's state, with its picture. @param {string} state @param {number} [level] */
 export function stateBadge(state, level) {
@@ -20,6 +20,11 @@ export function badge(text, tone = "") {
 /** @param {string} id driver/pool/name */
 export function deviceLink(id, /** @type {string} */ text = id) {
   return h("a", { href: toDevice(id), class: "name" }, text);
+}
+
+/** A name in a cell: short ones stay in one piece. @param {string} text */
+export function nameText(text) {
+  return h("span", { class: "name" }, text);
 }
 
 /** @param {string} node */
@@ -127,59 +132,107 @@ export function clock(text) {
  * @typedef {{title: string, cell: (row: any) => any, class?: string}} Column
  */
 
-/** A table that keeps its rows when they stay as they are. */
+/** A table that keeps its rows when they stay as they are; many rows come in pages. */
 export class Table {
   /** @param {string} label @param {Column[]} columns @param {(row: any) => string} key */
   constructor(label, columns, key) {
     this.columns = columns;
     this.key = key;
+    this.page = 0;
+    /** @type {any[]} */
+    this.rows = [];
     this.body = h("tbody", null);
-    this.more = h("p", { class: "quiet" });
+    this.place = h("span", { role: "status" });
+    this.before = this._turn("Previous", -1);
+    this.after = this._turn("Next", 1);
+    this.pager = h(
+      "div",
+      { class: "pager", role: "group", "aria-label": `Pages of ${label.toLowerCase()}`, hidden: true },
+      this.before,
+      this.place,
+      this.after,
+    );
     const head = columns.map((each) => h("th", { scope: "col", class: each.class }, each.title));
-    this.element = h(
+    this.region = h(
       "div",
       { class: "table", tabindex: 0, role: "region", "aria-label": label },
       h("table", null, h("thead", null, h("tr", null, head)), this.body),
-      this.more,
     );
+    this.element = h("div", null, this.region, this.pager);
+  }
+
+  /** @param {string} text @param {number} pages */
+  _turn(text, pages) {
+    const turn = () => {
+      this.page += pages;
+      this.show(this.rows);
+      scrollTo(0, 0);
+      this.region.focus({ preventScroll: true });
+    };
+    return h("button", { type: "button", onclick: turn }, text);
   }
 
   /** @param {any[]} rows */
   show(rows) {
-    sync(this.body, rows.slice(0, ROWS_MAX), this.key, (row) =>
+    this.rows = rows;
+    const last = Math.max(0, Math.ceil(rows.length / PAGE_ROWS) - 1);
+    this.page = Math.min(Math.max(this.page, 0), last);
+    const first = this.page * PAGE_ROWS;
+    const shown = rows.slice(first, first + PAGE_ROWS);
+    sync(this.body, shown, this.key, (row) =>
       h("tr", null, this.columns.map((each) =>
         h("td", { class: each.class, "data-title": each.title }, each.cell(row)),
       )),
     );
-    const left = rows.length - ROWS_MAX;
-    this.more.textContent = left > 0 ? `and ${counted(left, "more", "more")}; narrow it by the filter` : "";
+    this.pager.hidden = last === 0;
+    this.before.disabled = this.page === 0;
+    this.after.disabled = this.page === last;
+    const place = `${number(first + 1)} to ${number(first + shown.length)} of ${number(rows.length)}`;
+    if (this.place.textContent !== place) this.place.textContent = place;
   }
+
+  /** Makes all rows again, with pictures in the colours of another theme. */
+  themeChanged() {
+    fill(this.body);
+    this.show(this.rows);
+  }
+}
+
+/** @param {number} value */
+function number(value) {
+  return value.toLocaleString("en");
 }
 
 /**
  * A view that is a list with a filter.
  * @param {{title: string, nothing: any, table: Table, rows: () => any[] | null,
- *   text: (row: any) => string, about?: any}} options
+ *   text: (row: any) => string, about?: any, announce?: (text: string) => void}} options
  * @returns {{element: HTMLElement, update: () => void}}
  */
-export function listView({ title, nothing, table, rows, text, about }) {
+export function listView({ title, nothing, table, rows, text, about, announce }) {
   const count = h("span", { class: "count" });
   const filter = h("input", {
     type: "search",
     placeholder: "Filter",
     "aria-label": `Filter ${title.toLowerCase()}`,
-    oninput: () => update(),
+    oninput: () => {
+      table.page = 0;
+      update();
+      announce?.(`${counted(table.rows.length, "row")} shown`);
+    },
   });
   const body = h("div", null, loading());
   const update = () => {
     const all = rows();
     if (!all) return;
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = all.filter((row) => {
+    const has = (/** @type {any} */ row) => {
       const low = text(row).toLowerCase();
       return words.every((/** @type {string} */ word) => low.includes(word));
-    });
-    count.textContent = found.length === all.length ? `${all.length}` : `${found.length} of ${all.length}`;
+    };
+    const found = words.length ? all.filter(has) : all;
+    const isAll = found.length === all.length;
+    count.textContent = isAll ? number(all.length) : `${number(found.length)} of ${number(all.length)}`;
     table.show(found);
     const shown = !all.length ? nothing : found.length ? table.element : empty("Nothing here matches the filter.");
     if (body.firstChild !== shown) fill(body, shown);

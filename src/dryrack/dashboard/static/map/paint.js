@@ -8,15 +8,30 @@ export const MEANINGS = {
   prepared: "prepared: a claim has it, and its pod runs",
   blocked: "blocked: others took what it would need",
   tainted: "tainted: kept from claims that do not tolerate it",
-  unhealthy: "unhealthy: a taint says that it does not work",
+  unhealthy: "unhealthy: a taint or a kubelet says that it does not work",
   incomplete: "incomplete: its pool is not published as a whole",
   withdrawn: "withdrawn: allocated, and not published any more",
 };
 
+/** Where a device is that a claim has and nobody publishes any more. */
+export const NO_NODE = "no node";
+
 /** @typedef {{[name: string]: string}} Palette */
 
-/** The colours of the theme as the canvas needs them. @returns {Palette} */
+/** @type {Palette | null} */
+let known = null;
+
+/** The colours of the theme as the canvas needs them, read once for all who ask together. @returns {Palette} */
 export function palette() {
+  if (!known) {
+    known = readPalette();
+    queueMicrotask(() => (known = null));
+  }
+  return known;
+}
+
+/** @returns {Palette} */
+function readPalette() {
   const probe = document.createElement("span");
   probe.hidden = true;
   document.body.append(probe);

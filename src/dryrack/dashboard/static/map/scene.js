@@ -1,7 +1,7 @@
 // What is drawn on the canvas. From far away, where a device is a few pixels, it is a picture of the
 // whole that is made once and moved; from near, the devices in sight one by one.
 
-import { palette, Sprites } from "./paint.js";
+import { NO_NODE, palette, Sprites } from "./paint.js";
 import { TITLE } from "./layout.js";
 
 /** Pixels of a device's side below which the picture of the whole does. */
@@ -188,7 +188,7 @@ export class Scene {
       context.fillStyle = colours.text;
       context.textBaseline = "middle";
       const room = tile.width * view.scale - 0.5 * view.scale;
-      context.fillText(shortened(context, tile.node, room), x + 0.3 * view.scale, y + 0.45 * view.scale);
+      context.fillText(shortened(context, tile.node || NO_NODE, room), x + 0.3 * view.scale, y + 0.45 * view.scale);
     }
     for (const frame of tile.frames) {
       const side = frame.size * 0.97;

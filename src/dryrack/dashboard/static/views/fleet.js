@@ -4,7 +4,7 @@ import { get } from "../api.js";
 import { counted, fill, h } from "../dom.js";
 import { Fleet } from "../map/fleet.js";
 import { FleetMap } from "../map/map.js";
-import { MEANINGS, swatch } from "../map/paint.js";
+import { MEANINGS, NO_NODE, swatch } from "../map/paint.js";
 import { empty, loading } from "../parts.js";
 import { idParts, to, toDevice } from "../routes.js";
 import { devicePanel } from "./device.js";
@@ -37,7 +37,7 @@ export class FleetView {
       close: () => this._go({ at: "" }),
     });
     this.map = new FleetMap(this.place, {
-      label: "Map of devices by node. Arrow keys select a device, plus and minus zoom.",
+      label: "Map of devices by node. Arrow keys select a device, plus and minus zoom. The view Devices has the same as a table.",
       select: (id) => (location.hash = toDevice(id, this._query())),
       point: (id, node) => this._point(id, node),
     });
@@ -182,7 +182,7 @@ export class FleetView {
     this.panel.hidden = !id;
     fill(this.panel, this.device?.element);
     const known = this.store.fleet?.devices.get(id);
-    if (known) this.announce(`${known.name} on ${known.node}: ${known.state}`);
+    if (known) this.announce(`${known.name} on ${known.node || NO_NODE}: ${known.state}`);
   }
 
   escape() {
@@ -195,7 +195,7 @@ export class FleetView {
   _point(id, node) {
     const device = this.fleet?.devices.get(id);
     this.pointed.textContent = device
-      ? `${device.node} · ${device.name} · ${device.model || device.driver} · ${device.state}${device.level >= 0 ? ` ${device.level}%` : ""}`
+      ? `${device.node || NO_NODE} · ${device.name} · ${device.model || device.driver} · ${device.state}${device.level >= 0 ? ` ${device.level}%` : ""}`
       : node;
   }
 

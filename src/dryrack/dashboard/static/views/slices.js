@@ -1,6 +1,6 @@
 // ResourceSlices as they are published.
 
-import { badge, clock, empty, nodeLink, Table } from "../parts.js";
+import { badge, clock, empty, nameText, nodeLink, Table } from "../parts.js";
 import { askedList } from "./asked.js";
 
 export function slicesView() {
@@ -8,7 +8,7 @@ export function slicesView() {
     "Slices",
     [
       { title: "Slice", cell: (each) => each.name, class: "wide name" },
-      { title: "Driver", cell: (each) => each.driver, class: "name" },
+      { title: "Driver", cell: (each) => nameText(each.driver) },
       { title: "Pool", cell: (each) => each.pool, class: "name" },
       { title: "Generation", cell: (each) => each.generation, class: "number" },
       { title: "State", cell: state },
