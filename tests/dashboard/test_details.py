@@ -128,6 +128,34 @@ def test_what_a_kubelet_calls_unhealthy_is_shown_so() -> None:
     visit(story)
 
 
+@pytest.mark.parametrize("is_told", [True, False], ids=["in the claim's status", "by its uid"])
+def test_a_device_that_is_named_by_its_cdi_device_is_shown_as_unhealthy(is_told: bool) -> None:
+    """A kubelet names devices so; which is meant is in the claim's status, or in the name."""
+
+    async def story(page: Visit) -> None:
+        found = await page.client.get(CLAIMS, "one", "team")
+        name = "any-name" if is_told else f"{found['metadata']['uid']}-gpu-0"
+        cdi_id = f"k8s.{DRIVER}/gpu={name}"
+        if is_told:
+            names = {"driver": DRIVER, "pool": "rack-1", "device": "gpu-0"}
+            found["status"]["devices"] = [names | {"data": {"cdiDeviceIDs": [cdi_id]}}]
+            await page.client.update(CLAIMS, found, subresource="status")
+        path = f"devices/{DRIVER}/rack-1/gpu-0"
+        assert (await page.get(path))["state"] == "allocated"
+        ill = {"resourceID": cdi_id, "health": "Unhealthy"}
+        told = [{"name": "claim:c", "resources": [ill]}]
+        status = {"name": "c", "image": "i", "imageID": "", "ready": True, "restartCount": 0}
+        containers = [status | {"allocatedResourcesStatus": told}]
+        since = (await page.get("fleet"))["revision"]
+        async with page.streaming(f"?since={since}") as events:
+            await set_phase(page.client, "train", "Running", containerStatuses=containers)
+            await page.clock.advance(0.2)
+            [pool] = (await events.next()).data["fleet"]["pools"]
+        assert [each["state"] for each in pool["devices"]] == ["unhealthy", "free"]
+
+    visit(story)
+
+
 def test_a_claim_shows_its_way_to_its_devices() -> None:
     """Alternatives that were passed over, constraints by their values, conditions and pods."""
 

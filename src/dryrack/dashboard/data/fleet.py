@@ -37,7 +37,6 @@ STATES = (
 _FREE = ("free", "shared")
 
 PoolKey = tuple[str, str]
-DeviceKey = tuple[str, str, str]
 
 
 class DeviceRow(NamedTuple):
@@ -85,9 +84,8 @@ class Fleet:
         self._claims: Buckets[PoolKey, ResourceClaim] = Buckets()
         self._rules: dict[str, DeviceTaintRule] = {}
         self._running: set[tuple[str, str]] = set()
-        # By device: the pods that have it and are told that it is ill; and by pod.
-        self._ill: Buckets[DeviceKey, bool] = Buckets()
-        self._ill_of: dict[str, frozenset[DeviceKey]] = {}
+        # By pod, "namespace/name": what its kubelet calls unhealthy.
+        self._ill: dict[str, frozenset[str]] = {}
         # By pod: the claims that it may use.
         self._used: Buckets[tuple[str, str], ResourceClaim] = Buckets()
 
@@ -117,15 +115,17 @@ class Fleet:
             self._rules[name] = new
         self.pools.mark_all(self._slices)
 
-    def change_health(self, pod: str, ill: frozenset[DeviceKey]) -> None:
-        """The devices that the kubelet of a pod calls unhealthy."""
-        for key in self._ill_of.get(pod, frozenset()) ^ ill:
-            self._ill.put(key, pod, True if key in ill else None)
-            self.pools.mark(key[:2])
+    def change_health(self, pod: str, ill: frozenset[str]) -> None:
+        """The devices that the kubelet of a pod calls unhealthy, as it names them."""
+        if ill == self._ill.get(pod, frozenset()):
+            return
         if ill:
-            self._ill_of[pod] = ill
+            self._ill[pod] = ill
         else:
-            self._ill_of.pop(pod, None)
+            del self._ill[pod]
+        namespace, _, name = pod.partition("/")
+        for claim in self._used.of((namespace, name)).values():
+            self.pools.mark(*_pools_of(claim))
 
     def change_pod(self, namespace: str, name: str, pod: Pod | None) -> None:
         key, runs = (namespace, name), pod is not None and pod.status.phase == "Running"
@@ -157,12 +157,21 @@ class Fleet:
 
     def state_of(self, view: DeviceView) -> str:
         """The state of a device on the map."""
-        is_told = self._ill.of((view.driver, view.pool, view.device))
-        if is_told or any(_is_ill(taint) for taint in view.taints):
+        if self._is_told_ill(view) or any(_is_ill(taint) for taint in view.taints):
             return UNHEALTHY
         if view.state is DeviceState.ALLOCATED and self._is_prepared(view):
             return PREPARED
         return str(view.state)
+
+    def _is_told_ill(self, view: DeviceView) -> bool:
+        """Whether the kubelet of a pod that has the device says that it is ill."""
+        claims = self._claims.of((view.driver, view.pool))
+        for holder in view.holders:
+            told = {each for pod in holder.pods for each in self._ill.get(pod, ())}
+            told |= {each.partition("=")[2] for each in told}
+            if told and told & _names(claims[holder.claim], view):
+                return True
+        return False
 
     def _is_prepared(self, view: DeviceView) -> bool:
         """The kubelet starts no container before the devices of its pod are prepared."""
@@ -311,6 +320,28 @@ def _pools_of(claim: ResourceClaim) -> Iterator[PoolKey]:
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None else ()
     yield from dict.fromkeys((each.driver, each.pool) for each in results)
+
+
+def _names(claim: ResourceClaim, view: DeviceView) -> set[str]:
+    """
+    How a kubelet may name a device of a claim: by driver, pool and name, or by a CDI device.
+
+    That is in the status of the claim, where the driver has written it; most drivers make its name,
+    which is what comes after "=", of the claim's UID and the device's name.
+    """
+    key = (view.driver, view.pool, view.device)
+    allocation = claim.status.allocation
+    results = allocation.devices.results if allocation is not None else ()
+    uid = claim.metadata.uid
+    names = {"/".join(key), f"{uid}-{view.device}"}
+    for each in results:
+        if (each.driver, each.pool, each.device) == key and each.share_id:
+            names.add(f"{uid}-{view.device}-{each.share_id}")
+    for status in claim.status.devices:
+        if (status.driver, status.pool, status.device) == key and isinstance(status.data, dict):
+            said = status.data.get("cdiDeviceIDs")
+            names.update(map(str, said if isinstance(said, list) else ()))
+    return names
 
 
 def _is_ill(taint: str) -> bool:

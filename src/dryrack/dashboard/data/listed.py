@@ -49,28 +49,16 @@ def pod_row(pod: Pod) -> dict[str, Any]:
     }
 
 
-def ill_devices(pod: Raw) -> frozenset[tuple[str, str, str]]:
-    """
-    The devices that the status of a pod calls unhealthy.
-
-    They are known where they are named by driver, pool and name; a CDI device could be any.
-    """
+def ill_resources(pod: Raw) -> frozenset[str]:
+    """What the status of a pod calls unhealthy: devices as driver/pool/name, or CDI devices."""
     containers = (pod.get("status") or {}).get("containerStatuses") or ()
     told = (each for one in containers for each in one.get("allocatedResourcesStatus") or ())
-    names = (
+    return frozenset(
         each.get("resourceID", "")
         for entry in told
         for each in entry.get("resources") or ()
         if each.get("health") == "Unhealthy"
     )
-    return frozenset(filter(None, map(_device_key, names)))
-
-
-def _device_key(name: str) -> tuple[str, str, str] | None:
-    """A pool may have slashes in its name."""
-    driver, _, rest = name.partition("/")
-    pool, _, device = rest.rpartition("/")
-    return (driver, pool, device) if pool else None
 
 
 def event_row(raw: Raw) -> dict[str, Any]:

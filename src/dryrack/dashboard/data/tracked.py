@@ -21,7 +21,7 @@ from dryrack.client.endpoints import (
     TEMPLATES,
 )
 from dryrack.dashboard.data.fleet import Fleet, PoolKey, PoolRow
-from dryrack.dashboard.data.listed import event_row, ill_devices, node_row, pod_row
+from dryrack.dashboard.data.listed import event_row, ill_resources, node_row, pod_row
 from dryrack.dashboard.data.rows import Buckets, RowChanges, Rows
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import DecodeError, decode
@@ -110,7 +110,7 @@ class Tracked:
             self.fleet.change_slice(old, new)
         elif kind == PODS:
             self._change_pod(name, decode(new, Pod) if new is not None else None)
-            self.fleet.change_health(name, ill_devices(new or {}))
+            self.fleet.change_health(name, ill_resources(new or {}))
         elif kind == CLAIMS:
             self._change_claim(name, decode(new, ResourceClaim) if new is not None else None)
         elif kind == NODES:
