@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from tests.dashboard.small_world import DRIVER, create, device, resource_slice, set_phase
 from tests.dashboard.visit import BEARER, Raw, Visit, visit
 
-from dryrack.client.endpoints import CLAIMS, PODS, SLICES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    COSCHEDULING_POD_GROUPS,
+    DEFINITIONS,
+    PODS,
+    SLICES,
+)
 from dryrack.cluster import DECISION_KINDS, SeededChance, read_snapshot
+from dryrack.cluster.rights import MANIFESTS
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim, ResourceSlice
@@ -101,6 +109,21 @@ def test_claims_and_gangs_are_those_of_the_commands() -> None:
         told = (await page.get("gangs"))["gangs"]
         assert told == [each.document() for each in gangs_of(pods)]
         assert [each["status"] for each in told] == ["gathering"]
+
+    visit(story)
+
+
+def test_gangs_of_different_dialects_are_listed_together() -> None:
+    """A cluster may have pods with labels and PodGroups of scheduler-plugins at once."""
+
+    async def story(page: Visit) -> None:
+        definition = yaml.safe_load((MANIFESTS / "podgroups.yaml").read_text())
+        group = {"metadata": {"name": "group", "namespace": "team"}, "spec": {"minMember": 3}}
+        await page.client.create(DEFINITIONS, definition)
+        await page.client.create(COSCHEDULING_POD_GROUPS, group)
+        told = (await page.get("gangs"))["gangs"]
+        assert [each["name"] for each in told] == ["group", "pair"]
+        assert len({each["dialect"] for each in told}) == 2
 
     visit(story)
 

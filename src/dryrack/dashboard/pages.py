@@ -145,8 +145,8 @@ class Pages:
     async def gangs(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
         rows = self._live.tracked.gangs.current
-        found = [each for key in sorted(rows) for each in rows[key]]
-        found.sort(key=lambda each: (each["namespace"], each["name"]))
+        found = [each for gangs in rows.values() for each in gangs]
+        found.sort(key=lambda each: (each["namespace"], each["name"], each["dialect"]))
         return await _json(request, {"revision": self._live.revision, "gangs": found})
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
