@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import yaml
 from tests.client.planes import refusal
 from tests.dashboard.small_world import (
     allocate,
@@ -14,7 +15,16 @@ from tests.dashboard.small_world import (
 )
 from tests.dashboard.visit import Visit, visit
 
-from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    COSCHEDULING_POD_GROUPS,
+    DEFINITIONS,
+    NODES,
+    PODS,
+    SLICES,
+)
+from dryrack.cluster.rights import MANIFESTS
+from dryrack.dashboard.live import LOOK_AGAIN_SECONDS
 
 
 def test_a_write_is_told_within_a_fifth_of_a_second() -> None:
@@ -147,5 +157,30 @@ def test_a_cluster_that_cannot_be_followed_is_told() -> None:
         assert lost.data["error"]
         assert (found.type, found.data) == ("cluster", {"error": ""})
         assert [each["name"] for each in update.data["fleet"]["nodes"]] == ["rack-3"]
+
+    visit(story)
+
+
+def test_a_kind_that_is_defined_later_is_picked_up() -> None:
+    """PodGroups of scheduler-plugins come with a definition that anybody may install any time."""
+
+    async def story(page: Visit) -> None:
+        since = (await page.get("gangs"))["revision"]
+        async with page.streaming(f"?since={since}") as events:
+            definition = yaml.safe_load((MANIFESTS / "podgroups.yaml").read_text())
+            await page.client.create(DEFINITIONS, definition)
+            group = {"metadata": {"name": "later", "namespace": "team"}, "spec": {"minMember": 3}}
+            await page.client.create(COSCHEDULING_POD_GROUPS, group)
+            # A server that answers with an error once does not end the search.
+            page.road.refuse = lambda request: refusal(500, "InternalError")
+            await page.clock.advance(LOOK_AGAIN_SECONDS)
+            page.road.refuse = lambda request: None
+            await page.clock.advance(LOOK_AGAIN_SECONDS)
+            await page.clock.advance(0.2)
+            update = await events.next()
+
+        [gang] = update.data["gangs"]["changed"]
+        assert (gang["name"], gang["minCount"]) == ("later", 3)
+        assert gang in (await page.get("gangs"))["gangs"]
 
     visit(story)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from dryrack.client.endpoints import (
     SLICES,
     TAINT_RULES,
 )
-from dryrack.client.errors import ForbiddenError, NotFoundError
+from dryrack.client.errors import ApiError, ForbiddenError, NotFoundError, TransportError
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import micro_timestamp, sleep
 from dryrack.cluster import GROUP_KINDS, MODELS, Need, check_needs
@@ -60,6 +60,8 @@ OPTIONAL = (TAINT_RULES, EVENTS, *GROUP_KINDS)
 GATHER_SECONDS = 0.05
 # Who reloads the page, or looks at another tab for a while, finds everything as it was.
 LINGER_SECONDS = 60.0
+# Whether anybody still looks, and whether the cluster serves kinds that it did not before.
+LOOK_AGAIN_SECONDS = 15.0
 # Updates kept for streams that were interrupted, and waiting for one that is slow.
 UPDATES_MAX = 1000
 UPDATES_BYTES_MAX = 16 * 1024 * 1024
@@ -131,6 +133,9 @@ class Live:
         self.notes: tuple[str, ...] = ()
         self._informers = Informers(client, clock=clock, chance=chance)
         self._reads: dict[Endpoint, Informer] = {}
+        # What the cluster does not serve, as far as is known, and what the account may not see.
+        self._missing = [*NEEDED, *OPTIONAL]
+        self._hidden: list[str] = []
         self._wanted = asyncio.Event()
         self._settled = asyncio.Event()
         self._changed = asyncio.Event()
@@ -200,6 +205,7 @@ class Live:
     async def _follow(self) -> None:
         if not self._reads:
             await self._begin()
+        await self._find()
         async with asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(self._informers.run(), name="informers of the page"),
@@ -210,7 +216,7 @@ class Live:
                 task.cancel()
 
     async def _begin(self) -> None:
-        """Finds out what can be read, and reads it from now on."""
+        """Finds out whether it can be read, and what has been before."""
         await check(self.client)
         if self._read_past is not None:
             kinds = {kind.resource: kind for kind in _OF_THE_PAST}
@@ -225,12 +231,14 @@ class Live:
             )
             # What is another than at the end of it has happened since.
             self._has_begun = bool(past.writes)
-        hidden: list[str] = []
-        for kind in (*NEEDED, *OPTIONAL):
+
+    async def _find(self) -> None:
+        """Reads what the cluster serves and is not read yet, from now on."""
+        for kind in tuple(self._missing):
             try:
                 await self.client.peek(kind)
             except ForbiddenError:
-                hidden.append(kind.resource)
+                self._hidden.append(kind.resource)
             except NotFoundError:
                 # Not every cluster has taint rules and PodGroups.
                 continue
@@ -238,8 +246,9 @@ class Live:
                 self._reads[kind] = self._informers.of(kind)
                 self._reads[kind].listen(partial(self.change, kind))
                 self._reads[kind].on_trouble(partial(self._note_trouble, kind))
-        note = f"this account may not list {', '.join(hidden)}: shown without them"
-        self.notes = (note,) if hidden else ()
+            self._missing.remove(kind)
+        note = f"this account may not list {', '.join(self._hidden)}: shown without them"
+        self.notes = (note,) if self._hidden else ()
 
     def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
         """An informer tells of an object."""
@@ -267,10 +276,13 @@ class Live:
 
     async def _until_nobody_looks(self) -> None:
         while self._subscriptions or self.clock.now() - self._looked_at < LINGER_SECONDS:
-            await sleep(self.clock, LINGER_SECONDS / 4)
+            await sleep(self.clock, LOOK_AGAIN_SECONDS)
+            # Somebody may have defined a kind meanwhile; the watches tell of a server that is gone.
+            with suppress(ApiError, TransportError):
+                await self._find()
 
     async def _tell(self) -> None:
-        for informer in self._reads.values():
+        for informer in tuple(self._reads.values()):
             await informer.synced.wait()
         for kind, gone in self._known.rest():
             self.tracked.change(kind, gone, None)
