@@ -184,3 +184,25 @@ def test_a_kind_that_is_defined_later_is_picked_up() -> None:
         assert gang in (await page.get("gangs"))["gangs"]
 
     visit(story)
+
+
+def test_a_kind_that_is_not_served_any_more_is_no_trouble() -> None:
+    """Its gangs go, nobody is told of a cluster that does not answer, and it may come again."""
+
+    async def story(page: Visit) -> None:
+        definition = yaml.safe_load((MANIFESTS / "podgroups.yaml").read_text())
+        group = {"metadata": {"name": "group", "namespace": "team"}, "spec": {"minMember": 3}}
+        for _ in range(2):
+            await page.client.create(DEFINITIONS, definition)
+            await page.client.create(COSCHEDULING_POD_GROUPS, group)
+            await page.get("gangs")
+            await page.clock.advance(2 * LOOK_AGAIN_SECONDS)
+            names = [each["name"] for each in (await page.get("gangs"))["gangs"]]
+            assert names == ["group", "pair"]
+            await page.client.delete(DEFINITIONS, definition["metadata"]["name"])
+            await page.clock.advance(2 * LOOK_AGAIN_SECONDS)
+            names = [each["name"] for each in (await page.get("gangs"))["gangs"]]
+            assert names == ["pair"]
+            assert page.live.trouble.text == ""
+
+    visit(story)

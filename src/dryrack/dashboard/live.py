@@ -250,6 +250,18 @@ class Live:
         note = f"this account may not list {', '.join(self._hidden)}: shown without them"
         self.notes = (note,) if self._hidden else ()
 
+    async def _leave(self) -> None:
+        """Reads no more of what the cluster does not serve any more."""
+        for kind in [each for each in OPTIONAL if each in self._troubles]:
+            try:
+                await self.client.peek(kind)
+            except NotFoundError:
+                for each in self._reads.pop(kind).all():
+                    self.change(kind, each, None)
+                self._informers.drop(kind)
+                self._note_trouble(kind, "")
+                self._missing.append(kind)
+
     def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
         """An informer tells of an object."""
         if old is None and new is not None:
@@ -277,9 +289,10 @@ class Live:
     async def _until_nobody_looks(self) -> None:
         while self._subscriptions or self.clock.now() - self._looked_at < LINGER_SECONDS:
             await sleep(self.clock, LOOK_AGAIN_SECONDS)
-            # Somebody may have defined a kind meanwhile; the watches tell of a server that is gone.
+            # Kinds may have come and gone; the watches tell of a server that does not answer.
             with suppress(ApiError, TransportError):
                 await self._find()
+                await self._leave()
 
     async def _tell(self) -> None:
         for informer in tuple(self._reads.values()):
