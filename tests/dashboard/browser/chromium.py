@@ -101,7 +101,12 @@ class Tab:
         if message.get("method") == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(parameters["exceptionDetails"])[:2000])
         if message.get("method") == "Log.entryAdded" and parameters["entry"]["level"] == "error":
-            self.complaints.append(parameters["entry"]["text"])
+            self._note(parameters["entry"]["text"])
+
+    def _note(self, text: str) -> None:
+        # An interface of the machine that came or went, as one does when chromium starts.
+        if "ERR_NETWORK_CHANGED" not in text:
+            self.complaints.append(text)
 
     async def open(self, address: str) -> None:
         await self.call("Page.navigate", url=address)
@@ -121,8 +126,11 @@ class Tab:
         """Waits for an expression to hold; its value."""
         try:
             return await self.js(_WAIT % (PATIENCE_SECONDS * 1000, expression))
-        except BrowserError:
-            text = await self.js("document.body.innerText")
+        except BrowserError as error:
+            # A page that loads itself anew ends what is awaited in it.
+            if "navigated" in str(error):
+                return await self.until(expression)
+            text = await self.js("document.body?.innerText")
             raise BrowserError(f"never came: {expression}\nthe page says:\n{text}") from None
 
     async def has(self, text: str, within: str = "body") -> None:

@@ -227,6 +227,25 @@ def test_a_lost_connection_is_told_and_found_again(look: Look) -> None:
     look(story)
 
 
+def test_a_part_of_the_page_that_does_not_load_is_loaded_again(look: Look) -> None:
+    """A network that changes meanwhile leaves nobody with a page that says Loading for ever."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        await tab.open("about:blank")
+        await tab.call("Network.enable")
+        await tab.call("Network.setBlockedURLs", urls=["*/views/claims.js"])
+        await tab.open(look.address)
+        await tab.has("trying again", "main")
+        await tab.call("Network.setBlockedURLs", urls=[])
+        await tab.has("live", "#connection")
+        await tab.call("Network.disable")
+        # A browser notes every request that fails.
+        tab.complaints.clear()
+
+    look(story)
+
+
 def test_a_change_is_tried_and_answered(look: Look) -> None:
     """Nine devices are more than a node has; four would fit."""
 
