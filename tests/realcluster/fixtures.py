@@ -25,6 +25,8 @@ _UNTIL_THERE = ("--for=create", "--timeout=30s")
 # Tests that start clusters, for those who run tests side by side.
 CLUSTERS = "clusters"
 _STARTING = {"real_plane", "real_node_cluster", "start_cluster", "start_module_cluster"}
+# Browsers give up what they load while interfaces of nodes come and go.
+_BROWSING = {"look"}
 _COUNTER = itertools.count(1)
 
 
@@ -42,8 +44,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Clusters take turns, and share the machine with what needs none.
     for item in items:
         if item.get_closest_marker("real") and not item.get_closest_marker("xdist_group"):
-            starts = _STARTING.intersection(getattr(item, "fixturenames", ()))
-            item.add_marker(pytest.mark.xdist_group(CLUSTERS if starts else item.path.stem))
+            names = getattr(item, "fixturenames", ())
+            takes_turns = (_STARTING | _BROWSING).intersection(names)
+            item.add_marker(pytest.mark.xdist_group(CLUSTERS if takes_turns else item.path.stem))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
