@@ -53,24 +53,23 @@ real-up: setup ## A real Kubernetes on loopback; options: make real-up BED="--no
 real-down: setup ## Stop what real-up started
 	@$(BIN)/python -m tests.realcluster down $(BED)
 
+# In this order; each by itself: make bench-day PODS=2000
+BENCHES := plane publisher fleet scheduling gangs schedulers gang_share prepares latency replay page page_frames \
+	soak day faults million
+OPTIONS_soak = $(if $(PODS),--pods $(PODS))
+OPTIONS_day = $(if $(PODS),--pods $(PODS))
+OPTIONS_faults = $(if $(SEEDS),--seeds $(SEEDS))
+
 .PHONY: bench
-bench: setup ## Ratios against Kubernetes' own code, then a million cases; CASES=0 for none (needs Go)
-	@$(BIN)/python -m tests.bench.plane
-	@$(BIN)/python -m tests.bench.publisher
-	@$(BIN)/python -m tests.bench.fleet
-	@$(BIN)/python -m tests.bench.scheduling
-	@$(BIN)/python -m tests.bench.gangs
-	@$(BIN)/python -m tests.bench.schedulers
-	@$(BIN)/python -m tests.bench.gang_share
-	@$(BIN)/python -m tests.bench.soak $(if $(PODS),--pods $(PODS))
-	@$(BIN)/python -m tests.bench.prepares
-	@$(BIN)/python -m tests.bench.day $(if $(PODS),--pods $(PODS))
-	@$(BIN)/python -m tests.bench.latency
-	@$(BIN)/python -m tests.bench.faults $(if $(SEEDS),--seeds $(SEEDS))
-	@$(BIN)/python -m tests.bench.replay
-	@$(BIN)/python -m tests.bench.page
-	@$(BIN)/python -m tests.bench.page_frames
+bench: setup ## Ratios against Kubernetes' own code, then hours of proofs; less with PODS=, SEEDS= and CASES= (needs Go)
+	@$(MAKE) --no-print-directory --keep-going $(BENCHES:%=bench-%)
+
+bench-million: setup
 	@$(BIN)/python -m tests.bench $(if $(CASES),--cases $(CASES))
+
+bench-%: setup
+	@echo "# $*"
+	@$(BIN)/python -m tests.bench.$* $(OPTIONS_$*)
 
 .PHONY: format
 format: setup ## Format and fix what can be fixed
