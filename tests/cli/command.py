@@ -40,3 +40,22 @@ def dryrack(
         check=False,
         env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
     )
+
+
+def dryrack_without_reader(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs the command in a pipe whose reader has already gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "dryrack", *map(str, words)],
+            cwd=EXAMPLES,
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=_SECONDS_MAX,
+            check=False,
+        )
+    finally:
+        os.close(writer)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from tests.cli.command import dryrack, example_path
+from tests.cli.command import dryrack, dryrack_without_reader, example_path
 from tests.cli.live_plane import plane, settle
 
 from dryrack.cli.views.sheets import Look, Row, Sheet, device_sheet
@@ -184,3 +185,15 @@ def test_in_a_pipe_a_line_is_written_for_each_change(capsys: pytest.CaptureFixtu
 
     told = capsys.readouterr().out.splitlines()
     assert told == ["a      reserved   2s", "a      reserved   2s    (gone)"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("devices", "-w"), ("claims", "-A", "-w"), ("gangs", "-A", "-o", "name")],
+    ids=" ".join,
+)
+def test_a_view_that_nobody_reads_ends_quietly(kubeconfig: Path, words: tuple[str, ...]) -> None:
+    """Also one that goes on until it is interrupted: the next row that it writes ends it."""
+    done = dryrack_without_reader(*words, "--kubeconfig", kubeconfig)
+
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")

@@ -2,7 +2,8 @@
 The command line, and the only place that turns an error into an exit code.
 
 0: done, and all is well. 1: done, and something does not fit or is wrong in the content.
-2: called wrongly, nothing was done. 130: interrupted. Whatever a room needs is imported inside
+2: called wrongly, nothing was done. 130: interrupted. Who reads its output through a pipe and
+stops ends it by SIGPIPE, which a shell shows as 141. Whatever a room needs is imported inside
 its command, so that `dryrack --help` stays quick.
 """
 
@@ -34,6 +35,8 @@ from dryrack.cli.output import (
     Format,
     LintFormat,
     NamedFormat,
+    ReaderGone,
+    end_by_broken_pipe,
     open_streams,
     print_data,
     print_line,
@@ -671,7 +674,14 @@ def run() -> None:
     """The console script: every mistake becomes one line and an exit code."""
     open_streams()
     try:
-        _call_and_flush(sys.argv[1:])
+        _call_and_complain(sys.argv[1:])
+    except ReaderGone:
+        end_by_broken_pipe()
+
+
+def _call_and_complain(words: list[str]) -> None:
+    try:
+        _call_and_flush(words)
     except UsageError as error:
         _complain(str(error))
         sys.exit(EXIT_USAGE)
@@ -680,10 +690,6 @@ def run() -> None:
         sys.exit(EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has enough; Python would complain once more at exit.
-        sys.stderr.close()
-        sys.exit(0)
     except OSError as error:
         # A full disk, most likely; what could not be written would be tried again at exit.
         _complain(f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}")

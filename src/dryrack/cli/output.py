@@ -3,8 +3,10 @@ Words for people, data for programs.
 
 Data goes to standard output in the format that was asked for; talk goes to standard error. A
 table has colours and borders only on a terminal; in a pipe it is plain columns that `awk`
-understands. A name is never broken in two, because people copy names: a table that does not fit
-without that is as wide as it is. With `NO_COLOR` nothing is coloured, bold or dim.
+understands. Whoever reads the pipe may stop when there is enough, as `head` does: the command then
+ends as every Unix tool does, by SIGPIPE. A name is never broken in two, because people copy
+names: a table that does not fit without that is as wide as it is. With `NO_COLOR` nothing is
+coloured, bold or dim.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import io
 import json
 import os
 import re
+import signal
 import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TextIO
@@ -21,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from _typeshed import ReadableBuffer
     from rich.console import Console
     from rich.table import Table
 
@@ -133,13 +137,48 @@ def open_streams() -> None:
     Makes both streams take whatever there is to say.
 
     One that was closed before we began takes everything and shows nothing; a letter that a
-    terminal does not have is written as its number.
+    terminal does not have is written as its number. One whose reader has gone raises
+    `ReaderGone`.
     """
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    sys.stdout = _opened(sys.stdout)
+    sys.stderr = _opened(sys.stderr)
+
+
+def _opened(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        return _nowhere()
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False)),
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        # With PYTHONUNBUFFERED, everything would be written at once; a line at once is enough.
+        line_buffering=stream.line_buffering or stream.write_through,
+    )
+
+
+class ReaderGone(SystemExit):
+    """
+    Nobody reads what is written any more.
+
+    It passes click, event loops and task groups as the end of the process does; a
+    BrokenPipeError would be taken for the loss of a connection to the cluster.
+    """
+
+
+class _Pipe(io.FileIO):
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise ReaderGone from None
+
+
+def end_by_broken_pipe() -> None:
+    """Ends the process as the kernel ends one that does not ignore SIGPIPE, which Python does."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)
 
 
 def _nowhere() -> TextIO:
