@@ -37,7 +37,7 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.documents import read
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.resource import ResourceSlice
-from dryrack.kinds.selectors import matches_node
+from dryrack.kinds.selectors import parse_node_selector
 from dryrack.kinds.validation.slices import created
 
 BAD = Path(__file__).parents[1] / "hardware" / "dialects" / "bad"
@@ -88,18 +88,18 @@ def node(**labels: str) -> Node:
 def test_nodes_are_selected_by_labels_as_with_kubectl() -> None:
     """Every operator of a label selector means on nodes what it means for kubectl."""
     text = "a=1,b!=2,c in (x,y),d notin (z),e,!f,g>3"
-    chosen = selected_nodes(text)
+    selected = parse_node_selector(selected_nodes(text))
 
-    assert matches_node(chosen, node(a="1", c="y", e="", g="4"))
-    assert not matches_node(chosen, node(a="1", c="y", e="", g="4", f=""))
-    assert not matches_node(chosen, node(a="1", b="2", c="y", e="", g="4"))
-    assert not matches_node(chosen, node(a="1", c="z", e="", g="4"))
-    assert not matches_node(chosen, node(a="1", c="y", e="", g="3"))
+    assert selected.matches(node(a="1", c="y", e="", g="4"))
+    assert not selected.matches(node(a="1", c="y", e="", g="4", f=""))
+    assert not selected.matches(node(a="1", b="2", c="y", e="", g="4"))
+    assert not selected.matches(node(a="1", c="z", e="", g="4"))
+    assert not selected.matches(node(a="1", c="y", e="", g="3"))
 
 
 def test_every_node_is_every_node() -> None:
     """One without any labels too."""
-    assert matches_node(every_node(), node())
+    assert parse_node_selector(every_node()).matches(node())
 
 
 @pytest.mark.parametrize(

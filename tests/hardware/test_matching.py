@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,9 +20,9 @@ from dryrack.hardware.inventory import (
     SourceKind,
     ThisNode,
 )
-from dryrack.hardware.matching import Matcher, pools_of, shared_pools
+from dryrack.hardware.matching import Matcher, pools_of
 from dryrack.hardware.node_terms import EVERY_NODE, INSTANCE_TYPE, of_labels
-from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from dryrack.kinds.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import Counter, CounterSet, Device, DeviceCounterConsumption
 from dryrack.kinds.validation.names import pool_name
@@ -251,6 +251,12 @@ def test_long_names_stay_valid_and_different() -> None:
 
     assert len(set(made)) == 4
     assert not [problem for name in made for problem in pool_name("", name)]
+
+
+def shared_pools(inventory: Inventory, nodes: Iterable[Node]) -> tuple[Pool, ...]:
+    matcher = Matcher(inventory)
+    called = {position for node in nodes for position in matcher.shared_of(node)}
+    return matcher.shared_pools(called).pools
 
 
 def test_a_pool_of_all_nodes_is_there_while_a_node_calls_for_it() -> None:

@@ -16,7 +16,6 @@ from dryrack.kinds.resource import DeviceTaint, DeviceToleration
 from dryrack.kinds.selectors import (
     SelectorError,
     matches_labels,
-    matches_node,
     parse_node_selector,
     strict_node_selector,
     tolerates_device_taint,
@@ -88,8 +87,7 @@ def test_no_selector_selects_nothing() -> None:
     """Absence of a selector is not an empty selector."""
     assert not matches_labels(None, {"a": "b"})
     assert matches_labels(LabelSelector(), {"a": "b"})
-    assert not matches_node(None, Node())
-    assert not matches_node(NodeSelector(), Node())
+    assert not parse_node_selector(NodeSelector()).matches(Node())
 
 
 NODE = decode({"metadata": {"name": "n1", "labels": {"zone": "a", "gpus": "8"}}}, Node)

@@ -145,14 +145,12 @@ class PlainStrategy:
     selectable_fields: tuple[str, ...] = ()
     field_refusal: str = ""
 
-    def __init__(
-        self, rules: KindRules, *, empty_status: Callable[[], Raw | None] = lambda: None
-    ) -> None:
+    def __init__(self, rules: KindRules) -> None:
         self.rules = rules
         self.namespaced = rules.namespaced
         self.naming = rules.naming
         self.has_status = rules.has_status
-        self.empty_status = empty_status
+        self.empty_status: Callable[[], Raw | None] = lambda: None
         """The status of a new object: built-in kinds always have one; asked for when needed."""
 
     def default(self, obj: Raw, write: Write) -> Raw:

@@ -126,11 +126,6 @@ def is_ready(obj: Raw) -> bool:
     return has_condition(obj, "Ready")
 
 
-def changed(obj: Raw, **parts: Any) -> Raw:
-    """A copy with other parts: `changed(pod, status=…)`."""
-    return obj | parts
-
-
 def with_metadata(obj: Raw, **parts: Any) -> Raw:
     """A copy with other metadata; a part that is None is left out."""
     metadata = obj["metadata"] | parts

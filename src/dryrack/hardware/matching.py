@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dryrack.hardware.node_terms import Terms
     from dryrack.kinds.core import Node
 
-__all__ = ["Matched", "Matcher", "Note", "pools_of", "shared_pools"]
+__all__ = ["Matched", "Matcher", "Note", "pools_of"]
 
 # Nodes differ in what they match in a few ways only; more than these would be a leak.
 _REMEMBERED_MAX = 4096
@@ -43,13 +43,6 @@ class Matched:
 def pools_of(inventory: Inventory, node: Node) -> Matched:
     """The pools that are on the node; for many nodes, keep a `Matcher`."""
     return Matcher(inventory).pools_of(node)
-
-
-def shared_pools(inventory: Inventory, nodes: Iterable[Node]) -> tuple[Pool, ...]:
-    """The pools of the whole cluster that at least one of these nodes calls for."""
-    matcher = Matcher(inventory)
-    called = {position for node in nodes for position in matcher.shared_of(node)}
-    return matcher.shared_pools(called).pools
 
 
 class Matcher:

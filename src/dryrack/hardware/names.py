@@ -21,6 +21,7 @@ _NEAR = 0.6
 _COMPARED_MAX = 500
 _DRIVER_MAX = 63
 _IDENTIFIER_MAX = 32
+_SHOWN_MAX = 3
 # A number with a unit of the kind quantities have; the unit is what tells it from a number.
 AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i)B?|([0-9]+) ?KB")
 
@@ -75,8 +76,8 @@ def qualified(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
-def quoted(names: Sequence[str], shown_max: int = 3) -> str:
+def quoted(names: Sequence[str]) -> str:
     """A short list for a message: the first few, and how many more there are."""
-    shown = ", ".join(repr(name) for name in names[:shown_max])
-    more = len(names) - shown_max
+    shown = ", ".join(repr(name) for name in names[:_SHOWN_MAX])
+    more = len(names) - _SHOWN_MAX
     return f"{shown} and {more} more" if more > 0 else shown

@@ -102,14 +102,14 @@ def model_of(api_version: str, kind: str) -> type[KubernetesObject] | Unknown:
     )
 
 
-def typed(document: Document, *, now: str | None = None) -> Typed | tuple[Problem, ...]:
+def typed(document: Document) -> Typed | tuple[Problem, ...]:
     """The object of a document, with its defaults and converted to v1, or all that is wrong."""
     model = model_of(document.api_version, document.kind)
     if isinstance(model, Unknown):
         path = "kind" if document.api_version and document.kind else ""
         path = "apiVersion" if document.kind in KINDS else path
         return (document.problem(path, model.message, model.fix),)
-    raw = to_v1(with_defaults(document.raw, now=now))
+    raw = to_v1(with_defaults(document.raw))
     try:
         return Typed(document, decode(raw, model), raw)
     except DecodeError as error:

@@ -135,12 +135,11 @@ class NodeMatcher:
         return False
 
 
-def parse_node_selector(selector: NodeSelector, path: str = "") -> NodeMatcher:
+def parse_node_selector(selector: NodeSelector) -> NodeMatcher:
     """The selector, ready to match; empty terms select nothing and are left out."""
-    prefix = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
     return NodeMatcher(
         tuple(
-            _term(term, f"{prefix}[{index}]")
+            _term(term, f"nodeSelectorTerms[{index}]")
             for index, term in enumerate(selector.node_selector_terms)
             if term.match_expressions or term.match_fields
         )
@@ -153,11 +152,6 @@ def strict_node_selector(selector: NodeSelector) -> NodeMatcher:
     if matcher.errors:
         raise SelectorError(_aggregate(matcher.errors))
     return matcher
-
-
-def matches_node(selector: NodeSelector | None, node: Node) -> bool:
-    """Whether the selector selects the node; no selector selects nothing."""
-    return selector is not None and parse_node_selector(selector).matches(node)
 
 
 def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:

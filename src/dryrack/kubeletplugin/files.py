@@ -102,24 +102,24 @@ class HostFileSystem:
             os.close(descriptor)
 
 
-def create_file(files: FileSystem, path: Path, data: bytes, mode: int = _PRIVATE) -> None:
+def create_file(files: FileSystem, path: Path, data: bytes) -> None:
     """
     Afterwards there is such a file, also after a power failure.
 
     Whoever dies on the way leaves a beginning of it: its end must tell that it is whole.
     """
-    files.write(path, data, mode)
+    files.write(path, data, _PRIVATE)
     files.sync(path.parent)
 
 
-def replace_file(files: FileSystem, path: Path, data: bytes, mode: int = _PRIVATE) -> None:
+def replace_file(files: FileSystem, path: Path, data: bytes) -> None:
     """
     Afterwards the file has the new content, also after a power failure.
 
     Whoever dies on the way leaves the old one.
     """
     temporary = _temporary(path)
-    files.write(temporary, data, mode)
+    files.write(temporary, data, _PRIVATE)
     files.rename(temporary, path)
     files.sync(path.parent)
 

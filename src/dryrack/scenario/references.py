@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DEFAULT_NAMESPACE = "default"
 _PATTERN_SIGNS = frozenset("*?[")
-ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,19 +49,19 @@ class AccessQuestions:
 
     async def may_i(self, call: Call) -> Answer:
         obj = posted(call)
-        _check(call, obj, _problems(obj.get("spec") or {}))
+        _check(call, _problems(obj.get("spec") or {}))
         return self._told(call, obj, call.request.user)
 
     async def may_they(self, call: Call) -> Answer:
         obj = posted(call)
         spec = obj.get("spec") or {}
-        _check(call, obj, [*_problems(spec), *_nobody(spec)])
+        _check(call, [*_problems(spec), *_nobody(spec)])
         return self._told(call, obj, _subject(spec))
 
     async def may_they_here(self, call: Call) -> Answer:
         obj = posted(call)
         spec = obj.get("spec") or {}
-        _check(call, obj, [*_problems(spec), *_nobody(spec), *_elsewhere(spec, call)])
+        _check(call, [*_problems(spec), *_nobody(spec), *_elsewhere(spec, call)])
         return self._told(call, obj, _subject(spec))
 
     def _told(self, call: Call, obj: Raw, user: User) -> Answer:
@@ -102,7 +102,7 @@ def _subject(spec: Raw) -> User:
     return User(spec.get("user", ""), groups, spec.get("uid", ""), extra)
 
 
-def _check(call: Call, obj: Raw, problems: list[FieldProblem]) -> None:
+def _check(call: Call, problems: list[FieldProblem]) -> None:
     if problems:
         raise invalid(Subject(_GROUP, call.target.resource.kind), "", problems)
 

@@ -223,9 +223,8 @@ def _response_kind(kind: str, group: str = "", version: str = "") -> Raw:
 class DiscoveryPages:
     """The pages of discovery, as the server plugs them in."""
 
-    def __init__(self, registry: Registry, address: str = "127.0.0.1:6443") -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._address = address
         self._catalogue = Catalogue(())
         self._generation = -1
 
@@ -265,7 +264,7 @@ class DiscoveryPages:
         return self._catalogue
 
     def _core_versions(self) -> Raw:
-        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address}
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}
         return {
             "kind": "APIVersions",
             "versions": ["v1"],

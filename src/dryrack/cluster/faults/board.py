@@ -29,8 +29,6 @@ from dryrack.cluster.faults.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
@@ -56,7 +54,6 @@ class FaultBoard:
         self.informers_apart = informers_apart
         self._api: list[ApiFault] = []
         self._lives: dict[str, Life] = {}
-        self._told: list[Callable[[EngineCrash], None]] = []
         self._beginning: set[asyncio.Task[None]] = set()
 
     def begin_soon(self, fault: EngineFault, seconds: float | None = None) -> None:
@@ -103,19 +100,11 @@ class FaultBoard:
         """Those that can crash."""
         return tuple(name for name in self._lives if name != INFORMERS)
 
-    def on_crash(self, listener: Callable[[EngineCrash], None]) -> None:
-        """Is called whenever an engine dies."""
-        self._told.append(listener)
-
     def life_of(self, engine: str) -> Life:
         """A new life; the one before is over."""
         life = self._lives[engine] = Life(engine, self)
         self._refresh()
         return life
-
-    def crashed(self, fault: EngineCrash) -> None:
-        for listener in self._told:
-            listener(fault)
 
     def _matching(self, pattern: str) -> list[Life]:
         found = [life for name, life in self._lives.items() if fnmatchcase(name, pattern)]
@@ -187,7 +176,6 @@ class Life:
         self.is_over = True
         self.over.set()
         self.clock.call_at(self.clock.now() + self._down_seconds, self.may_start.set)
-        self.board.crashed(self._doom)
 
     def revive(self) -> None:
         """Starts again if it is dead, and does not die if it is not."""

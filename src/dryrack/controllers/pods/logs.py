@@ -30,13 +30,7 @@ class Claims(Protocol):
     def __call__(self, namespace: str, name: str) -> Raw | None: ...
 
 
-class Devices(Protocol):
-    """The environment that allocated devices bring into a container."""
-
-    def __call__(self, devices: Sequence[str]) -> Mapping[str, str]: ...
-
-
-def numbered_devices(devices: Sequence[str]) -> Mapping[str, str]:
+def _numbered(devices: Sequence[str]) -> Mapping[str, str]:
     """What a container gets where no driver says better: its devices, counted."""
     return {f"DRYRACK_DEVICE_{number}": device for number, device in enumerate(devices)}
 
@@ -46,7 +40,6 @@ def log_of(
     container: str,
     claims: Claims,
     *,
-    environment: Devices = numbered_devices,
     drivers: Drivers | None = None,
 ) -> str:
     """The log of a container, whose name is known to be right; "" if it never started."""
@@ -63,7 +56,7 @@ def log_of(
     found = list(injections)
     variables = [
         *_environment(pod, spec),
-        *environment(others).items(),
+        *_numbered(others).items(),
         *(pair for each in found for pair in each.env),
     ]
     lines = [

@@ -44,20 +44,19 @@ class Script:
 def script_of(annotations: Mapping[str, str], *, run_seconds: float | None) -> Script:
     """What the annotations of a pod say; `run_seconds` is what holds if they do not."""
     return Script(
-        start_seconds=_number(annotations, "start-seconds", 0.0),
-        init_seconds=_number(annotations, "init-seconds", 0.0),
-        ready_seconds=_number(annotations, "ready-seconds", 0.0),
+        start_seconds=_number(annotations, "start-seconds"),
+        init_seconds=_number(annotations, "init-seconds"),
+        ready_seconds=_number(annotations, "ready-seconds"),
         run_seconds=_optional_number(annotations, "run-seconds", run_seconds),
-        exit_code=int(_number(annotations, "exit-code", 0.0)) & 0xFF,
-        failures=int(_number(annotations, "failures", 0.0)),
-        stop_seconds=_number(annotations, "stop-seconds", 0.0),
+        exit_code=int(_number(annotations, "exit-code")) & 0xFF,
+        failures=int(_number(annotations, "failures")),
+        stop_seconds=_number(annotations, "stop-seconds"),
         waiting=annotations.get(PREFIX + "waiting", ""),
     )
 
 
-def _number(annotations: Mapping[str, str], name: str, usual: float) -> float:
-    found = _optional_number(annotations, name, usual)
-    return usual if found is None else found
+def _number(annotations: Mapping[str, str], name: str) -> float:
+    return _optional_number(annotations, name, None) or 0.0
 
 
 def _optional_number(

@@ -34,20 +34,6 @@ def unset(schema: Schema, field: GoField) -> Any:
     return skeleton(schema.named(field.name)) if field.is_struct else field.unset
 
 
-def as_written(schema: Schema | None, value: Any) -> Any:
-    """The value with its fields in the order of Go's structs, and the keys of maps sorted."""
-    if isinstance(value, list):
-        items = None if schema is None else schema.items
-        return [as_written(items, each) for each in value]
-    if not isinstance(value, dict) or schema is None:
-        return value
-    if schema.struct is None:
-        return {key: as_written(schema.values, value[key]) for key in sorted(value)}
-    known = [name for name in schema.struct if name in value]
-    others = [name for name in value if name not in schema.struct]
-    return {name: as_written(schema.named(name), value[name]) for name in (*known, *others)}
-
-
 def filled(schema: Schema | None, value: Any) -> Any:
     """The value with all that Go writes of it, whether somebody set it or not."""
     return _filled(schema, value, whole=True)

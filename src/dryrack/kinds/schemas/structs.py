@@ -91,7 +91,7 @@ def _field(name: str, shown: str, omits: str, inside: str = "") -> GoField:
     return GoField(
         name,
         text,
-        _kind(text, under, is_pointer=is_pointer),
+        _kind(text, under),
         is_pointer,
         omits_empty="e" in omits,
         omits_zero="z" in omits,
@@ -99,7 +99,7 @@ def _field(name: str, shown: str, omits: str, inside: str = "") -> GoField:
     )
 
 
-def _kind(text: str, under: str, *, is_pointer: bool) -> str:
+def _kind(text: str, under: str) -> str:
     if under:
         return under
     if text.startswith("[]"):

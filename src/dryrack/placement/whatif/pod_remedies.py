@@ -48,7 +48,7 @@ def possible_changes(pod: Pod, fleet: Fleet, nearest: Sequence[NodeState]) -> It
     yield from _select_less(pod)
     yield from _spread_less(pod)
     yield from _ask_for_less(pod, fleet)
-    yield from _make_room(fleet, nearest)
+    yield from _make_room(nearest)
 
 
 def _uncordon(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
@@ -130,7 +130,7 @@ def _ask_for_less(pod: Pod, fleet: Fleet) -> Iterator[PodChange]:
             yield PodChange(text, "request", pod=made)
 
 
-def _make_room(fleet: Fleet, nearest: Sequence[NodeState]) -> Iterator[PodChange]:
+def _make_room(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
     for state in nearest:
         there = sorted(state.occupants.items(), key=lambda item: (item[1].priority, item[1].name))
         for key, occupant in there[:_LEAVING_TRIED_MAX]:

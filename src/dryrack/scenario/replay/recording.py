@@ -89,7 +89,7 @@ def record(objects: Iterable[Raw], title: str = "A recorded cluster") -> Recordi
     batches = _batches(pods)
     steps = [
         {
-            "title": _count(len(batch), "pod"),
+            "title": _pods(len(batch)),
             "at": f"{at:g}s",
             "apply": [claims.recorded(pod) for pod in batch],
         }
@@ -262,17 +262,17 @@ def _object(api_version: str, kind: str, meta: Raw, labels: Mapping[str, str]) -
 def _notes(found: _Objects, pods: Sequence[Raw]) -> Iterator[str]:
     ended = len(found.all("Pod")) - len(pods)
     if ended:
-        yield f"{_count(ended, 'pod')} had ended or were ending, and are left out"
+        yield f"{_pods(ended)} had ended or were ending, and are left out"
     with_volumes = sum(
         any("persistentVolumeClaim" in each for each in pod["spec"].get("volumes") or ())
         for pod in pods
     )
     if with_volumes:
-        yield f"{_count(with_volumes, 'pod')} with volumes that tie them to nodes: recorded without"
+        yield f"{_pods(with_volumes)} with volumes that tie them to nodes: recorded without"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _pods(number: int) -> str:
+    return f"{number} pod{'' if number == 1 else 's'}"
 
 
 def _is_alive(pod: Raw) -> bool:

@@ -40,11 +40,11 @@ def admitted(pod: Raw, write: Write) -> Raw:
     return {**pod, "spec": _with_class(pod, spec, write)}
 
 
-def refused(pod: Raw, detail: str, subject: Subject = _PODS) -> StatusError:
+def refused(pod: Raw, detail: str) -> StatusError:
     """Forbidden, by the name that the pod has or asks for."""
     meta = pod["metadata"]
     name = meta.get("name") or meta.get("generateName") or "Unknown"
-    return forbidden(subject, name, detail)
+    return forbidden(_PODS, name, detail)
 
 
 def _with_account(pod: Raw, spec: Raw, write: Write) -> Raw:
@@ -157,7 +157,7 @@ def _with_class(pod: Raw, spec: Raw, write: Write) -> Raw:
         raise refused(pod, str(refusal)) from refusal
 
 
-def priority_class(obj: Raw, name: str, write: Write, subject: Subject = _PODS) -> Raw:
+def priority_class(obj: Raw, name: str, write: Write) -> Raw:
     """The class of that name, or the one for all who name none; {} if there is none of these."""
     if not name:
         defaults = [
@@ -168,5 +168,5 @@ def priority_class(obj: Raw, name: str, write: Write, subject: Subject = _PODS) 
         return min(defaults, key=lambda found: found.get("value", 0), default={})
     found = write.lookup.get(PRIORITY_CLASSES, "", name)
     if found is None:
-        raise refused(obj, f"no PriorityClass with name {name} was found", subject)
+        raise refused(obj, f"no PriorityClass with name {name} was found")
     return found

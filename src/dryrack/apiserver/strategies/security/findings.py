@@ -26,9 +26,9 @@ def quoted(items: Iterable[str]) -> str:
     return ", ".join(f'"{each}"' for each in items)
 
 
-def counted(one: str, items: Sequence[str], many: str = "") -> str:
+def counted(one: str, items: Sequence[str]) -> str:
     """`container "a"`, or `containers "a", "b"`."""
-    return f"{plural(one, items, many)} {quoted(items)}"
+    return f"{plural(one, items)} {quoted(items)}"
 
 
 def plural(one: str, items: Sequence[object], many: str = "") -> str:

@@ -54,7 +54,6 @@ _PARALLELISM_MAX = 100_000
 _FAILED_MAX = 100_000
 _MANY, _OF_MANY_MAX = 100_000, 10_000
 _BACKOFF_LIMIT = 6
-_FIXED = "field is immutable"
 _MANAGED_BY_BYTES_MAX = 63
 _PATH_SYNTAX = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
 _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
