@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_ADDRESS = re.compile(r"dashboard: (http://127\.0\.0\.1:\d+/)\?token=([0-9a-f]{48})\n")
+_ADDRESS = re.compile(r"dashboard: (http://127\.0\.0\.[12]:\d+/)\?token=([0-9a-f]{48})\n")
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +37,18 @@ def fetched(address: str, token: str, path: str) -> dict[str, Any]:
         return found
 
 
-def test_the_command_prints_an_address_that_shows_the_cluster(kubeconfig: Path) -> None:
-    """Until it is told to end, and it does so well."""
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"])
+def test_the_command_prints_an_address_that_shows_the_cluster(kubeconfig: Path, host: str) -> None:
+    """Until it is told to end, and it does so well; at any address of this machine."""
     words = [sys.executable, "-m", "dryrack", "dashboard", "--kubeconfig", str(kubeconfig)]
+    words += ["--host", host]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as command:
         assert command.stdout is not None
         told = _ADDRESS.fullmatch(command.stdout.readline())
         assert told is not None
+        assert urlsplit(told[1]).hostname == host
         assert fetched(told[1], told[2], "api/v1/fleet")["nodes"]["name"] == ["rack-1", "rack-2"]
         command.send_signal(signal.SIGTERM)
         assert command.wait() == 0
@@ -104,6 +108,8 @@ def test_the_rights_are_to_read() -> None:
     ("words", "complaint"),
     [
         (("--port", "70000"), "--port 70000: from 1 to 65535"),
+        (("--host", "example.com"), "--host 'example.com': an IP address"),
+        (("--host", "0.0.0.0"), "--host 0.0.0.0: reachable from other machines; add --expose"),
         (("--kubeconfig", "nothing.yaml"), "kubeconfig nothing.yaml: not there"),
         (("--seed", "1"), "--seed: only with --scenario"),
         (("--scenario", "gang-gp"), "gang-gp: no such file, and no scenario of dryrack's"),

@@ -240,6 +240,7 @@ def test_a_pod_shows_its_claims_and_events() -> None:
     async def story(page: Visit) -> None:
         await set_phase(page.client, "waits", "Pending")
         found = await page.get("pods/team/waits")
+        assert await page.get("pod/team/waits") == found
 
         assert [each["name"] for each in found["claimsOf"]] == ["four"]
         assert [each["what"] for each in found["timeline"]] == ["FailedScheduling", "created"]

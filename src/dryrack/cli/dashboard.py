@@ -14,6 +14,7 @@ from dryrack.cli.output import print_line, say
 
 if TYPE_CHECKING:
     from dryrack.client.kubeconfig import Connection
+    from dryrack.cluster.process import Address
     from dryrack.dashboard import Live
 
 AGENT = "dryrack-dashboard"
@@ -22,11 +23,15 @@ Kubeconfig = Annotated[
 ]
 Context = Annotated[str, typer.Option(help="Which context of the kubeconfig.")]
 Port = Annotated[int, typer.Option(help="The port to listen at; 0 is any that is free.")]
+Host = Annotated[str, typer.Option(help="The address to listen at.")]
+Expose = Annotated[
+    bool, typer.Option("--expose", help="Allow a --host that other machines can reach.")
+]
 AllowHost = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="A name by which a proxy on this machine may ask, beside localhost; repeatable.",
+        help="A name by which a proxy may ask, beside localhost and --host; repeatable.",
     ),
 ]
 Scenario = Annotated[
@@ -46,6 +51,8 @@ def dashboard(
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     port: Port = 0,
+    host: Host = "127.0.0.1",
+    expose: Expose = False,
     allow_host: AllowHost = None,
     scenario: Scenario = "",
     seed: Seed = 0,
@@ -54,7 +61,7 @@ def dashboard(
     """
     Show a cluster in a browser: devices, claims, gangs, and why something waits.
 
-    It listens on this machine alone, reads, and writes nothing.
+    It listens on this machine alone, unless told otherwise, reads, and writes nothing.
     The address that it prints is all that somebody needs to look: it has a token.
     """
     if print_rbac:
@@ -70,10 +77,13 @@ def dashboard(
         raise UsageError("--seed: only with --scenario")
     import asyncio
 
+    from dryrack.cli.service import listening_address
     from dryrack.cli.views.sources import Source
     from dryrack.cluster.process import loop_factory
 
-    page = _Page(port, tuple(allow_host or ()))
+    risk = "whoever learns the address with its token can look, and nothing is encrypted"
+    address = listening_address(host, port, exposes=expose, risk=risk)
+    page = _Page(address, (f"[{host}]" if ":" in host else host, *(allow_host or ())))
     if scenario:
         work = page.serve(_recorded(scenario, seed))
     else:
@@ -99,7 +109,7 @@ def _recorded(name: str, seed: int) -> Live:
 class _Page:
     """Where it is served, and by which names beside this machine's."""
 
-    port: int
+    address: Address
     hosts: tuple[str, ...]
 
     async def serve_cluster(self, connection: Connection) -> None:
@@ -116,11 +126,11 @@ class _Page:
     async def serve(self, live: Live) -> None:
         """Until somebody interrupts it."""
         from dryrack.cluster import stopping_by_signal
-        from dryrack.cluster.process import Address, listen
+        from dryrack.cluster.process import listen
         from dryrack.dashboard import Access, address_of, new_token, serving
 
         token = new_token()
-        with closing(listen(Address(port=self.port))) as listening:
+        with closing(listen(self.address)) as listening:
             async with serving(live, listening, Access(token, self.hosts)):
                 print_line(f"dashboard: {address_of(listening, token)}")
                 sys.stdout.flush()

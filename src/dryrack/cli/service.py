@@ -1,7 +1,8 @@
 """
-What commands have in common that work on a cluster until they are told to stop.
+What commands have in common that serve, or work on a cluster, until they are told to stop.
 
-Where their pages are, how their log lines look, and the last of those if they cannot go on.
+Where they listen and their pages are, how their log lines look, and the last of those if they
+cannot go on.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.cli.files import UsageError
+from dryrack.cli.output import say
 from dryrack.cluster.process import Address
 
 if TYPE_CHECKING:
@@ -31,6 +33,22 @@ def address_of(option: str, text: str) -> Address | None:
     if not separator or not port.isdecimal() or int(port) > 65535:
         raise UsageError(f"{option} {text!r}: HOST:PORT, for example 127.0.0.1:8082; 0 for none")
     return Address(host.strip("[]") or "0.0.0.0", int(port))
+
+
+def listening_address(host: str, port: int, *, exposes: bool, risk: str) -> Address:
+    """Of --host and --port; what other machines can reach has to be meant."""
+    address = Address(host, port)
+    try:
+        is_loopback = address.is_loopback
+    except ValueError:
+        raise UsageError(f"--host {host!r}: an IP address, for example 127.0.0.1") from None
+    if not is_loopback:
+        if not exposes:
+            raise UsageError(
+                f"--host {host}: reachable from other machines; add --expose if that is meant"
+            )
+        say(f"warning: {host} can be reached from other machines; {risk}")
+    return address
 
 
 def log_format_of(text: str) -> LogFormat:

@@ -14,9 +14,9 @@ from dryrack.apiserver import runtime_config
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import say
+from dryrack.cli.service import listening_address
 from dryrack.cluster import UnknownEngineError, families, kubeconfig, wanted_engines
 from dryrack.cluster.process import (
-    Address,
     AuthorizationMode,
     ClusterStateError,
     Launch,
@@ -112,7 +112,12 @@ def _launch(wish: Wish) -> Launch:
     objects, described = _objects(wish.config)
     return Launch(
         state=state,
-        address=_address(wish),
+        address=listening_address(
+            wish.host,
+            wish.port,
+            exposes=wish.exposes,
+            risk="whoever has a certificate or a token of this cluster can do there what it allows",
+        ),
         nodes=wish.nodes,
         objects=objects,
         data_directory=data_directory_of(wish.data_directory) if wish.data_directory else None,
@@ -193,25 +198,6 @@ def _check_once(name: str, kinds: Sequence[DeviceKind], catalogue: Catalogue) ->
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _address(wish: Wish) -> Address:
-    address = Address(wish.host, wish.port)
-    try:
-        is_loopback = address.is_loopback
-    except ValueError:
-        raise UsageError(f"--host {wish.host!r}: an IP address, for example 127.0.0.1") from None
-    if is_loopback:
-        return address
-    if not wish.exposes:
-        raise UsageError(
-            f"--host {wish.host}: reachable from other machines; add --expose if that is meant"
-        )
-    say(
-        f"warning: {wish.host} can be reached from other machines; whoever has a certificate or "
-        "a token of this cluster can do there what it allows"
-    )
-    return address
 
 
 def _allocator(wish: Wish) -> MakeAllocator | None:

@@ -9,6 +9,7 @@ ends the process that it is part of.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import os
 from contextlib import asynccontextmanager, closing
@@ -33,6 +34,8 @@ def new_token() -> str:
 def address_of(listening: socket.socket, token: str) -> str:
     """What somebody opens."""
     host, port = listening.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = "127.0.0.1"
     where = f"[{host}]" if ":" in host else host
     return f"http://{where}:{port}/?token={token}"
 

@@ -44,6 +44,9 @@ ROUTES = {
     "GET gangs/{namespace}/{name:.+}": "gang",
     "GET pods": "pods",
     "GET pods/{namespace}/{name}": "pod",
+    # `kubectl proxy` refuses every path that has /pods/ and later /exec or /attach in it, also
+    # that of a pod whose name begins so.
+    "GET pod/{namespace}/{name}": "pod",
     "GET slices": "slices",
     "GET classes": "classes",
     "GET events": "events",

@@ -9,14 +9,15 @@ from contextlib import suppress
 class Relay:
     """Hands connections on to a port, until it is cut."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, host: str = "127.0.0.1") -> None:
         self._to = port
+        self._host = host
         self.port = 0
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._relayed, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._relayed, self._host, self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:

@@ -160,6 +160,8 @@ OBJECTS = [
     pod("gated", "later", schedulingGates=[{"name": "example.com/quota"}]),
     pod(LONG, LONG, schedulingGates=[{"name": "example.com/quota"}]),
     pod("elsewhere", schedulerName="another"),
+    # kubectl proxy refuses pods/…/exec.
+    pod("executor", schedulerName="another"),
     attacked_slice(),
     attacked_event(),
     incomplete_slice(),
@@ -208,6 +210,7 @@ VIEWS = {
     "#/gangs/team/pair": "half",
     "#/pods/team/waits": "What happened",
     f"#/pods/team/{LONG}": "quota",
+    "#/pods/team/executor": "another",
     "#/why/pod/team/waits": "What would help",
     "#/why/claim/team/many": "nearest miss",
     "#/why/gang/team/pair": "needs at least 2",

@@ -10,7 +10,7 @@ import {
 export function podView(_, route) {
   const [namespace = "", name = ""] = route.names;
   return detailView({
-    path: `pods/${path(namespace, name)}`,
+    path: `pod/${path(namespace, name)}`,
     parts: ["pods", "claims", "events"],
     show: (pod) => [
       heading(
