@@ -12,7 +12,7 @@ from tests.oracle.verdicts import GAVE_UP, our_verdict
 
 from dryrack.allocation import Code, Undecided
 from dryrack.cli.allocate import verdict
-from dryrack.placement import Refusal
+from dryrack.placement.place import Refusal
 from dryrack.placement.whatif.explain import stories
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from tests.dashboard.small_world import allocation, claim, create, device, node,
 from tests.dashboard.visit import BEARER, TOKEN, Events
 
 from dryrack.client.endpoints import CLAIMS, NAMESPACES, NODES, SLICES
-from dryrack.cluster import past_of
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
+from dryrack.cluster.snapshots.past import past_of
 from dryrack.dashboard.access import Access
 from dryrack.dashboard.live import Live
 from dryrack.dashboard.server import application

@@ -14,6 +14,7 @@ import yaml
 from tests.cli.command import example_path
 from tests.cluster import rights_witness
 from tests.cluster.rights_witness import Deed, endpoint_of
+from tests.controllers.slices.definitions import definitions
 
 from dryrack.client.discovery import is_served
 from dryrack.client.endpoints import (
@@ -26,7 +27,6 @@ from dryrack.client.endpoints import (
     SLICES,
 )
 from dryrack.client.informer import Name
-from dryrack.cluster.definitions import definitions
 from dryrack.cluster.rights import Publisher, publisher
 
 if TYPE_CHECKING:

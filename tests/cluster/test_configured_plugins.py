@@ -6,7 +6,8 @@ import sys
 from importlib.metadata import EntryPoint
 from types import ModuleType
 
-from dryrack.cluster import PLUGIN_GROUP, installed_plugins
+from dryrack.cluster import installed_plugins
+from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP
 from dryrack.placement import Plugin, profile_of, read_configuration
 
 CONFIG = """\

@@ -16,16 +16,8 @@ from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster import SeededChance, UnknownEngineError
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.faults import (
-    ApiFault,
-    CrashPoint,
-    EngineCrash,
-    FaultBoard,
-    Healing,
-    Subject,
-    WatchEnd,
-    WatchLoss,
-)
+from dryrack.cluster.faults import EngineCrash, FaultBoard, Subject, WatchLoss
+from dryrack.cluster.faults.model import ApiFault, CrashPoint, Healing, WatchEnd
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

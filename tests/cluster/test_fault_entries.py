@@ -17,12 +17,12 @@ from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import (
     CONFIG_MAP,
     FaultBoard,
-    FaultEntries,
     FaultWordsError,
     Injection,
     entry_of,
     read_injection,
 )
+from dryrack.cluster.faults.config_map import FaultEntries
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -5,23 +5,25 @@ from __future__ import annotations
 import pytest
 
 from dryrack.cluster.faults import (
-    ApiFault,
     ClaimLeak,
-    CrashPoint,
-    DeviceFailure,
     EngineCrash,
-    Fault,
     FaultWordsError,
     HalfGeneration,
-    Healing,
     Injection,
-    NodeFailure,
     NodeReboot,
     Subject,
-    WatchEnd,
     WatchLoss,
     read_healing,
     read_injection,
+)
+from dryrack.cluster.faults.model import (
+    ApiFault,
+    CrashPoint,
+    DeviceFailure,
+    Fault,
+    Healing,
+    NodeFailure,
+    WatchEnd,
 )
 
 WORDS: dict[str, tuple[Fault, float | None]] = {

@@ -7,7 +7,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from dryrack.base.errors import DryrackError
-from dryrack.cluster import PLUGIN_GROUP, installed_plugins
+from dryrack.cluster import installed_plugins
+from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP
 from dryrack.placement import IN_TREE, NodeScorer, Plugin
 
 ALPHABETICAL = Plugin(

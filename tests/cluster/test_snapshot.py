@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.client.transport import Request
-    from dryrack.cluster import Snapshot
+    from dryrack.cluster.snapshots.snapshot import Snapshot
     from dryrack.kinds.meta import KubernetesObject
 
 

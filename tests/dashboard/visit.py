@@ -16,9 +16,9 @@ from tests.dashboard.small_world import small_world
 
 from dryrack.client.client import Client
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster import past_of
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
+from dryrack.cluster.snapshots.past import past_of
 from dryrack.dashboard.access import Access
 from dryrack.dashboard.live import Live
 from dryrack.dashboard.server import application

@@ -16,9 +16,10 @@ from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, plugin_families
 from dryrack.cluster.initial_objects import add_allocation_states, virtual_node
 from dryrack.kinds.decode import to_builtins
-from dryrack.kubeletplugin import STATE_NAMESPACE, VirtualDrivers, device_class, states_of_node
+from dryrack.kubeletplugin import STATE_NAMESPACE, VirtualDrivers, states_of_node
 from dryrack.kubeletplugin.allocation_state import STATES, allocation_state
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
+from dryrack.kubeletplugin.slices import device_class
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,6 @@ import pytest
 from dryrack.placement import (
     IN_TREE,
     Configuration,
-    ConfigurationReading,
     Plugin,
     Profile,
     profile_named,
@@ -20,6 +19,8 @@ from dryrack.placement import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from dryrack.placement.configuration.reading import ConfigurationReading
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 NONE = "disabled: [{name: '*'}]"

@@ -20,8 +20,9 @@ from tests.placement.test_refusals import wish
 from tests.placement.test_scores import fleet, node
 
 from dryrack.allocation import LiveAllocator
-from dryrack.placement import Cluster, Occupant, Placed, Profile, Unplaced, place, trace
+from dryrack.placement import Cluster, Occupant, Placed, Profile, Unplaced, place
 from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE
+from dryrack.placement.trace import trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,6 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import (
-    DEFAULT_PROFILE,
     PodExplanation,
     Settings,
     World,
@@ -23,6 +22,7 @@ from dryrack.placement import (
     party_of,
     what_if,
 )
+from dryrack.placement.plugins import DEFAULT_PROFILE
 
 Raw = dict[str, Any]
 SETTINGS = Settings(chance=SeededChance())

@@ -14,8 +14,8 @@ from dryrack.scenario import (
     load_packaged,
     packaged_names,
     run_in_virtual_time,
-    schema,
 )
+from dryrack.scenario.model import schema
 
 NAMES = packaged_names()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -15,7 +15,6 @@ from dryrack.scenario import (
     EmbeddedRun,
     Outcome,
     PodPlacement,
-    Recording,
     anonymous,
     compare,
     read_scenario,
@@ -26,6 +25,9 @@ from dryrack.scenario import (
 )
 from dryrack.scenario.model import Fleet, NodeGroup
 from dryrack.testing import Cluster, Setup
+
+if TYPE_CHECKING:
+    from dryrack.scenario.replay.recording import Recording
 
 Raw = dict[str, Any]
 KINDS = (

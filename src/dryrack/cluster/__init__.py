@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from dryrack.cluster.catalogue import load_catalogue
     from dryrack.cluster.certificates import write_private
-    from dryrack.cluster.control_plane import Plane, PlaneOptions, build
+    from dryrack.cluster.control_plane import PlaneOptions, build
     from dryrack.cluster.engines import (
         Family,
         MakeAllocator,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         with_catalogue,
     )
     from dryrack.cluster.initial_objects import (
-        InhabitantError,
         add_allocation_states,
         add_device_classes,
         add_node,
@@ -46,15 +45,14 @@ if TYPE_CHECKING:
     )
     from dryrack.cluster.ports import SystemChance, SystemClock
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
-    from dryrack.cluster.scheduler_plugins import PLUGIN_GROUP, installed_plugins
+    from dryrack.cluster.scheduler_plugins import installed_plugins
     from dryrack.cluster.seeded_chance import SeededChance
-    from dryrack.cluster.snapshots.past import Past, PastWrite, past_of
+    from dryrack.cluster.snapshots.past import Past, PastWrite
     from dryrack.cluster.snapshots.snapshot import (
         DECISION_KINDS,
         GROUP_KINDS,
         MODELS,
         RECORDED_KINDS,
-        Snapshot,
         follow_snapshots,
         read_objects,
         read_snapshot,
@@ -70,22 +68,22 @@ else:
             ),
             "catalogue": "load_catalogue",
             "certificates": "write_private",
-            "control_plane": "Plane PlaneOptions build",
+            "control_plane": "PlaneOptions build",
             "engines": (
                 "Family MakeAllocator UnknownEngineError Wiring families plugin_families "
                 "running_engines scheduling_family wanted_engines with_catalogue"
             ),
             "initial_objects": (
-                "InhabitantError add_allocation_states add_device_classes add_node "
+                "add_allocation_states add_device_classes add_node "
                 "allocation_state_objects apply_objects virtual_node"
             ),
             "ports": "SystemChance SystemClock",
             "publish_snapshot": "publisher_needs read_world",
-            "scheduler_plugins": "PLUGIN_GROUP installed_plugins",
+            "scheduler_plugins": "installed_plugins",
             "seeded_chance": "SeededChance",
-            "snapshots.past": "Past PastWrite past_of",
+            "snapshots.past": "Past PastWrite",
             "snapshots.snapshot": (
-                "DECISION_KINDS GROUP_KINDS MODELS RECORDED_KINDS Snapshot follow_snapshots "
+                "DECISION_KINDS GROUP_KINDS MODELS RECORDED_KINDS follow_snapshots "
                 "read_objects read_snapshot typed"
             ),
         },
@@ -95,21 +93,17 @@ __all__ = [
     "DECISION_KINDS",
     "GROUP_KINDS",
     "MODELS",
-    "PLUGIN_GROUP",
     "RECORDED_KINDS",
     "Attached",
     "Attachment",
     "Candidacy",
     "Family",
-    "InhabitantError",
     "MakeAllocator",
     "Need",
     "Past",
     "PastWrite",
-    "Plane",
     "PlaneOptions",
     "SeededChance",
-    "Snapshot",
     "SystemChance",
     "SystemClock",
     "UnknownEngineError",
@@ -127,7 +121,6 @@ __all__ = [
     "installed_plugins",
     "load_catalogue",
     "new_identity",
-    "past_of",
     "plugin_families",
     "publisher_needs",
     "read_objects",

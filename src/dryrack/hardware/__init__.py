@@ -10,12 +10,9 @@ if TYPE_CHECKING:
         NO_FAULTS,
         NODE_FAULT,
         NODE_FAULT_PARTS,
-        DeviceFault,
-        DriverGone,
         FaultError,
         Health,
         NodeFaults,
-        NotReady,
         PrepareFault,
         PrepareMode,
         device_annotation,
@@ -54,8 +51,8 @@ else:
         __name__,
         {
             "faults": (
-                "DEVICE_FAULT NODE_FAULT NODE_FAULT_PARTS NO_FAULTS DeviceFault DriverGone "
-                "FaultError Health NodeFaults NotReady PrepareFault PrepareMode device_annotation "
+                "DEVICE_FAULT NODE_FAULT NODE_FAULT_PARTS NO_FAULTS "
+                "FaultError Health NodeFaults PrepareFault PrepareMode device_annotation "
                 "fault_lines faults_of limited node_annotation read_device_faults read_node_fault"
             ),
             "inventory": (
@@ -79,15 +76,12 @@ __all__ = [
     "SOURCE",
     "Assignment",
     "Batch",
-    "DeviceFault",
-    "DriverGone",
     "FaultError",
     "Health",
     "Inventory",
     "Matched",
     "Matcher",
     "NodeFaults",
-    "NotReady",
     "Origin",
     "Overlay",
     "Pool",

@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.node_faults import NodeFaultWatch
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
     from dryrack.kubeletplugin.plugin_metrics import fatal_errors
-    from dryrack.kubeletplugin.registry import KIND_GROUP, read_devices
+    from dryrack.kubeletplugin.registry import read_devices
     from dryrack.kubeletplugin.serving import Sockets, serving_kubelet
     from dryrack.kubeletplugin.slices import (
         PLUGIN_LABEL,
         SlicePublisher,
-        device_class,
         device_classes,
         node_slices,
     )
@@ -60,15 +59,14 @@ else:
             "node_faults": "NodeFaultWatch",
             "plugin": "ClaimReference Directories NodePlugin",
             "plugin_metrics": "fatal_errors",
-            "registry": "KIND_GROUP read_devices",
+            "registry": "read_devices",
             "serving": "Sockets serving_kubelet",
-            "slices": "PLUGIN_LABEL SlicePublisher device_class device_classes node_slices",
+            "slices": "PLUGIN_LABEL SlicePublisher device_classes node_slices",
             "virtual": "ContainerInjection DriverRecords VirtualDrivers VirtualNodeSlices",
         },
     )
 
 __all__ = [
-    "KIND_GROUP",
     "PLUGIN_LABEL",
     "STATE_NAMESPACE",
     "AllocatedDevice",
@@ -93,7 +91,6 @@ __all__ = [
     "Sockets",
     "VirtualDrivers",
     "VirtualNodeSlices",
-    "device_class",
     "device_classes",
     "devices_documents",
     "fatal_errors",

@@ -7,12 +7,7 @@ from dryrack.placement.claim_problems import (
 )
 from dryrack.placement.configuration.model import LeaderElectionSettings
 from dryrack.placement.configuration.profiles import profile_of
-from dryrack.placement.configuration.reading import (
-    Configuration,
-    ConfigurationReading,
-    ProfileConfig,
-    read_configuration,
-)
+from dryrack.placement.configuration.reading import Configuration, read_configuration
 from dryrack.placement.extended_resources import ExtendedResources
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.framework import (
@@ -48,7 +43,6 @@ from dryrack.placement.place import (
     SEARCHES_MAX,
     Cluster,
     Placed,
-    Refusal,
     Unfinished,
     Unplaced,
     decide,
@@ -56,7 +50,7 @@ from dryrack.placement.place import (
     place_on,
     unresolvable_nodes,
 )
-from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE, profile_named
+from dryrack.placement.plugins import IN_TREE, profile_named
 from dryrack.placement.plugins.workloads import is_backfill
 from dryrack.placement.pod_constraints import PodConstraints
 from dryrack.placement.preemption import (
@@ -70,9 +64,9 @@ from dryrack.placement.preemption import (
     preempt_on_node,
 )
 from dryrack.placement.reservations import Reservation, Reservations
-from dryrack.placement.trace import DecisionTrace, NodeTrace, trace
+from dryrack.placement.trace import DecisionTrace, NodeTrace
 from dryrack.placement.trial import Trial
-from dryrack.placement.views.claims import ClaimState, ClaimView, claims_of
+from dryrack.placement.views.claims import ClaimView, claims_of
 from dryrack.placement.views.devices import (
     DeviceState,
     DeviceView,
@@ -82,7 +76,7 @@ from dryrack.placement.views.devices import (
     summary_of,
 )
 from dryrack.placement.views.gangs import GangStatus, GangView, gangs_of
-from dryrack.placement.whatif.answers import GangOutcome, Given, Refused, WhatIf
+from dryrack.placement.whatif.answers import GangOutcome, Given, WhatIf
 from dryrack.placement.whatif.cases import (
     CaseDocument,
     CaseDocuments,
@@ -103,7 +97,6 @@ from dryrack.placement.whatif.what_if import Settings, nodes_of, what_if
 from dryrack.placement.whatif.world import World, with_namespace
 
 __all__ = [
-    "DEFAULT_PROFILE",
     "IN_TREE",
     "RESERVATIONS_MAX",
     "SEARCHES_MAX",
@@ -111,12 +104,10 @@ __all__ = [
     "CaseDocument",
     "CaseDocuments",
     "Check",
-    "ClaimState",
     "ClaimView",
     "Cluster",
     "ClusterScorer",
     "Configuration",
-    "ConfigurationReading",
     "DecisionTrace",
     "Definition",
     "DeviceScorer",
@@ -160,9 +151,6 @@ __all__ = [
     "Preemption",
     "Preemptor",
     "Profile",
-    "ProfileConfig",
-    "Refusal",
-    "Refused",
     "Reservation",
     "Reservations",
     "Said",
@@ -209,7 +197,6 @@ __all__ = [
     "stories",
     "story_document",
     "summary_of",
-    "trace",
     "unresolvable_nodes",
     "waiting_gang",
     "what_if",

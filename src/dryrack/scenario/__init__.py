@@ -17,11 +17,10 @@ if TYPE_CHECKING:
         run_in_virtual_time,
     )
     from dryrack.scenario.exhibits import Exhibit
-    from dryrack.scenario.model import Scenario, Step, schema
+    from dryrack.scenario.model import Step
     from dryrack.scenario.outcome import Outcome, StepOutcome, Verdict
     from dryrack.scenario.packaged import (
         DEMOS,
-        LIBRARY,
         SCHEMA,
         load_packaged,
         packaged_file,
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     )
     from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
     from dryrack.scenario.replay.anonymity import anonymous
-    from dryrack.scenario.replay.comparison import Comparison, PodDifference, compare
+    from dryrack.scenario.replay.comparison import Comparison, compare
     from dryrack.scenario.replay.placements import PodPlacement
-    from dryrack.scenario.replay.recording import Recording, record
+    from dryrack.scenario.replay.recording import record
     from dryrack.scenario.replay.replacement import with_fleet, with_objects
     from dryrack.scenario.runner import Nobody, Observer, title_of
     from dryrack.scenario.simulation.fuzzing import SeedOutcome, fuzz
@@ -42,14 +41,14 @@ else:
             "cluster_world": "ENGINES ClusterRun run_on_cluster",
             "embedded_world": "EmbeddedRun run_in_real_time run_in_virtual_time",
             "exhibits": "Exhibit",
-            "model": "Scenario Step schema",
+            "model": "Step",
             "outcome": "Outcome StepOutcome Verdict",
-            "packaged": "DEMOS LIBRARY SCHEMA load_packaged packaged_file packaged_names",
+            "packaged": "DEMOS SCHEMA load_packaged packaged_file packaged_names",
             "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
             "replay.anonymity": "anonymous",
-            "replay.comparison": "Comparison PodDifference compare",
+            "replay.comparison": "Comparison compare",
             "replay.placements": "PodPlacement",
-            "replay.recording": "Recording record",
+            "replay.recording": "record",
             "replay.replacement": "with_fleet with_objects",
             "runner": "Nobody Observer title_of",
             "simulation.fuzzing": "SeedOutcome fuzz",
@@ -59,7 +58,6 @@ else:
 __all__ = [
     "DEMOS",
     "ENGINES",
-    "LIBRARY",
     "SCHEMA",
     "ClusterRun",
     "Comparison",
@@ -69,10 +67,7 @@ __all__ = [
     "Nobody",
     "Observer",
     "Outcome",
-    "PodDifference",
     "PodPlacement",
-    "Recording",
-    "Scenario",
     "ScenarioError",
     "SeedOutcome",
     "Step",
@@ -90,7 +85,6 @@ __all__ = [
     "run_in_real_time",
     "run_in_virtual_time",
     "run_on_cluster",
-    "schema",
     "title_of",
     "with_fleet",
     "with_objects",

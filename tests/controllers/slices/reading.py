@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.client.planes import site
+from tests.controllers.slices.definitions import definitions
 
 from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import (
@@ -20,7 +21,6 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
-from dryrack.cluster.definitions import definitions
 from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger

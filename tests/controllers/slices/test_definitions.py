@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 from tests.client.planes import site
+from tests.controllers.slices.definitions import definitions
 from tests.controllers.slices.reading import dra_config, overlay
 from tests.golang import go_command
 
 from dryrack.client.endpoints import DEFINITIONS, DRA_CONFIGS, NODE_OVERLAYS
 from dryrack.client.errors import InvalidError
 from dryrack.client.timekeeping import settle
-from dryrack.cluster.definitions import definitions
 
 Raw = dict[str, Any]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.controllers import scenes
+from tests.controllers.slices.definitions import definitions
 from tests.controllers.slices.reading import CONFIG_MAP, NAMESPACE, config, dra_config, overlay
 from tests.controllers.slices.whole import node
 from tests.realcluster.controlplane import Options
@@ -31,7 +32,6 @@ from dryrack.client.endpoints import (
 from dryrack.client.https import connected
 from dryrack.client.informer import Informers
 from dryrack.client.kubeconfig import load
-from dryrack.cluster.definitions import definitions
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers import slices
 from dryrack.controllers.objects import condition_of, has_condition

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.base import exposition
 from tests.client.planes import refusal, site
+from tests.controllers.slices.definitions import definitions
 from tests.controllers.slices.reading import (
     CONFIG_MAP,
     DRA_CONFIGS,
@@ -30,7 +31,6 @@ from tests.controllers.slices.reading import (
 from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
-from dryrack.cluster.definitions import definitions
 from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.slices import current_inventory as readers_module
 from dryrack.controllers.slices.current_inventory import CurrentInventory

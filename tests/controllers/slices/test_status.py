@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.planes import refusal, site
+from tests.controllers.slices.definitions import definitions
 from tests.controllers.slices.reading import (
     DRA_CONFIGS,
     Stage,
@@ -20,7 +21,6 @@ from tests.controllers.slices.reading import (
 )
 
 from dryrack.client.endpoints import DEFINITIONS
-from dryrack.cluster.definitions import definitions
 from dryrack.controllers.slices.dra_config_status import CONDITIONS, Condition
 from dryrack.controllers.slices.events import EVENTS, Reason
 from dryrack.controllers.slices.ledger import Ledger, Published, Row

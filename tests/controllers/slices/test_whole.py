@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from tests.client.planes import refusal
+from tests.controllers.slices.definitions import definitions
 from tests.controllers.slices.reading import (
     CONFIG_MAP,
     DRA_CONFIGS,
@@ -18,7 +19,6 @@ from tests.controllers.slices.reading import (
 from tests.controllers.slices.whole import Cluster, at_work, ground, node, played
 
 from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS, EVENTS, NODES
-from dryrack.cluster.definitions import definitions
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response

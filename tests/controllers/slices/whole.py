@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.client.planes import site
+from tests.controllers.slices.definitions import definitions
 from tests.controllers.slices.reading import CONFIG_MAP, NAMESPACE
 
 from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS, NAMESPACES, NODES, SLICES
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
-from dryrack.cluster.definitions import definitions
 from dryrack.controllers import slices
 from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.writes import EngineContext

@@ -7,24 +7,15 @@ Faults that are made on purpose: words for them, and the board that has those of
 """
 
 from dryrack.cluster.faults.board import FaultBoard
-from dryrack.cluster.faults.config_map import CONFIG_MAP, FaultEntries, entry_of
+from dryrack.cluster.faults.config_map import CONFIG_MAP, entry_of
 from dryrack.cluster.faults.injection import FaultInjector, FaultTargetError
 from dryrack.cluster.faults.model import (
-    ApiFault,
     ClaimLeak,
-    CrashPoint,
-    DeviceFailure,
     EngineCrash,
-    EngineFault,
-    Fault,
     HalfGeneration,
-    Healing,
     Injection,
-    NodeFailure,
     NodeReboot,
-    ObjectFault,
     Subject,
-    WatchEnd,
     WatchLoss,
 )
 from dryrack.cluster.faults.reading import (
@@ -36,26 +27,16 @@ from dryrack.cluster.faults.reading import (
 
 __all__ = [
     "CONFIG_MAP",
-    "ApiFault",
     "ClaimLeak",
-    "CrashPoint",
-    "DeviceFailure",
     "EngineCrash",
-    "EngineFault",
-    "Fault",
     "FaultBoard",
-    "FaultEntries",
     "FaultInjector",
     "FaultTargetError",
     "FaultWordsError",
     "HalfGeneration",
-    "Healing",
     "Injection",
-    "NodeFailure",
     "NodeReboot",
-    "ObjectFault",
     "Subject",
-    "WatchEnd",
     "WatchLoss",
     "entry_of",
     "injection_of",

@@ -115,7 +115,8 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
 @contextlib.asynccontextmanager
 async def _running(chosen: Sequence[Family], plane: Plane) -> AsyncIterator[None]:
     """The engines, which meet the faults that people write into a ConfigMap."""
-    from dryrack.cluster.faults import FaultBoard, FaultEntries
+    from dryrack.cluster.faults import FaultBoard
+    from dryrack.cluster.faults.config_map import FaultEntries
 
     chance = plane.options.chance
     board = FaultBoard(clock=plane.options.clock, chance=chance)

@@ -16,7 +16,7 @@ import msgspec
 
 from dryrack.kinds.schemas.node import Definitions, Schema
 
-__all__ = ["Definitions", "Schema", "builtin", "custom", "raw_definitions", "schema_of"]
+__all__ = ["Schema", "builtin", "custom", "raw_definitions", "schema_of"]
 
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
