@@ -108,3 +108,20 @@ def test_one_that_is_refused_again_and_again_comes_back_later_and_later() -> Non
         return waits
 
     assert asyncio.run(play()) == [1.0, 2.0, 4.0, 8.0, BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MAX]
+
+
+def test_one_that_fails_again_and_again_waits_no_longer_than_one_that_is_refused() -> None:
+    """After an error the wait grows from milliseconds, and has the bound of the back-off."""
+
+    async def play() -> float:
+        clock = VirtualClock(START)
+        queue = SchedulingQueue[str](clock, lambda _: Rank(0, ""))
+        for _ in range(20):
+            began = clock.now()
+            queue.retry("pod")
+            await clock.advance(BACKOFF_SECONDS_MAX)
+            assert await queue.take() == "pod"
+            queue.done("pod")
+        return clock.now() - began
+
+    assert asyncio.run(play()) == BACKOFF_SECONDS_MAX

@@ -94,14 +94,17 @@ class WorkQueue(Generic[Key]):
         on_held_back: Callable[[Key], object] | None = None,
         *,
         ready: ReadyKeys[Key] | None = None,
+        retry_seconds_max: float = RETRY_SECONDS_MAX,
     ) -> None:
         """
         `on_held_back` is told of each key that begins to come too often.
 
-        `ready` says who comes first, if not who came first.
+        `ready` says who comes first, if not who came first. No key that failed waits longer than
+        `retry_seconds_max`.
         """
         self._clock = clock
         self._on_held_back = on_held_back
+        self._retry_seconds_max = retry_seconds_max
         self._meter: QueueMeter | None = None
         self._turns: _Turns[Key] = _Turns()
         self._ready: ReadyKeys[Key] = deque() if ready is None else ready
@@ -160,7 +163,8 @@ class WorkQueue(Generic[Key]):
             self._meter.retried()
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        self.add_after(key, min(RETRY_SECONDS_MIN * 2 ** min(failures, 40), RETRY_SECONDS_MAX))
+        seconds = RETRY_SECONDS_MIN * 2 ** min(failures, 40)
+        self.add_after(key, min(seconds, self._retry_seconds_max))
 
     def forget(self, key: Key) -> None:
         """After a success."""

@@ -47,7 +47,7 @@ from dryrack.scheduler.plan_watermark import PlanWatermark
 from dryrack.scheduler.post_filter import Help, PostFilter
 from dryrack.scheduler.preemption import Evictions
 from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
-from dryrack.scheduler.reporting import Reporter, scheduler_of
+from dryrack.scheduler.reporting import Reporter, UntoldError, scheduler_of
 from dryrack.scheduler.searches import LongSearches
 from dryrack.scheduler.settings import SchedulerSettings
 
@@ -218,6 +218,9 @@ class Scheduler:
             if isinstance(error, REFUSALS):
                 await self._failed(pods, f"{_shown(unit)} could not be bound: {error}")
             self._queue.retry(unit)
+        except UntoldError as error:
+            _logger.info("%s was not told why it waits: %s", _shown(unit), error)
+            self._queue.retry_backed_off(unit)
         else:
             self._queue.forget(unit)
         finally:
@@ -232,7 +235,7 @@ class Scheduler:
             for raw in (self._view.pods.get(*name) for name in pods):
                 if raw is not None and self._is_ours(raw):
                     await self._reporter.failed(raw, message)
-        except (ApiError, TransportError) as error:
+        except UntoldError as error:
             _logger.info("%s; and that could not be told: %s", message, error)
 
     async def _schedule(self, name: Name) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import PODS
-from dryrack.client.errors import NotFoundError
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of
 from dryrack.placement import (
@@ -35,7 +35,7 @@ from dryrack.scheduler.commits import Decided
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.metering import Result
 from dryrack.scheduler.post_filter import Help
-from dryrack.scheduler.reporting import scheduler_of
+from dryrack.scheduler.reporting import UntoldError, scheduler_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -322,10 +322,18 @@ class GangCycle:
             await self._dissolve(key, state, message)
             return
         self._meter.ended(key, Result.UNSCHEDULABLE)
-        await self._groups.refused(key, message)
-        nominated = self._post_filter.nominated(key)
+        nominated, untold = self._post_filter.nominated(key), None
+        try:
+            await self._groups.refused(key, message)
+        except (ApiError, TransportError) as error:
+            untold = UntoldError(f"{key}: {error}")
         for raw in filter(self._reporter.speaks_for, state.pending):
-            await self._reporter.refused(raw, message, nominated.get(name_of(raw), ""))
+            try:
+                await self._reporter.refused(raw, message, nominated.get(name_of(raw), ""))
+            except UntoldError as error:
+                untold = error
+        if untold is not None:
+            raise untold
 
     def _in_time(self, key: GangKey, state: GangState, message: str) -> str:
         """The message with what there is to say about the time that the gang has waited."""

@@ -103,7 +103,9 @@ class SchedulingQueue(WorkQueue[Key]):
         rank_of: Callable[[Key], Rank],
         backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX),
     ) -> None:
-        super().__init__(clock, ready=PriorityOrder(clock, rank_of))
+        # kube-scheduler leaves no pod waiting longer than this after an error.
+        most = max(backoff_seconds[1], BACKOFF_SECONDS_MIN)
+        super().__init__(clock, ready=PriorityOrder(clock, rank_of), retry_seconds_max=most)
         self._backoff_seconds = backoff_seconds
         self._time = clock
         # Those whom any change could help, with the time before which they need not be tried.
@@ -114,6 +116,20 @@ class SchedulingQueue(WorkQueue[Key]):
         self._refusals: dict[Key, int] = {}
         # Those whom some pods help that come to a node, and which do.
         self._hopes: dict[Key, Callable[[Occupant], bool]] = {}
+
+    async def take(self) -> Key:
+        """
+        The next key; `done` must follow.
+
+        Whatever else it would have come back for is looked at with it: who handles the key says
+        anew what it waits for, and until when.
+        """
+        key = await super().take()
+        self._due.pop(key, None)
+        self._parked.pop(key, None)
+        self._hopes.pop(key, None)
+        self._want_nothing(key)
+        return key
 
     def counts(self, size_of: Callable[[Key], int]) -> dict[str, int]:
         """How many pods wait, in the words of kube-scheduler's queues; a unit may be many."""
@@ -134,9 +150,17 @@ class SchedulingQueue(WorkQueue[Key]):
         """Until anything changes, but not for a while that grows each time."""
         refusals = self._refusals.get(key, 0)
         self._refusals[key] = refusals + 1
+        self._parked[key] = self._time.now() + self._backoff(refusals)
+
+    def retry_backed_off(self, key: Key) -> None:
+        """After a failure that keeps nobody from a node: later each time, and never at once."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self.add_after(key, self._backoff(failures))
+
+    def _backoff(self, times: int) -> float:
         least, most = self._backoff_seconds
-        seconds = min(least * 2 ** min(refusals, 10), most)
-        self._parked[key] = self._time.now() + seconds
+        return min(least * (1 << min(times, 10)), most)
 
     def hope(self, key: Key, helps: Callable[[Occupant], bool]) -> None:
         """What is parked is tried as well when such a pod comes to a node."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from dryrack.base.errors import DryrackError
 from dryrack.client.client import STRATEGIC_PATCH
 from dryrack.client.endpoints import PODS
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.events import EventRecorder
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import timestamp
@@ -31,6 +33,10 @@ _logger = logging.getLogger(__name__)
 DEFAULT_NAME = "default-scheduler"
 # What kube-scheduler writes at most, as the newer form of events allows no more.
 _EVENT_MAX = 1024
+
+
+class UntoldError(DryrackError):
+    """A pod could not be told why it waits; what was decided about it stands."""
 
 
 class Reporter:
@@ -62,7 +68,11 @@ class Reporter:
         await self.event(pod, "Scheduled", message, type="Normal")
 
     async def refused(self, pod: Raw, message: str, nominated: str = "") -> bool:
-        """Says why the pod waits, and on which node room is kept for it; whether why is news."""
+        """
+        Says why the pod waits, and on which node room is kept for it; whether why is news.
+
+        Raises UntoldError.
+        """
         self.meter.ended(name_of(pod), Result.UNSCHEDULABLE)
         return await self._tell(pod, "Unschedulable", message, nominated)
 
@@ -82,7 +92,12 @@ class Reporter:
             name = "/".join(name_of(pod))
             _logger.info("pod waits", extra={"pod": name, "why": message})
         if status:
-            await patch_status(self._client, pod, status)
+            try:
+                await patch_status(self._client, pod, status)
+            except NotFoundError:
+                return False
+            except (ApiError, TransportError) as error:
+                raise UntoldError(f"pod {'/'.join(name_of(pod))}: {error}") from error
         if is_news:
             await self.event(pod, "FailedScheduling", message, type="Warning")
         return is_news
