@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.client.timekeeping import VirtualTimeLoop
@@ -18,18 +19,16 @@ from dryrack.testing.async_cluster import AsyncCluster
 from dryrack.testing.expectation import ExpectationError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
     from dryrack.client.client import Client
-    from dryrack.kinds.raw import Raw
-    from dryrack.testing.expectation import Because, Scheduled
-    from dryrack.testing.manifests import Manifest
     from dryrack.testing.plane_engines import Setup
 
 _Answer = TypeVar("_Answer")
+_Given = ParamSpec("_Given")
 
 
 class _Loop(Protocol):
@@ -61,6 +60,19 @@ class _ThreadLoop:
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
+
+
+def _awaited(
+    method: Callable[Concatenate[AsyncCluster, _Given], Coroutine[Any, Any, _Answer]],
+) -> Callable[Concatenate[Cluster, _Given], _Answer]:
+    """The same method, for those who cannot await it."""
+
+    @wraps(method)
+    def run(cluster: Cluster, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
+        __tracebackhide__ = True
+        return cluster.run(method(cluster._inner, *args, **kwargs))
+
+    return run
 
 
 class ClusterClock:
@@ -147,104 +159,16 @@ class Cluster:
         """Seconds since 1970, in the time of the cluster."""
         return self._inner.now()
 
-    def apply(self, manifest: Manifest) -> list[Raw]:
-        """Creates or changes objects, as `kubectl apply` does; answers with what is stored."""
-        __tracebackhide__ = True
-        return self.run(self._inner.apply(manifest))
-
-    def add_nodes(
-        self,
-        profile: str = "",
-        *,
-        count: int | None = None,
-        name: str = "",
-        devices: str | Sequence[str] = (),
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        taints: Sequence[str | Mapping[str, str]] = (),
-        capacity: Mapping[str, str | int] | None = None,
-    ) -> tuple[str, ...]:
-        """Virtual nodes, ready and with their devices published; answers with their names."""
-        __tracebackhide__ = True
-        return self.run(
-            self._inner.add_nodes(
-                profile,
-                count=count,
-                name=name,
-                devices=devices,
-                labels=labels,
-                annotations=annotations,
-                taints=taints,
-                capacity=capacity,
-            )
-        )
-
-    def advance(self, time: float | str) -> None:
-        """Lets time pass: seconds, or a text such as `5m`."""
-        __tracebackhide__ = True
-        self.run(self._inner.advance(time))
-
-    def get(self, kind: str, name: str, namespace: str = "default") -> Raw:
-        """One object, by its kind or plural as kubectl takes it."""
-        __tracebackhide__ = True
-        return self.run(self._inner.get(kind, name, namespace))
-
-    def list(self, kind: str, namespace: str = "") -> list[Raw]:
-        """All objects of a kind, of all namespaces if none is named."""
-        __tracebackhide__ = True
-        return self.run(self._inner.list(kind, namespace))
-
-    def delete(self, kind: str, name: str, namespace: str = "default") -> None:
-        """Begins to delete an object; time has to pass until it is gone."""
-        __tracebackhide__ = True
-        self.run(self._inner.delete(kind, name, namespace))
-
-    def logs(self, pod: str, namespace: str = "default") -> str:
-        """What `kubectl logs` shows: the variables and mounts that came with devices."""
-        __tracebackhide__ = True
-        return self.run(self._inner.logs(pod, namespace))
-
-    def explain(self, target: str | Mapping[str, Any]) -> str:
-        """What `dryrack explain` says of a pod or a gang."""
-        __tracebackhide__ = True
-        return self.run(self._inner.explain(target))
-
-    def fail(self, *faults: str) -> None:
-        """Brings faults about, as a step of a scenario says them: `node n1 ready=false for 1m`."""
-        __tracebackhide__ = True
-        self.run(self._inner.fail(*faults))
-
-    def heal(self, what: str = "all") -> None:
-        """Ends faults: all of them, or those of `node node-1`, `device`, `api` or `engine`."""
-        __tracebackhide__ = True
-        self.run(self._inner.heal(what))
-
-    def pending(self) -> Sequence[str]:
-        """The pods that have no node, by namespace and name."""
-        return self.run(self._inner.pending())
-
-    def expect_scheduled(
-        self,
-        target: str | Mapping[str, Any],
-        *,
-        on: str | Sequence[str] = "",
-        devices: int | str | Sequence[str] | None = None,
-        within: float | str | None = None,
-    ) -> Scheduled:
-        """Waits until a pod, all pods of a pattern, or a gang have nodes."""
-        __tracebackhide__ = True
-        return self.run(self._inner.expect_scheduled(target, on=on, devices=devices, within=within))
-
-    def expect_pending(
-        self,
-        target: str | Mapping[str, Any],
-        *,
-        because: Because | Sequence[Because] = (),
-        lasting: float | str | None = None,
-        within: float | str | None = None,
-    ) -> str:
-        """Waits until a scheduler has refused pods, and they went on waiting."""
-        __tracebackhide__ = True
-        return self.run(
-            self._inner.expect_pending(target, because=because, lasting=lasting, within=within)
-        )
+    apply = _awaited(AsyncCluster.apply)
+    add_nodes = _awaited(AsyncCluster.add_nodes)
+    advance = _awaited(AsyncCluster.advance)
+    get = _awaited(AsyncCluster.get)
+    list = _awaited(AsyncCluster.list)
+    delete = _awaited(AsyncCluster.delete)
+    logs = _awaited(AsyncCluster.logs)
+    explain = _awaited(AsyncCluster.explain)
+    fail = _awaited(AsyncCluster.fail)
+    heal = _awaited(AsyncCluster.heal)
+    pending = _awaited(AsyncCluster.pending)
+    expect_scheduled = _awaited(AsyncCluster.expect_scheduled)
+    expect_pending = _awaited(AsyncCluster.expect_pending)
