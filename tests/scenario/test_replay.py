@@ -223,6 +223,35 @@ def test_an_anonymous_recording_says_the_same_in_other_names() -> None:
     assert len(summary(replayed(scenario))) == 2
 
 
+def test_an_anonymous_selector_asks_for_the_same_devices() -> None:
+    """Of what it says only identifiers are changed, whatever else has the name of an attribute."""
+    uuid = {"string": "GPU-1"}
+    device = {"name": "d", "attributes": {"model": {"string": "A100"}, "uuid": uuid}}
+    cel = "device.driver == 'x.example' && device.attributes['x.example'].model == 'A100'"
+    asked = {"cel": {"expression": f"{cel} && device.attributes['x.example'].uuid == 'GPU-1'"}}
+    common = {"apiVersion": "resource.k8s.io/v1", "metadata": {"name": "x.example"}}
+    scenario: Raw = {
+        "fleet": {"nodes": [{"name": "n", "labels": {"model": "A100"}}]},
+        "objects": [
+            {**common, "kind": "DeviceClass", "spec": {"selectors": [asked]}},
+            {
+                **common,
+                "kind": "ResourceSlice",
+                "spec": {"driver": "x.example", "devices": [device]},
+            },
+        ],
+        "steps": [],
+    }
+    device_class, resource_slice = anonymous(scenario)["objects"]
+    (hidden,) = resource_slice["spec"]["devices"]
+
+    assert hidden["attributes"]["uuid"] == {"string": "identifier-1"}
+    assert device_class["metadata"]["name"] == "class-1"
+    assert device_class["spec"]["selectors"][0]["cel"]["expression"] == (
+        f"{cel} && device.attributes['x.example'].uuid == 'identifier-1'"
+    )
+
+
 def test_gangs_of_pod_groups_are_recorded_with_their_kind() -> None:
     """Custom PodGroups bring their definition; native ones are served though they are off."""
     native = {
@@ -291,9 +320,7 @@ def test_what_has_ended_is_left_out_and_that_is_said() -> None:
     ended = pod("ended", resourceClaimName="x") | {"status": {"phase": "Succeeded"}}
     alive = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alive"}, "spec": pod_spec()}
 
-    assert record([node, ended, alive]).notes == (
-        "1 pod had ended or were ending, and are left out",
-    )
+    assert record([node, ended, alive]).notes == ("1 pod left out: ended, or ending",)
     with pytest.raises(ContentError, match="no Pods; add them"):
         record([node, ended])
     with pytest.raises(ContentError, match="no Nodes; add them"):

@@ -113,8 +113,9 @@ def _judged(rules: KindRules, obj: Raw, namespace: str) -> Sequence[FieldProblem
 
 
 def _completed(obj: Raw, rules: KindRules, namespace: str) -> Raw:
-    """The metadata with what a server makes up."""
-    meta = {**(obj.get("metadata") or {}), "uid": _UID, "creationTimestamp": _NOW}
+    """The metadata with what a server makes up; a dump has its own, and labels made of it."""
+    given = obj.get("metadata") or {}
+    meta = {**given, "uid": given.get("uid") or _UID, "creationTimestamp": _NOW}
     if rules.namespaced:
         meta["namespace"] = namespace
     if not meta.get("name") and meta.get("generateName"):

@@ -54,6 +54,8 @@ class Made:
 
     pods: tuple[Document, ...]
     note: str
+    # Whether there are none because they are in the files already.
+    are_present: bool = False
 
 
 class WorkloadPods:
@@ -75,7 +77,8 @@ class WorkloadPods:
             return problems
         head = self._head(workload)
         if head is not workload:
-            return Made((), f"its pods are those of {head.kind} {head.name}")
+            note = f"its pods are those of {head.kind} {head.name}"
+            return Made((), note, are_present=True)
         present = self._present[_key(workload)]
         if workload.kind == "DaemonSet":
             pods = tuple(self._on_nodes(workload, present))
@@ -83,7 +86,8 @@ class WorkloadPods:
             missing = max(0, _at_once(workload) - len(present))
             names = islice(self._free_names(workload), missing)
             pods = tuple(_pod(workload, name) for name in names)
-        return Made(pods, _note(workload, pods, len(present)))
+        note = _note(workload, pods, len(present))
+        return Made(pods, note, are_present=bool(present) and not pods)
 
     def _on_nodes(self, workload: Document, present: Sequence[Document]) -> Iterator[Document]:
         spec = _part(_part(workload.raw, TEMPLATES[workload.kind]), ("spec",))

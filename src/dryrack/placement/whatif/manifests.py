@@ -25,12 +25,17 @@ from dryrack.placement.whatif.what_if import nodes_of
 from dryrack.placement.whatif.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.documents import Document, Problem
 
-# Of a kind that takes no part, so many are told by name.
-_IGNORED_TOLD_MAX = 3
+    # Documents that take no part, by file, kind and hint.
+    _Ignored = dict[tuple[str, str, str], list[Document]]
+
+# Of a kind that takes no part, and of workloads that make no pods, so many are told by name.
+_TOLD_MAX = 3
+# And so many kinds by themselves; a dump of a whole cluster has more.
+_KINDS_TOLD_MAX = 10
 
 
 @dataclass(slots=True)
@@ -45,9 +50,9 @@ class Manifests:
 def manifests(documents: Iterable[Document]) -> Manifests:
     """What documents are about; with a problem, some of the objects are missing."""
     found = Manifests()
-    ignored: dict[tuple[str, str, str], list[Document]] = {}
+    ignored: _Ignored = {}
     kept, repeats = latest(each for each in documents if not _is_bystander(each, ignored))
-    found.notes += [note for key, each in ignored.items() for note in _ignored(*key, each)]
+    found.notes += _ignored(ignored)
     found.notes += [
         str(repeat.document.problem("metadata.name", repeat.message)) for repeat in repeats
     ]
@@ -66,13 +71,23 @@ def _with_pods(
     world = World.of(each.object for each in objects.values() if each is not None)
     nodes = [to_builtins(node) for node in nodes_of(world)[0]]
     workloads = WorkloadPods(documents, nodes)
+    present: list[str] = []
     every: list[Typed | None] = []
     for each in documents:
         if id(each) in objects:
             every.append(objects[id(each)])
         else:
             every.append(fact(each))
-            every += [_typed(pod, found) for pod in _pods(each, workloads, found)]
+            made = workloads.of(each)
+            if not isinstance(made, Made):
+                found.problems += made
+                continue
+            note = str(each.problem("", f"{each.kind} {each.name}".strip() + f": {made.note}"))
+            (present if made.are_present else found.notes).append(note)
+            every += [_typed(pod, found) for pod in made.pods]
+    if len(present) > _TOLD_MAX:
+        present = [f"{len(present)} workloads make no pods; theirs are in the files"]
+    found.notes += present
     return every
 
 
@@ -101,22 +116,12 @@ def _as_made(pod: Typed) -> Typed:
     return replace(pod, object=decode(raw, Pod), raw=raw)
 
 
-def _pods(workload: Document, workloads: WorkloadPods, found: Manifests) -> tuple[Document, ...]:
-    made = workloads.of(workload)
-    if not isinstance(made, Made):
-        found.problems += made
-        return ()
-    name = f"{workload.kind} {workload.name}".strip()
-    found.notes.append(str(workload.problem("", f"{name}: {made.note}")))
-    return made.pods
-
-
 def _is_workload(document: Document) -> bool:
     """Whether it is one of Kubernetes' own kinds that make pods."""
     return document.kind in TEMPLATES and standing(document) is Standing.BYSTANDER
 
 
-def _is_bystander(document: Document, ignored: dict[tuple[str, str, str], list[Document]]) -> bool:
+def _is_bystander(document: Document, ignored: _Ignored) -> bool:
     """Whether it is passed over; then it is noted by file, kind and hint."""
     if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
@@ -127,9 +132,24 @@ def _is_bystander(document: Document, ignored: dict[tuple[str, str, str], list[D
     return True
 
 
-def _ignored(file: str, kind: str, hint: str, documents: Sequence[Document]) -> list[str]:
-    """What is said of those passed over: of a dump's thousand Events it is said once."""
-    if len(documents) > _IGNORED_TOLD_MAX:
+def _ignored(ignored: _Ignored) -> Iterator[str]:
+    """What is said of those passed over; of the many kinds of a whole dump in one line."""
+    kinds: dict[str, dict[str, int]] = {}
+    for (file, kind, hint), documents in ignored.items():
+        if not hint:
+            kinds.setdefault(file, {})[kind] = len(documents)
+    many = {file: each for file, each in kinds.items() if len(each) > _KINDS_TOLD_MAX}
+    for file, each in many.items():
+        names = ", ".join(sorted(each))
+        yield f"{file}: {sum(each.values())} objects take no part; ignored: {names}"
+    for (file, kind, hint), documents in ignored.items():
+        if hint or file not in many:
+            yield from _ignored_kind(file, kind, hint, documents)
+
+
+def _ignored_kind(file: str, kind: str, hint: str, documents: Sequence[Document]) -> list[str]:
+    """Of a dump's thousand Events it is said once."""
+    if len(documents) > _TOLD_MAX:
         what = f"{file}: {len(documents)} objects of the kind {kind} take no part; ignored"
         return [f"{what}; {hint}" if hint else what]
     return [

@@ -66,6 +66,8 @@ _ANYTHING = (Toleration(operator="Exists"),)
 _UNKNOWN_SIZE = {PODS: Quantity.parse("1000000000")}
 # Beside claims, which are all told.
 _WAITING_TOLD_MAX = 5
+# So many claims that keep what they have are told by name; a dump has hundreds.
+_SETTLED_TOLD_MAX = 5
 _USUAL = ", ".join(f"{name} {amount}" for name, amount in CAPACITY.items())
 SIZE_ASSUMED = f"what nodes do not say of their size is that of a virtual node ({_USUAL})"
 
@@ -152,6 +154,8 @@ class _Round:
             if self._only in self._there:
                 break
         settled = [f"claim {name} is allocated already, and keeps it" for name in self._settled]
+        if len(settled) > _SETTLED_TOLD_MAX:
+            settled = [f"{len(settled)} claims are allocated already, and keep what they have"]
         notes = (*self._notes, *settled, *self._waiting())
         # A claim that pods share may be allocated for another of them.
         refused = [each for each in self._refused if each.claim not in self._there]

@@ -75,9 +75,12 @@ class _Renaming:
         self._keeps = keeps | _KEPT_NAMES
         self._names: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
+        # Names of drivers and attributes, and what these are, as they stay.
+        self._published: set[str] = set()
 
     def scenario(self, scenario: Raw) -> Raw:
         """Nodes first: their names are those of pools and of labels."""
+        self._meet_devices(scenario["objects"])
         nodes = [self._node(each) for each in scenario["fleet"]["nodes"]]
         objects = [
             each if isinstance(each, str) else self._object(each) for each in scenario["objects"]
@@ -93,6 +96,15 @@ class _Renaming:
         if "faults" in scenario:
             made["faults"] = [self._fault(each) for each in scenario["faults"]]
         return made
+
+    def _meet_devices(self, objects: list[Any]) -> None:
+        """What is published of devices, before any expression that asks for it."""
+        for each in objects:
+            if isinstance(each, Mapping) and each["kind"] == "ResourceSlice":
+                self._published.add(each["spec"].get("driver", ""))
+                for device in each["spec"].get("devices") or ():
+                    for name, value in self._attributes(device.get("attributes") or {}).items():
+                        self._published.update(name.split("/"), _strings(value))
 
     def _name(self, name: str, kind: str) -> str:
         if name in self._keeps or name.startswith(_KEPT_PREFIX):
@@ -229,9 +241,25 @@ class _Renaming:
         return value
 
     def _expression(self, text: str) -> str:
-        """Names in quotes are those that stand elsewhere."""
-        return _LITERAL.sub(lambda found: f"{found[1]}{self._known(found[2])}{found[1]}", text)
+        """
+        Names in quotes are those that stand elsewhere.
+
+        What slices say stays, also where somebody called a class or labelled a node alike.
+        """
+
+        def literal(found: re.Match[str]) -> str:
+            name = found[2] if found[2] in self._published else self._known(found[2])
+            return f"{found[1]}{name}{found[1]}"
+
+        return _LITERAL.sub(literal, text)
 
     def _workload(self, reference: Raw) -> Raw:
         made = {key: self._value(key, value) for key, value in reference.items()}
         return {**made, "name": self._name(reference["name"], "group")}
+
+
+def _strings(attribute: Any) -> list[str]:
+    """The text of an attribute, which may be a list."""
+    values = attribute.values() if isinstance(attribute, Mapping) else ()
+    every = [one for each in values for one in (each if isinstance(each, list) else [each])]
+    return [each for each in every if isinstance(each, str)]

@@ -262,7 +262,7 @@ def _object(api_version: str, kind: str, meta: Raw, labels: Mapping[str, str]) -
 def _notes(found: _Objects, pods: Sequence[Raw]) -> Iterator[str]:
     ended = len(found.all("Pod")) - len(pods)
     if ended:
-        yield f"{_pods(ended)} had ended or were ending, and are left out"
+        yield f"{_pods(ended)} left out: ended, or ending"
     with_volumes = sum(
         any("persistentVolumeClaim" in each for each in pod["spec"].get("volumes") or ())
         for pod in pods
