@@ -413,7 +413,12 @@ def test_a_workload_is_judged_by_the_template_of_its_pods() -> None:
         "apiVersion": "batch/v1",
         "kind": "CronJob",
         "metadata": pod["metadata"],
-        "spec": {"jobTemplate": {"spec": {"template": {"spec": pod["spec"]}}}},
+        "spec": {
+            "schedule": "@daily",
+            "jobTemplate": {
+                "spec": {"template": {"spec": pod["spec"] | {"restartPolicy": "Never"}}}
+            },
+        },
     }
     (finding,) = findings(join(CLASS, TEMPLATE, yaml.safe_dump(workload)))
 

@@ -51,6 +51,7 @@ STATEFUL_SETS = Endpoint("apps", "v1", "statefulsets", "StatefulSet")
 CONTROLLER_REVISIONS = Endpoint("apps", "v1", "controllerrevisions", "ControllerRevision")
 POD_DISRUPTION_BUDGETS = Endpoint("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 JOBS = Endpoint("batch", "v1", "jobs", "Job")
+CRON_JOBS = Endpoint("batch", "v1", "cronjobs", "CronJob")
 LEASES = Endpoint("coordination.k8s.io", "v1", "leases", "Lease")
 STORAGE_CLASSES = Endpoint(
     "storage.k8s.io", "v1", "storageclasses", "StorageClass", is_namespaced=False

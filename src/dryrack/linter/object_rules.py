@@ -29,6 +29,7 @@ from dryrack.kinds.rules.pods.pod_rules import PodRules
 from dryrack.kinds.rules.priorities import PriorityClassRules
 from dryrack.kinds.rules.quotas import QuotaRules
 from dryrack.kinds.rules.services.service_rules import ServiceRules
+from dryrack.kinds.rules.workloads.cron_jobs import CronJobRules
 from dryrack.kinds.rules.workloads.jobs import JobRules
 from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
 from dryrack.kinds.rules.workloads.sets import DaemonSetRules, StatefulSetRules
@@ -65,6 +66,7 @@ def _rules() -> dict[tuple[str, str], KindRules]:
         ("apps/v1", "Deployment"): DeploymentRules(),
         ("apps/v1", "ReplicaSet"): ReplicaSetRules(),
         ("apps/v1", "StatefulSet"): StatefulSetRules(),
+        ("batch/v1", "CronJob"): CronJobRules(),
         ("batch/v1", "Job"): JobRules(),
         ("coordination.k8s.io/v1", "Lease"): LeaseRules(),
         ("policy/v1", "PodDisruptionBudget"): BudgetRules(),

@@ -32,7 +32,7 @@ from dryrack.apiserver.strategies.workloads.autoscalers import (
     AutoscalerStrategy,
     OldAutoscalerStrategy,
 )
-from dryrack.apiserver.strategies.workloads.job_strategy import JobStrategy
+from dryrack.apiserver.strategies.workloads.job_strategy import CronJobStrategy, JobStrategy
 from dryrack.apiserver.strategies.workloads.strategy import (
     DaemonSetStrategy,
     DeploymentStrategy,
@@ -99,6 +99,7 @@ _FLOW = "flowcontrol.apiserver.k8s.io"
 _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
     "apiservices.apiregistration.k8s.io": ApiServiceStrategy,
     "configmaps": ConfigMapStrategy,
+    "cronjobs.batch": CronJobStrategy,
     "customresourcedefinitions.apiextensions.k8s.io": _definition,
     "daemonsets.apps": DaemonSetStrategy,
     "deployments.apps": DeploymentStrategy,

@@ -1,4 +1,4 @@
-"""Jobs as the server stores them: what it makes up when they are new, and what stays as it is."""
+"""Jobs and cron jobs as the server stores them: what it makes up, and what stays as it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fi
 from dryrack.apiserver.strategy import object_meta
 from dryrack.kinds.rules.checks import changed_paths
 from dryrack.kinds.rules.copies import at, forgetting, with_value
+from dryrack.kinds.rules.workloads.cron_jobs import CronJobRules, cron_spec_problems
 from dryrack.kinds.rules.workloads.jobs import JobRules, labelled, with_own_pods
 from dryrack.kinds.validation.meta import metadata, metadata_change
 from dryrack.kinds.validation.problems import OMITTED, Token, invalid
@@ -105,3 +106,18 @@ def _unmoved(template: Raw, old: Raw) -> Raw:
             same = [with_value(one, "resources", other.get("resources")) for one, other in pairs]
             pod = with_value(pod, key, same or None)
     return pod
+
+
+class CronJobStrategy(WorkloadStrategy):
+    """Any part of it may change; what a schedule said of zones may stay."""
+
+    is_part_of_names = True
+    template_path = "spec.jobTemplate.spec.template"
+
+    def __init__(self) -> None:
+        super().__init__(CronJobRules())
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        if write.subresource == "status":
+            return ()
+        return list(cron_spec_problems(obj.get("spec") or {}, old.get("spec") or {}))

@@ -40,6 +40,7 @@ class WorkloadStrategy(WholeStrategy):
     counts_generations = True
     is_part_of_names = False
     """Whether pods are called after it, and people are told if that will look odd."""
+    template_path = "spec.template"
 
     def warnings(self, obj: Raw) -> Iterator[str]:
         complaints = label(obj["metadata"].get("name") or "") if self.is_part_of_names else ()
@@ -48,14 +49,20 @@ class WorkloadStrategy(WholeStrategy):
                 "metadata.name: this is used in Pod names and hostnames, which can result in "
                 f"surprising behavior; a DNS label is recommended: [{' '.join(complaints)}]"
             )
-        yield from _template_warnings(obj)
+        yield from self._template_warnings(obj)
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         found = super().validate_update(obj, old, write)
         is_same = obj["metadata"].get("generation") == old["metadata"].get("generation")
-        for warning in _template_warnings(obj) if not found and not is_same else ():
+        for warning in self._template_warnings(obj) if not found and not is_same else ():
             write.warn(warning)
         return found
+
+    def _template_warnings(self, obj: Raw) -> Iterator[str]:
+        template = obj
+        for key in self.template_path.split("."):
+            template = template.get(key) or {}
+        return warnings_of(self.template_path, template)
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
@@ -64,11 +71,6 @@ class WorkloadStrategy(WholeStrategy):
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield from fixed(obj, old, "selector")
-
-
-def _template_warnings(obj: Raw) -> Iterator[str]:
-    template = (obj.get("spec") or {}).get("template") or {}
-    return warnings_of("spec.template", template)
 
 
 def fixed(obj: Raw, old: Raw, *names: str) -> Iterator[FieldProblem]:

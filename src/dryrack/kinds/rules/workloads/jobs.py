@@ -94,20 +94,25 @@ class JobRules(WorkloadRules):
         return [*_own_pods(obj), *self.spec_problems(spec), *_host_names(obj, spec)]
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
-        yield from _numbers(spec)
-        yield from job_policies.failure_problems(spec)
-        yield from job_policies.success_problems(spec)
-        policies = _REPLACEMENTS if spec.get("podFailurePolicy") is None else ("Failed",)
-        policy = spec.get("podReplacementPolicy") or ""
-        if policy not in policies:
-            yield not_supported("spec.podReplacementPolicy", policy, policies)
-        yield from template_problems(spec)
-        yield from _restarts(spec)
+        yield from own_spec_problems(spec)
         if spec.get("selector") is None:
             yield required("spec.selector")
         else:
             yield from selector_problems("spec.selector", spec["selector"])
         yield from mismatch(spec)
+
+
+def own_spec_problems(spec: Raw) -> Iterator[FieldProblem]:
+    """Of all but the selector, which the template of a cron job does not have."""
+    yield from _numbers(spec)
+    yield from job_policies.failure_problems(spec)
+    yield from job_policies.success_problems(spec)
+    policies = _REPLACEMENTS if spec.get("podFailurePolicy") is None else ("Failed",)
+    policy = spec.get("podReplacementPolicy") or ""
+    if policy not in policies:
+        yield not_supported("spec.podReplacementPolicy", policy, policies)
+    yield from template_problems(spec)
+    yield from _restarts(spec)
 
 
 def with_own_pods(job: Raw) -> Raw:
