@@ -221,7 +221,7 @@ _PLACE = "Name, address and files"
 _BEHAVIOUR = "What it behaves as"
 ENGINES = (
     "kubelet, claims, garbage, namespaces, accounts, nodes, eviction, deployments, replicasets, "
-    "daemonsets, statefulsets, jobs, quotas, budgets, slices, scheduler"
+    "daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, slices, scheduler"
 )
 
 

@@ -20,6 +20,7 @@ from dryrack.controllers.claims.creation import ClaimCreation
 from dryrack.controllers.claims.eviction import DeviceTaintEviction
 from dryrack.controllers.claims.group_creation import GroupClaimCreation
 from dryrack.controllers.claims.release import ClaimRelease
+from dryrack.controllers.cronjobs.scheduling import CronJobScheduling
 from dryrack.controllers.daemonsets.coverage import Coverage
 from dryrack.controllers.dependents.collection import Collection
 from dryrack.controllers.deployments.rollout import Rollout
@@ -75,6 +76,7 @@ ENGINES = (
     Engine("daemonsets", (Coverage,)),
     Engine("statefulsets", (Ordering,)),
     Engine("jobs", (Completion,)),
+    Engine("cronjobs", (CronJobScheduling,)),
     Engine("quotas", (Accounting,)),
     Engine("budgets", (DisruptionBudgets,)),
     publisher(),
