@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-CLUSTER = "Which cluster"
-RUN = "How it runs"
-INSTEAD = "Instead of running"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def panel(title: str) -> Callable[..., Any]:
+    """`typer.Option` for those that the help of a command shows together, below a title."""
+    return partial(typer.Option, rich_help_panel=title)
+
+
+cluster_option = panel("Which cluster")
+run_option = panel("How it runs")
+instead_option = panel("Instead of running")
 
 Kubeconfig = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="Which cluster; else as kubectl, else this pod's.",
-        rich_help_panel=CLUSTER,
-    ),
+    str, cluster_option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
 ]
-Context = Annotated[
-    str, typer.Option(help="Which context of the kubeconfig.", rich_help_panel=CLUSTER)
-]
+Context = Annotated[str, cluster_option(help="Which context of the kubeconfig.")]
 MetricsAddress = Annotated[
-    str,
-    typer.Option(
-        metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.", rich_help_panel=RUN
-    ),
+    str, run_option(metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.")
 ]
 HealthAddress = Annotated[
-    str,
-    typer.Option(metavar="HOST:PORT", help="Where /healthz and /readyz are.", rich_help_panel=RUN),
+    str, run_option(metavar="HOST:PORT", help="Where /healthz and /readyz are.")
 ]
-LogFormat = Annotated[
-    str, typer.Option(metavar="text|json", help="How log lines look.", rich_help_panel=RUN)
-]
+LogFormat = Annotated[str, run_option(metavar="text|json", help="How log lines look.")]
 PrintRights = Annotated[
-    bool,
-    typer.Option(
-        "--print-rbac",
-        help="Print the rights that an account needs; end.",
-        rich_help_panel=INSTEAD,
-    ),
+    bool, instead_option("--print-rbac", help="Print the rights that an account needs; end.")
 ]

@@ -20,14 +20,15 @@ from dryrack.base.errors import DryrackError
 from dryrack.base.version import __version__
 from dryrack.cli import dashboard, hardware, plugin, schedule
 from dryrack.cli.cluster_options import (
-    INSTEAD,
-    RUN,
     Context,
     HealthAddress,
     Kubeconfig,
     LogFormat,
     MetricsAddress,
     PrintRights,
+    instead_option,
+    panel,
+    run_option,
 )
 from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
@@ -98,8 +99,7 @@ Release = Annotated[
     str, typer.Option("--release", help="Behave as this Kubernetes release: 1.36 or 1.37.")
 ]
 SchedulerConfig = Annotated[
-    str,
-    typer.Option(metavar="FILE", help="Decide as the profiles of a scheduler's configuration."),
+    str, typer.Option(metavar="FILE", help="Decide as the profiles of a scheduler's configuration.")
 ]
 Gates = Annotated[
     str,
@@ -216,9 +216,9 @@ def lint(
 Name = Annotated[str, typer.Option("--name", help="Which cluster.")]
 
 # The groups in which the options of `up` are shown.
-_INHABITANTS = "Nodes, devices and objects to start with"
-_PLACE = "Name, address and files"
-_BEHAVIOUR = "What it behaves as"
+_inhabitants_option = panel("Nodes, devices and objects to start with")
+_place_option = panel("Name, address and files")
+_behaviour_option = panel("What it behaves as")
 ENGINES = (
     "kubelet, claims, garbage, namespaces, accounts, nodes, eviction, deployments, replicasets, "
     "daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, slices, scheduler"
@@ -226,140 +226,88 @@ ENGINES = (
 
 
 # What people decide about a plane, in the groups in which it is shown.
-VirtualNodes = Annotated[int, typer.Option(help="Virtual nodes.", rich_help_panel=_INHABITANTS)]
+VirtualNodes = Annotated[int, _inhabitants_option(help="Virtual nodes.")]
 InstanceType = Annotated[
     str,
-    typer.Option(
+    _inhabitants_option(
         metavar="TYPE",
         help="What those nodes are, and so their devices; see: dryrack hardware list.",
-        rich_help_panel=_INHABITANTS,
     ),
 ]
 CatalogueOfPlane = Annotated[
     bool,
-    typer.Option(
-        "--catalogue",
-        help="Give nodes that come later the devices of their instance types, too.",
-        rich_help_panel=_INHABITANTS,
+    _inhabitants_option(
+        "--catalogue", help="Give nodes that come later the devices of their instance types, too."
     ),
 ]
 CatalogueFilesOfPlane = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="FILE",
-        help="The same, with types of your own; repeatable.",
-        rich_help_panel=_INHABITANTS,
-    ),
+    _inhabitants_option(metavar="FILE", help="The same, with types of your own; repeatable."),
 ]
 DevicesOfNodes = Annotated[
     list[str] | None,
-    typer.Option(
+    _inhabitants_option(
         metavar="KIND[:COUNT][,option=value...]",
         help="What every virtual node has: fake:8, gpu:8, file; repeatable.",
-        rich_help_panel=_INHABITANTS,
     ),
 ]
 InitialObjects = Annotated[
     str | None,
-    typer.Option(
+    _inhabitants_option(
         metavar="FILE",
         help="Kubernetes objects, and NodeDevices in place of --devices; - is stdin.",
-        rich_help_panel=_INHABITANTS,
     ),
 ]
-ClusterName = Annotated[str, typer.Option("--name", help="Which cluster.", rich_help_panel=_PLACE)]
+ClusterName = Annotated[str, _place_option("--name", help="Which cluster.")]
 Detach = Annotated[
-    bool,
-    typer.Option(
-        "--detach",
-        "-d",
-        help="Return when it serves; see: dryrack down.",
-        rich_help_panel=_PLACE,
-    ),
+    bool, _place_option("--detach", "-d", help="Return when it serves; see: dryrack down.")
 ]
 DataDirectory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR", help="Keep everything there; else in memory.", rich_help_panel=_PLACE
-    ),
+    str | None, _place_option(metavar="DIR", help="Keep everything there; else in memory.")
 ]
 KubeconfigCopy = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH", help="Write the kubeconfig there as well.", rich_help_panel=_PLACE
-    ),
+    str | None, _place_option(metavar="PATH", help="Write the kubeconfig there as well.")
 ]
 Merge = Annotated[
-    bool,
-    typer.Option(
-        "--merge",
-        help="Add the cluster to your kubeconfig and switch to it.",
-        rich_help_panel=_PLACE,
-    ),
+    bool, _place_option("--merge", help="Add the cluster to your kubeconfig and switch to it.")
 ]
-Port = Annotated[
-    int,
-    typer.Option(help="The port to listen at; 0 is any that is free.", rich_help_panel=_PLACE),
-]
-Host = Annotated[str, typer.Option(help="The address to listen at.", rich_help_panel=_PLACE)]
+Port = Annotated[int, _place_option(help="The port to listen at; 0 is any that is free.")]
+Host = Annotated[str, _place_option(help="The address to listen at.")]
 Expose = Annotated[
-    bool,
-    typer.Option(
-        "--expose",
-        help="Allow a --host that other machines can reach.",
-        rich_help_panel=_PLACE,
-    ),
+    bool, _place_option("--expose", help="Allow a --host that other machines can reach.")
 ]
-NoDashboard = Annotated[
-    bool,
-    typer.Option("--no-dashboard", help="Serve no page.", rich_help_panel=_PLACE),
-]
+NoDashboard = Annotated[bool, _place_option("--no-dashboard", help="Serve no page.")]
 ReleaseOfPlane = Annotated[
-    str,
-    typer.Option(
-        help="Hand devices out as this Kubernetes release: 1.36 or 1.37.",
-        rich_help_panel=_BEHAVIOUR,
-    ),
+    str, _behaviour_option(help="Hand devices out as this Kubernetes release: 1.36 or 1.37.")
 ]
 GatesOfPlane = Annotated[
     str,
-    typer.Option(
+    _behaviour_option(
         metavar="GATE=true,...",
         help="Feature gates of the allocator, where they differ from the release's defaults.",
-        rich_help_panel=_BEHAVIOUR,
     ),
 ]
 RuntimeConfig = Annotated[
     str,
-    typer.Option(
+    _behaviour_option(
         metavar="KEY=true,...",
         help="API versions to serve or not, as for kube-apiserver: "
         "resource.k8s.io/v1beta2=true, api/all=true.",
-        rich_help_panel=_BEHAVIOUR,
     ),
 ]
 Authorization = Annotated[
-    str,
-    typer.Option(
-        metavar="MODE",
-        help="Who may do what: always-allow or rbac.",
-        rich_help_panel=_BEHAVIOUR,
-    ),
+    str, _behaviour_option(metavar="MODE", help="Who may do what: always-allow or rbac.")
 ]
 SchedulerConfiguration = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration: plugins, weights, profiles by name.",
-        rich_help_panel=_BEHAVIOUR,
+    _behaviour_option(
+        metavar="FILE", help="A KubeSchedulerConfiguration: plugins, weights, profiles by name."
     ),
 ]
 Without = Annotated[
     str,
-    typer.Option(
-        metavar="ENGINE,...",
-        help=f"Leave engines out, to run your own. There are: {ENGINES}.",
-        rich_help_panel=_BEHAVIOUR,
+    _behaviour_option(
+        metavar="ENGINE,...", help=f"Leave engines out, to run your own. There are: {ENGINES}."
     ),
 ]
 
@@ -458,107 +406,53 @@ def kubeconfig(
 
 
 # What people decide about publishing, in the groups in which it is shown.
-_DEVICES = "Which devices"
-_NODES = "For which nodes"
+_devices_option = panel("Which devices")
+_nodes_option = panel("For which nodes")
 ConfigNamespace = Annotated[
-    str,
-    typer.Option(
-        "-n", "--namespace", help="The namespace of the ConfigMap.", rich_help_panel=_DEVICES
-    ),
+    str, _devices_option("-n", "--namespace", help="The namespace of the ConfigMap.")
 ]
 ConfigMapName = Annotated[
-    str,
-    typer.Option(
-        help="The ConfigMap that says which nodes have which devices.", rich_help_panel=_DEVICES
-    ),
+    str, _devices_option(help="The ConfigMap that says which nodes have which devices.")
 ]
 ConfigKey = Annotated[
-    str,
-    typer.Option(
-        help="Its key; if there is one other key alone, that one.", rich_help_panel=_DEVICES
-    ),
+    str, _devices_option(help="Its key; if there is one other key alone, that one.")
 ]
-DriverName = Annotated[
-    str, typer.Option(help="Publish everything as this driver's.", rich_help_panel=_DEVICES)
-]
+DriverName = Annotated[str, _devices_option(help="Publish everything as this driver's.")]
 WithCatalogue = Annotated[
     bool,
-    typer.Option(
-        "--catalogue",
-        help="Devices by instance type, where nothing else is said.",
-        rich_help_panel=_DEVICES,
-    ),
+    _devices_option("--catalogue", help="Devices by instance type, where nothing else is said."),
 ]
 CatalogueFiles = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="FILE",
-        help="The same, with types of your own; repeatable.",
-        rich_help_panel=_DEVICES,
-    ),
+    _devices_option(metavar="FILE", help="The same, with types of your own; repeatable."),
 ]
 NodeSelector = Annotated[
-    str,
-    typer.Option(
-        metavar="LABELS",
-        help="For these nodes; else those of KWOK, by annotation.",
-        rich_help_panel=_NODES,
-    ),
+    str, _nodes_option(metavar="LABELS", help="For these nodes; else those of KWOK, by annotation.")
 ]
-AllNodes = Annotated[
-    bool, typer.Option("--all-nodes", help="For every node.", rich_help_panel=_NODES)
-]
+AllNodes = Annotated[bool, _nodes_option("--all-nodes", help="For every node.")]
 RealNodes = Annotated[
-    bool,
-    typer.Option(
-        "--real-nodes",
-        help="Also where a kubelet runs, which removes them.",
-        rich_help_panel=_NODES,
-    ),
+    bool, _nodes_option("--real-nodes", help="Also where a kubelet runs, which removes them.")
 ]
 Resync = Annotated[
-    str,
-    typer.Option(
-        metavar="DURATION", help="How often to look at everything again.", rich_help_panel=RUN
-    ),
+    str, run_option(metavar="DURATION", help="How often to look at everything again.")
 ]
 LeaderElect = Annotated[
-    bool,
-    typer.Option(
-        "--leader-elect/--no-leader-elect", help="Work if no other does.", rich_help_panel=RUN
-    ),
+    bool, run_option("--leader-elect/--no-leader-elect", help="Work if no other does.")
 ]
-LeaseNamespace = Annotated[
-    str, typer.Option(help="Where the lease is; else with the ConfigMap.", rich_help_panel=RUN)
-]
-LeaseName = Annotated[str, typer.Option(help="The lease's name.", rich_help_panel=RUN)]
+LeaseNamespace = Annotated[str, run_option(help="Where the lease is; else with the ConfigMap.")]
+LeaseName = Annotated[str, run_option(help="The lease's name.")]
 Once = Annotated[
-    bool,
-    typer.Option(
-        "--once", help="Publish, check, end; exit 0 if all is as desired.", rich_help_panel=INSTEAD
-    ),
+    bool, instead_option("--once", help="Publish, check, end; exit 0 if all is as desired.")
 ]
 DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Print what would be published; write nothing.", rich_help_panel=INSTEAD
-    ),
+    bool, instead_option("--dry-run", help="Print what would be published; write nothing.")
 ]
 DryRunFiles = Annotated[
     list[str] | None,
-    typer.Option(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        help="With --dry-run: no cluster.",
-        rich_help_panel=INSTEAD,
-    ),
+    instead_option("-f", "--filename", metavar="FILE", help="With --dry-run: no cluster."),
 ]
 PrintDefinitions = Annotated[
-    bool,
-    typer.Option(
-        "--print-crds", help="Print NodeOverlay and DRAConfig; end.", rich_help_panel=INSTEAD
-    ),
+    bool, instead_option("--print-crds", help="Print NodeOverlay and DRAConfig; end.")
 ]
 
 
@@ -586,10 +480,7 @@ def publish(
     dry_run: DryRun = False,
     files: DryRunFiles = None,
     output: Annotated[
-        Format,
-        typer.Option(
-            "-o", "--output", help="With --dry-run: how to print.", rich_help_panel=INSTEAD
-        ),
+        Format, instead_option("-o", "--output", help="With --dry-run: how to print.")
     ] = Format.YAML,
     print_rbac: PrintRights = False,
     print_crds: PrintDefinitions = False,

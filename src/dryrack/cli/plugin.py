@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dryrack.cli.cluster_options import INSTEAD, RUN, Context, Kubeconfig, LogFormat
+from dryrack.cli.cluster_options import (
+    Context,
+    Kubeconfig,
+    LogFormat,
+    instead_option,
+    panel,
+    run_option,
+)
 from dryrack.cli.files import UsageError, read_sources
 
 if TYPE_CHECKING:
@@ -178,124 +185,75 @@ async def _served(
         await plugins.run(stopping_by_signal(), removes_slices=wish.removes_slices)
 
 
-_NODE = "Which node, with which devices"
+_node_option = panel("Which node, with which devices")
 Devices = Annotated[
     list[str] | None,
-    typer.Option(
+    _node_option(
         "--devices",
         metavar="KIND[:COUNT][,option=value...]",
         help="What the node has: fake:8, gpu:8, file; repeatable.",
-        rich_help_panel=_NODE,
     ),
 ]
 Config = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="The same, as a NodeDevices document; - is stdin.",
-        rich_help_panel=_NODE,
-    ),
+    str, _node_option(metavar="FILE", help="The same, as a NodeDevices document; - is stdin.")
 ]
-Node = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="Else $NODE_NAME, else this host's name.", rich_help_panel=_NODE
-    ),
-]
-KubeletDirectory = Annotated[
-    str, typer.Option("--kubelet-dir", help="The kubelet's --root-dir.", rich_help_panel=_NODE)
-]
-CdiDirectory = Annotated[
-    str,
-    typer.Option("--cdi-dir", help="Where the runtime reads CDI specs.", rich_help_panel=_NODE),
-]
+Node = Annotated[str, _node_option(metavar="NAME", help="Else $NODE_NAME, else this host's name.")]
+KubeletDirectory = Annotated[str, _node_option("--kubelet-dir", help="The kubelet's --root-dir.")]
+CdiDirectory = Annotated[str, _node_option("--cdi-dir", help="Where the runtime reads CDI specs.")]
 RemoveSlices = Annotated[
     bool,
-    typer.Option(
-        "--remove-slices/--keep-slices",
-        help="At the end, take the devices off the cluster.",
-        rich_help_panel=RUN,
+    run_option(
+        "--remove-slices/--keep-slices", help="At the end, take the devices off the cluster."
     ),
 ]
 RollingUpdateUid = Annotated[
     str,
-    typer.Option(
+    run_option(
         metavar="UID",
         envvar="ROLLING_UPDATE_UID",
         help="This pod's UID; others may then be on the node beside it.",
-        rich_help_panel=RUN,
     ),
 ]
 FaultFile = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
-        help="Lines DEVICE FAULT, as of dryrack fault; read again when they change.",
-        rich_help_panel=RUN,
+    run_option(
+        metavar="FILE", help="Lines DEVICE FAULT, as of dryrack fault; read again when they change."
     ),
 ]
 WriteStates = Annotated[
-    bool,
-    typer.Option(
-        "--nas/--no-nas",
-        help="Of fake devices, write a NodeAllocationState.",
-        rich_help_panel=RUN,
-    ),
+    bool, run_option("--nas/--no-nas", help="Of fake devices, write a NodeAllocationState.")
 ]
 StateNamespace = Annotated[
-    str,
-    typer.Option(
-        "--nas-namespace",
-        metavar="NAME",
-        help="Where the NodeAllocationState is.",
-        rich_help_panel=RUN,
-    ),
+    str, run_option("--nas-namespace", metavar="NAME", help="Where the NodeAllocationState is.")
 ]
 WriteMetadata = Annotated[
     bool,
-    typer.Option(
+    run_option(
         "--device-metadata/--no-device-metadata",
         help="Mount a file into containers that describes their devices.",
-        rich_help_panel=RUN,
     ),
 ]
 MetricsAddress = Annotated[
-    str,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Where /metrics and /healthz are; 0 for nowhere.",
-        rich_help_panel=RUN,
-    ),
+    str, run_option(metavar="HOST:PORT", help="Where /metrics and /healthz are; 0 for nowhere.")
 ]
 HealthAddress = Annotated[
     str,
-    typer.Option(
-        "--grpc-health-address",
-        metavar="HOST:PORT",
-        help="Where gRPC probes ask; 0 for nowhere.",
-        rich_help_panel=RUN,
+    run_option(
+        "--grpc-health-address", metavar="HOST:PORT", help="Where gRPC probes ask; 0 for nowhere."
     ),
 ]
 PrintRights = Annotated[
     bool,
-    typer.Option(
-        "--print-rbac",
-        help="Print the rights that an account needs for the devices; end.",
-        rich_help_panel=INSTEAD,
+    instead_option(
+        "--print-rbac", help="Print the rights that an account needs for the devices; end."
     ),
 ]
 PrintClasses = Annotated[
-    bool,
-    typer.Option(
-        "--print-classes",
-        help="Print the DeviceClasses of the devices; end.",
-        rich_help_panel=INSTEAD,
-    ),
+    bool, instead_option("--print-classes", help="Print the DeviceClasses of the devices; end.")
 ]
 
 PrintDefinitions = Annotated[
-    bool,
-    typer.Option("--print-crds", help="Print NodeAllocationState; end.", rich_help_panel=INSTEAD),
+    bool, instead_option("--print-crds", help="Print NodeAllocationState; end.")
 ]
 
 

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dryrack.cli.cluster_options import (
-    INSTEAD,
-    RUN,
     Context,
     HealthAddress,
     Kubeconfig,
     LogFormat,
     MetricsAddress,
     PrintRights,
+    instead_option,
+    panel,
+    run_option,
 )
 from dryrack.cli.files import UsageError
 
@@ -196,48 +197,32 @@ async def _served(
 
 
 # What people decide about scheduling, in the groups in which it is shown.
-_PODS = "Which pods"
+_pods_option = panel("Which pods")
 Names = Annotated[
     list[str] | None,
-    typer.Option(
-        "--name",
-        metavar="NAME",
-        help="Those with this schedulerName; repeatable; else dryrack.",
-        rich_help_panel=_PODS,
+    _pods_option(
+        "--name", metavar="NAME", help="Those with this schedulerName; repeatable; else dryrack."
     ),
 ]
 Config = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration: plugins, weights, profiles by name.",
-        rich_help_panel=_PODS,
+    _pods_option(
+        metavar="FILE", help="A KubeSchedulerConfiguration: plugins, weights, profiles by name."
     ),
 ]
 LeaderElect = Annotated[
     bool | None,
-    typer.Option(
+    run_option(
         "--leader-elect/--no-leader-elect",
         help="Work if no other does; it is so unless FILE says otherwise.",
-        rich_help_panel=RUN,
     ),
 ]
 Namespace = Annotated[
-    str,
-    typer.Option(
-        "-n", "--namespace", help="Of lease and account; else kube-system.", rich_help_panel=RUN
-    ),
+    str, run_option("-n", "--namespace", help="Of lease and account; else kube-system.")
 ]
-LeaseName = Annotated[
-    str, typer.Option(help="The lease's name; else by the first NAME.", rich_help_panel=RUN)
-]
+LeaseName = Annotated[str, run_option(help="The lease's name; else by the first NAME.")]
 PrintDefinitions = Annotated[
-    bool,
-    typer.Option(
-        "--print-crds",
-        help="Print PodGroup of scheduling.x-k8s.io; end.",
-        rich_help_panel=INSTEAD,
-    ),
+    bool, instead_option("--print-crds", help="Print PodGroup of scheduling.x-k8s.io; end.")
 ]
 
 

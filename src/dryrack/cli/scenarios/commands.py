@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dryrack.cli.cluster_options import panel
 from dryrack.cli.output import Format
 
 app = typer.Typer(
@@ -15,8 +16,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_WHERE = "Where it runs"
-_OUTCOME = "What is printed and kept"
+_where_option = panel("Where it runs")
+_outcome_option = panel("What is printed and kept")
 
 Names = Annotated[
     list[str],
@@ -27,74 +28,41 @@ Demos = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME]...", help="Which; all of the demo if none is named."),
 ]
-Seed = Annotated[int, typer.Option(help="What chance decides by.", rich_help_panel=_WHERE)]
+Seed = Annotated[int, _where_option(help="What chance decides by.")]
 RealTime = Annotated[
-    bool,
-    typer.Option(
-        "--real-time", help="In the machine's time, not in virtual time.", rich_help_panel=_WHERE
-    ),
+    bool, _where_option("--real-time", help="In the machine's time, not in virtual time.")
 ]
 Kubeconfig = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
-        help="On this cluster, in real time, with our engines attached.",
-        rich_help_panel=_WHERE,
-    ),
+    _where_option(metavar="FILE", help="On this cluster, in real time, with our engines attached."),
 ]
-Context = Annotated[
-    str, typer.Option(help="On the cluster of this context.", rich_help_panel=_WHERE)
-]
+Context = Annotated[str, _where_option(help="On the cluster of this context.")]
 Without = Annotated[
     str,
-    typer.Option(
+    _where_option(
         metavar="ENGINE,...",
         help="On a cluster: leave out kubelet (where KWOK runs), slices or plugin.",
-        rich_help_panel=_WHERE,
     ),
 ]
 Keep = Annotated[
-    bool,
-    typer.Option(
-        "--keep",
-        help="In real time, on a control plane that stays for kubectl.",
-        rich_help_panel=_WHERE,
-    ),
+    bool, _where_option("--keep", help="In real time, on a control plane that stays for kubectl.")
 ]
-_CHANGES = "What is to be different"
+_change_option = panel("What is to be different")
 Replace = Annotated[
     list[str] | None,
-    typer.Option(
+    _change_option(
         metavar="FILE",
         help="Objects that take the place of those of their name, as another DeviceClass.",
-        rich_help_panel=_CHANGES,
     ),
 ]
 OtherFleet = Annotated[
-    str,
-    typer.Option(
-        "--fleet",
-        metavar="FILE",
-        help="A scenario whose fleet it is to run on.",
-        rich_help_panel=_CHANGES,
-    ),
+    str, _change_option("--fleet", metavar="FILE", help="A scenario whose fleet it is to run on.")
 ]
 SchedulerConfig = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration to schedule by.",
-        rich_help_panel=_CHANGES,
-    ),
+    str, _change_option(metavar="FILE", help="A KubeSchedulerConfiguration to schedule by.")
 ]
-Junit = Annotated[
-    str,
-    typer.Option(metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=_OUTCOME),
-]
-Output = Annotated[
-    Format,
-    typer.Option("-o", "--output", help="How to print the outcome.", rich_help_panel=_OUTCOME),
-]
+Junit = Annotated[str, _outcome_option(metavar="FILE", help="Write the outcome as JUnit XML.")]
+Output = Annotated[Format, _outcome_option("-o", "--output", help="How to print the outcome.")]
 
 
 @app.command("run")
