@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dryrack.allocation.supply.usage import UsageTable
+from dryrack.placement.gangs.dialects import LABEL_PREFIXES
 from dryrack.scenario import EmbeddedRun, fuzz, load_scenario, run_in_virtual_time
+from dryrack.scenario.simulation.random_fleets import FLEETS
 from dryrack.scenario.simulation.random_worlds import random_scenario
 from dryrack.scenario.simulation.shrinking import shrunk
 
@@ -24,6 +26,27 @@ def test_random_worlds_hold_and_the_same_seed_gives_the_same_journal() -> None:
     assert first.writes > 100
     assert [each.hash for each in fuzz((11, 12), 8)] == [first.hash, second.hash]
     assert first.hash != second.hash
+
+
+def test_worlds_have_what_people_run_and_change() -> None:
+    """Every kind of workload, gangs in every dialect, every fleet, and steps that change them."""
+    worlds = [random_scenario(seed, 40) for seed in range(30)]
+    steps = [step for world in worlds for step in world["steps"]]
+    applied = [obj for step in steps for obj in step.get("apply", ())]
+    kinds = {"Deployment", "Job", "Node", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceClaim"}
+    assert {obj["kind"] for obj in applied} == kinds | {"StatefulSet"}
+    names = [f"{obj['kind']}/{obj['metadata']['name']}" for obj in applied]
+    assert len(names) > len({*names}), "an update applies what is there"
+    labels = {key for obj in applied for key in obj["metadata"].get("labels") or {}}
+    assert {f"{prefix}/name" for prefix in LABEL_PREFIXES} <= labels
+    assert {key for step in steps for key in step} == {
+        *("apply", "at", "delete", "fail", "heal", "scale", "wait")
+    }
+    fleets = {
+        str((world["fleet"]["devices"], world["fleet"]["nodes"][0].get("profile")))
+        for world in worlds
+    }
+    assert len(fleets) == len(FLEETS)
 
 
 def test_what_breaks_is_told_by_the_smallest_scenario_that_shows_it(

@@ -35,6 +35,7 @@ POD = """
       containers: [{name: main, image: trainer, resources: {claims: [{name: gpu}]}}]
       resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]
 """
+SLICE_WRITES_MAX = 100
 RUNS = "{object: Pod/%s, fields: {status.phase: Running}, within: 2m}"
 
 
@@ -136,3 +137,22 @@ def test_a_broken_invariant_ends_the_run(tmp_path: Path, monkeypatch: pytest.Mon
     outcome = play(f"\n- {applied('a', 'b', 'c')}\n- wait: 1m\n", tmp_path)
     assert outcome.problem.startswith("no device is given twice: device gpu.example.com/worker-")
     assert not outcome.held
+
+
+def test_slices_are_not_written_again_and_again_for_a_node_that_is_gone(tmp_path: Path) -> None:
+    """Although the watch that tells of the node is broken."""
+    steps = """
+- expect: [{published: {worker-1: {gpu.example.com: 2}}}]
+- fail: [engine scheduler crash, watches broken engine=plugin]
+- {delete: [Node/worker-1], expect: [{gone: "ResourceSlice/worker-1-*", lasting: 1m}]}
+"""
+    loaded = read_scenario(f"{HEAD}steps:{steps}", "scenario.yaml", name="trial", folder=tmp_path)
+    writes: list[str] = []
+
+    def count(line: str) -> None:
+        writes.extend([line] if "resourceslices" in line else [])
+        if len(writes) > SLICE_WRITES_MAX:
+            pytest.fail("slices are written without end")
+
+    outcome = run_in_virtual_time(loaded, EmbeddedRun(journal_line=count))
+    assert outcome.failures == ()

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -313,7 +314,13 @@ class VirtualNodeSlices:
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
         for each in (old, new):
             for name in _nodes_of(each) if each is not None else ():
-                self._mark(name)
+                if new is not None:
+                    self._mark(name)
+                    continue
+                # Mostly it went with its node, and the watch of nodes is about to tell so: who
+                # writes it again at once contends with the garbage collector until then.
+                when = self._clock.now() + _RETRY_SECONDS
+                self._clock.call_at(when, partial(self._mark, name))
 
     def _mark(self, name: str) -> None:
         self._due.add(name)

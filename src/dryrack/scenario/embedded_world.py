@@ -101,7 +101,7 @@ class EmbeddedRun:
     engines_crash: bool = False
     """Whether engines are to die: then they share nothing."""
     skips_missing: bool = False
-    """Whether a fault of what there is not is none, and not a mistake."""
+    """Whether a fault, a deletion or a scaling of what there is not is none, and not a mistake."""
     node_lease_seconds: int = 0
     """How long nodes are believed to live without a word; 0: as long as others."""
     resync_seconds: float = 0.0
@@ -155,7 +155,9 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
     hardware = Hardware.of(loaded.scenario.fleet)
     async with embedded_world(hardware, clock=clock, how=how) as world:
         setup = tuple(fleet_objects(loaded.scenario.fleet, hardware))
-        setting = Setting(seed=how.seed, setup=setup, observer=how.observer)
+        setting = Setting(
+            seed=how.seed, setup=setup, observer=how.observer, skips_missing=how.skips_missing
+        )
         return await run(loaded, world, setting)
 
 

@@ -79,6 +79,8 @@ class Setting:
     setup: tuple[Raw, ...] = ()
     """Objects of the fleet, to be brought first."""
     observer: Observer = field(default_factory=Nobody)
+    skips_missing: bool = False
+    """Whether what is not there is neither deleted nor scaled, and that is no mistake."""
 
 
 async def run(loaded: LoadedScenario, world: World, setting: Setting) -> Outcome:
@@ -267,7 +269,7 @@ class _Run:
         if endpoint is None:
             raise ContentError(f"{reference}: the cluster has no such kind")
         found = [obj for obj in await self._world.list(endpoint) if reference.fits(obj)]
-        if not found:
+        if not found and not self._setting.skips_missing:
             raise ContentError(f"{reference}: there is none to delete")
         for obj in found:
             await self._remove(endpoint, obj)
@@ -279,7 +281,8 @@ class _Run:
                 endpoint, metadata["name"], namespace=metadata.get("namespace", "")
             )
         except NotFoundError:
-            raise ContentError(f"{name_in(obj)}: not there, and so not deleted") from None
+            if not self._setting.skips_missing:
+                raise ContentError(f"{name_in(obj)}: not there, and so not deleted") from None
 
     async def _scale(self, text: str, replicas: int) -> None:
         reference = Reference.parse(text)
@@ -289,9 +292,13 @@ class _Run:
             raise ContentError(f"{text}: the cluster has no such kind")
         namespace = reference.namespace or DEFAULT_NAMESPACE
         patch = {"spec": {"replicas": replicas}}
-        await self._world.client.patch(
-            endpoint, reference.name, patch, namespace=namespace, subresource="scale"
-        )
+        try:
+            await self._world.client.patch(
+                endpoint, reference.name, patch, namespace=namespace, subresource="scale"
+            )
+        except NotFoundError:
+            if not self._setting.skips_missing:
+                raise
 
     async def _placed(self, obj: Raw) -> tuple[Endpoint, Raw]:
         """Where an object goes; one that names no namespace goes into the namespace default."""

@@ -1,0 +1,138 @@
+"""
+Fleets of random worlds: what their nodes have, and the claims by which pods ask for it.
+
+Whole devices, partitions that share counters and devices that share capacity, of the plugin; and
+those of machines of the catalogue, published by the plugin or by the publisher, with MIG partitions
+and with a second driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.kinds.raw import Raw
+
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomFleet:
+    """What all nodes of a world have."""
+
+    device_class: str
+    devices: tuple[str, ...] = ()
+    """Of the plugin."""
+    profile: str = ""
+    """The instance type, by which the publisher knows what a node has."""
+    one: str = ""
+    """An expression for what a pod asks for if it asks for one device; "" for any."""
+    large: str = ""
+    """An expression for something larger than that; "" for two of them."""
+    special: str = ""
+    """An expression that few devices fit."""
+    capacity: Mapping[str, str] | None = None
+    """What is asked for of a device that is shared."""
+    second_class: str = ""
+    """Devices of another driver that pods want beside."""
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Those that can die."""
+        return ("scheduler", "controllers", *(("plugin",) if self.devices else ()))
+
+    def description(self, nodes: int) -> Raw:
+        """As `fleet` of a scenario has it."""
+        group = {"name": "worker", "count": nodes}
+        group |= {"profile": self.profile} if self.profile else {}
+        return {"devices": list(self.devices), "nodes": [group]}
+
+    def node(self, name: str) -> Raw:
+        """A node that comes later."""
+        labels = {_INSTANCE_TYPE: self.profile} if self.profile else {}
+        annotations = {"kwok.x-k8s.io/node": "fake"}
+        metadata = {"name": name, "labels": labels, "annotations": annotations}
+        return {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+
+    def claim_specs(self) -> dict[str, Raw]:
+        """Specs of claims, by the name of their template."""
+        two = self._exactly(self.large) if self.large else self._exactly(self.one, count=2)
+        everything = self._exactly(self.special, allocationMode="All")
+        either = [
+            {"name": "more", **two},
+            {"name": "less", **self._exactly(self.one)},
+        ]
+        beside = [{"name": "beside", "exactly": {"deviceClassName": self.second_class}}]
+        return {
+            "one": _spec({"name": "gpu", "exactly": self._exactly(self.one)}),
+            "two": _spec({"name": "gpu", "exactly": two}),
+            "special": _spec({"name": "gpu", "exactly": self._exactly(self.special)}),
+            "all": _spec({"name": "gpu", "exactly": everything}),
+            "either": _spec({"name": "gpu", "firstAvailable": either}),
+            "pair": _spec(
+                {"name": "gpu", "exactly": self._exactly(self.one)},
+                *(beside if self.second_class else ()),
+            ),
+        }
+
+    def _exactly(self, expression: str, **more: object) -> Raw:
+        asked: Raw = {"deviceClassName": self.device_class, **more}
+        if expression:
+            asked["selectors"] = [{"cel": {"expression": expression}}]
+        if self.capacity:
+            asked["capacity"] = {"requests": dict(self.capacity)}
+        return asked
+
+
+def claim_template(name: str, spec: Raw) -> Raw:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name},
+        "spec": {"spec": spec},
+    }
+
+
+def _spec(*requests: Raw) -> Raw:
+    return {"devices": {"requests": list(requests)}}
+
+
+def _profile(name: str) -> str:
+    return f"device.attributes['gpu.nvidia.com'].profile == '{name}'"
+
+
+_EXAMPLE = "gpu.example.com"
+_FIRST = f"device.attributes['{_EXAMPLE}'].index == 0"
+_BUS = "device.attributes['resource.kubernetes.io'].pciBusID"
+FLEETS = (
+    RandomFleet(devices=("gpu:2",), device_class=_EXAMPLE, special=_FIRST),
+    RandomFleet(devices=("gpu:4",), device_class=_EXAMPLE, special=_FIRST),
+    RandomFleet(devices=("gpu:2,partitions=2",), device_class=_EXAMPLE, special=_FIRST),
+    RandomFleet(
+        devices=("gpu:2,shared=true",),
+        device_class=_EXAMPLE,
+        special=_FIRST,
+        capacity={"memory": "30Gi", "compute": "30"},
+    ),
+    RandomFleet(
+        devices=("catalogue:a2-highgpu-1g,mig=true",),
+        device_class="mig.nvidia.com",
+        one=_profile("1g.10gb"),
+        large=_profile("3g.20gb"),
+        special=_profile("2g.10gb"),
+    ),
+    RandomFleet(
+        profile="g4dn.12xlarge",
+        device_class="gpu.nvidia.com",
+        special=f"{_BUS} in ['0000:00:1b.0', '0000:00:1c.0']",
+    ),
+    RandomFleet(
+        profile="p5.4xlarge",
+        device_class="gpu.nvidia.com",
+        special="device.attributes['gpu.nvidia.com'].architecture == 'Hopper'",
+        second_class="rdma",
+    ),
+)

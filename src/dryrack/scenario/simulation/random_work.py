@@ -1,0 +1,218 @@
+"""
+What people run in a random world, and what they change: few pods each, so that worlds are small.
+
+Pods, gangs of three dialects, Jobs, Deployments with budgets, StatefulSets and claims that several
+pods share; they are scaled, updated and deleted later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping, Sequence
+
+    from dryrack.kinds.raw import Raw
+
+    Changes = list[tuple[float, Raw]]
+
+_LABELS = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
+# What a pod asks for: mostly one device.
+_TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair")
+_MEMBER_TEMPLATES = ("one", "one", "special", "pair")
+# How soon what was made may be changed, so that it is there by then.
+_MADE_SECONDS = 1.0
+
+
+class RandomWork:
+    """Draws what is applied, scaled and deleted; times are those of its steps."""
+
+    def __init__(self, chance: random.Random, claim_specs: Mapping[str, Raw]) -> None:
+        self._chance = chance
+        self._claim_specs = claim_specs
+        self._made = 0
+        self._workloads: dict[str, tuple[float, Raw]] = {}
+        self._removable: dict[str, float] = {}
+
+    def draw(self, at: float) -> Changes:
+        """One thing that somebody does from then on."""
+        kinds: Sequence[tuple[int, Callable[[float], Changes]]] = (
+            (4, self._pod),
+            (3, self._labelled_gang),
+            (2, self._pod_group),
+            (2, self._sharers),
+            (2, self._job),
+            (2, self._workload),
+            (2, self._scale),
+            (2, self._update),
+            (2, self._remove),
+        )
+        [do] = self._chance.choices([do for _, do in kinds], [weight for weight, _ in kinds])
+        return do(at)
+
+    def _name(self, kind: str) -> str:
+        self._made += 1
+        return f"{kind}-{self._made}"
+
+    def _apply(self, at: float, *objects: Raw) -> Changes:
+        for each in objects:
+            self._removable[f"{each['kind']}/{each['metadata']['name']}"] = at + _MADE_SECONDS
+        return [(at, {"apply": list(objects)})]
+
+    def _pod(self, at: float) -> Changes:
+        return self._apply(at, self._one_pod(self._name("pod"), self._chance.choice(_TEMPLATES)))
+
+    def _labelled_gang(self, at: float) -> Changes:
+        size, name = self._chance.randint(2, 3), self._name("gang")
+        prefix = self._chance.choice(_LABELS)
+        labels = {f"{prefix}/name": name, f"{prefix}/min-available": str(size)}
+        return self._apply(at, *self._members(name, size, labels=labels))
+
+    def _pod_group(self, at: float) -> Changes:
+        """Pods of a PodGroup of Kubernetes; sometimes one claim is the whole group's."""
+        size, name = self._chance.randint(2, 3), self._name("group")
+        spec: Raw = {"schedulingPolicy": {"gang": {"minCount": size}}}
+        template = ""
+        if self._chance.random() < 0.5:
+            template = "one"
+            spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
+        metadata = {"name": name}
+        group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
+        pods = self._members(name, size, template=template)
+        for pod in pods:
+            pod["spec"]["schedulingGroup"] = {"podGroupName": name}
+        return self._apply(at, group | {"metadata": metadata, "spec": spec}, *pods)
+
+    def _members(
+        self, name: str, size: int, *, template: str = "", labels: Raw | None = None
+    ) -> list[Raw]:
+        seconds = self._life()
+        return [
+            self._one_pod(
+                f"{name}-{number}",
+                template or self._chance.choice(_MEMBER_TEMPLATES),
+                labels=labels,
+                seconds=seconds,
+            )
+            for number in range(size)
+        ]
+
+    def _sharers(self, at: float) -> Changes:
+        """Two pods that use one claim, alone or as a gang; one may have a device of its own."""
+        name = self._name("shared")
+        claim: Raw = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+        claim |= {"metadata": {"name": name}, "spec": self._claim_specs["one"]}
+        labels: Raw = {}
+        if self._chance.random() < 0.5:
+            labels = {f"{_LABELS[0]}/name": name, f"{_LABELS[0]}/min-available": "2"}
+        pods = [self._one_pod(f"{name}-{n}", "", claim=name, labels=labels) for n in range(2)]
+        if self._chance.random() < 0.3:
+            own = {"name": "own", "resourceClaimTemplateName": "one"}
+            pods[1]["spec"]["resourceClaims"].append(own)
+        return self._apply(at, claim, *pods)
+
+    def _job(self, at: float) -> Changes:
+        name, parallelism = self._name("job"), self._chance.randint(1, 2)
+        pod = self._one_pod(name, "one", seconds=self._life())
+        if self._chance.random() < 0.5:
+            prefix = self._chance.choice(_LABELS)
+            pod["metadata"]["labels"] = {
+                f"{prefix}/name": name,
+                f"{prefix}/min-available": str(parallelism),
+            }
+        spec = {
+            "parallelism": parallelism,
+            "completions": self._chance.randint(parallelism, 3),
+            "backoffLimit": self._chance.choice((0, 6)),
+            "template": _pod_template(pod),
+        }
+        made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+        return self._apply(at, made)
+
+    def _workload(self, at: float) -> Changes:
+        """A Deployment or a StatefulSet, which some protect by a budget."""
+        kind = self._chance.choice(("Deployment", "Deployment", "StatefulSet"))
+        name = self._name(kind.lower())
+        pod = self._one_pod(name, "one", labels={"app": name}, seconds=None)
+        selector = {"matchLabels": {"app": name}}
+        replicas = self._chance.randint(1, 2)
+        spec: Raw = {"replicas": replicas, "selector": selector, "template": _pod_template(pod)}
+        if kind == "StatefulSet":
+            spec["serviceName"] = name
+        made = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        self._workloads[name] = (at + _MADE_SECONDS, made)
+        budget = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": {"minAvailable": 1, "selector": selector},
+        }
+        return self._apply(at, made, *([budget] if self._chance.random() < 0.5 else ()))
+
+    def _scale(self, at: float) -> Changes:
+        if not self._workloads:
+            return self._workload(at)
+        name = self._chance.choice(list(self._workloads))
+        soonest, made = self._workloads[name]
+        replicas = self._chance.choice((0, 0, 1, 2))
+        scale = {"object": f"{made['kind']}/{name}", "replicas": replicas}
+        return [(max(at, soonest), {"scale": scale})]
+
+    def _update(self, at: float) -> Changes:
+        """Another template: its pods are replaced step by step."""
+        if not self._workloads:
+            return self._workload(at)
+        name = self._chance.choice(list(self._workloads))
+        soonest, made = self._workloads[name]
+        pod = self._one_pod(
+            name, self._chance.choice(("one", "special")), labels={"app": name}, seconds=None
+        )
+        pod["metadata"]["annotations"] = {"example.com/update": str(self._made)}
+        self._made += 1
+        changed = made | {"spec": made["spec"] | {"template": _pod_template(pod)}}
+        self._workloads[name] = (soonest, changed)
+        return [(max(at, soonest), {"apply": [changed]})]
+
+    def _remove(self, at: float) -> Changes:
+        """What is gone already by then is passed over."""
+        if not self._removable:
+            return self._pod(at)
+        found = self._chance.choice(list(self._removable))
+        soonest = self._removable.pop(found)
+        self._workloads.pop(found.partition("/")[2], None)
+        return [(max(at, soonest), {"delete": [found]})]
+
+    def _life(self) -> int:
+        return self._chance.choice((3, 20, 60, 200))
+
+    def _one_pod(
+        self,
+        name: str,
+        template: str,
+        *,
+        claim: str = "",
+        labels: Raw | None = None,
+        seconds: int | None = -1,
+    ) -> Raw:
+        seconds = self._life() if seconds == -1 else seconds
+        source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
+        annotations = {} if seconds is None else {"dryrack.dev/run-seconds": str(seconds)}
+        # Some push others aside.
+        urgent = {"priorityClassName": "urgent"} if self._chance.random() < 0.1 else {}
+        container: Raw = {"name": "main", "image": "example.com/trainer"}
+        container["resources"] = {"claims": [{"name": "gpu"}]}
+        spec: dict[str, Any] = {
+            "restartPolicy": "Always" if seconds is None else "Never",
+            "terminationGracePeriodSeconds": self._chance.choice((0, 5, 30)),
+            **urgent,
+            "containers": [container],
+            "resourceClaims": [{"name": "gpu", **source}],
+        }
+        metadata = {"name": name, "labels": labels or {}, "annotations": annotations}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _pod_template(pod: Raw) -> Raw:
+    metadata = {key: value for key, value in pod["metadata"].items() if key != "name"}
+    return {"metadata": metadata, "spec": pod["spec"]}
