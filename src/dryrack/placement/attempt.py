@@ -305,7 +305,15 @@ class Attempt:
         unmet, undecided = self._unmet(queue, first), self._undecided(queue)
         message = f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
         unresolvable += sum(refusals.get(each, 0) for each in _OF_DEVICES)
-        return Unplaced(message, self._refusals, words=words, unresolvable=unresolvable)
+        # A claim that is allocated elsewhere may be let go when who uses it goes.
+        is_helped = unresolvable < nodes or ELSEWHERE in words
+        return Unplaced(
+            message,
+            self._refusals,
+            words=words,
+            unresolvable=unresolvable,
+            is_helped_by_leaving=is_helped,
+        )
 
     def _undecidable(self, error: AllocationError) -> str:
         """What is wrong with a claim or a class, and how to put it right."""

@@ -91,6 +91,8 @@ class Unplaced:
     # How many nodes kube-scheduler holds for such that preemption cannot help, for want of devices
     # among them; None where it does not even think of preemption, after an error.
     unresolvable: int | None = field(repr=False, compare=False, default=None)
+    # Whether it may fit when a pod goes from its node, and nothing else happens.
+    is_helped_by_leaving: bool = field(repr=False, compare=False, default=True)
 
     @property
     def is_kept_off_by_claims(self) -> bool:

@@ -39,6 +39,7 @@ from dryrack.kinds.slice_decode import SliceDecoder
 from dryrack.placement import Cluster, Fleet, Occupant, Reservations, helped_by
 from dryrack.scheduler.claims.extended_resources import ExtendedClaim, owners, the_one_that_counts
 from dryrack.scheduler.cluster_facts import ClusterFacts
+from dryrack.scheduler.queue import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from dryrack.allocation import AffectedNodes, LiveAllocator
     from dryrack.client.informer import Informer, Informers
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import ExtendedResources, VolumeProblem
+    from dryrack.placement import ExtendedResources, GangRefused, Unplaced, VolumeProblem
     from dryrack.scheduler.binding import Plan
 
 _DONE = ("Succeeded", "Failed")
@@ -57,8 +58,8 @@ _HOPING = frozenset(("affinity", "topologySpreadConstraints"))
 class WaitingPods(Protocol):
     """Who waits for something to change."""
 
-    def wake(self) -> None:
-        """Something changed that could help anybody."""
+    def wake(self, change: Change = Change.OTHER) -> None:
+        """Something changed that could help many."""
         ...
 
     def wake_for(self, claim: str) -> None:
@@ -134,6 +135,10 @@ class View:
             return problem
         said = f"0/{nodes} nodes are available: {problem.message}."
         return problem._replace(message=said)
+
+    def refresh(self) -> None:
+        """Forgets why nodes refused: by now they may do so for other reasons."""
+        self._fleet.reopen_all()
 
     def hope(self, key: Any, pods: Iterable[Raw]) -> None:
         """What waits has these pods, which may be helped by others that come to nodes."""
@@ -223,7 +228,7 @@ class View:
         raw = self.pods.get(*pod)
         if raw is not None:
             self._pod(None, raw)
-        self._sleepers.wake()
+        self._sleepers.wake(Change.POD_LEFT)
 
     def settle(self, claim: str, raw: Raw | None) -> None:
         """What came of a promise: the claim as it was read just now, None if it is gone."""
@@ -240,7 +245,7 @@ class View:
         self._count(new, 1)
         if new is None or _is_done(new):
             if self._fleet.leave(name):
-                self._sleepers.wake()
+                self._sleepers.wake(Change.POD_LEFT)
         elif new["spec"].get("nodeName") and not (old and _occupies(old) == _occupies(new)):
             before, occupant = self._fleet.occupant(name), Occupant.of(decode(new, Pod))
             self._fleet.stand(name, new["spec"]["nodeName"], occupant)
@@ -278,24 +283,31 @@ class View:
     def _node(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
         state = self._fleet.get(name)
-        before = _offer(state.node) if state else None
+        before = state.node if state else None
         if new is None:
             self._fleet.drop(name)
             self._allocator.forget_node(name)
-        else:
-            node = decode(new, Node)
-            # A heartbeat changes nothing for anybody who waits, nor do images.
-            if before != _offer(node):
-                self._fleet.put(node)
-                self._sleepers.wake()
-            elif state is not None and state.node.status.images != node.status.images:
-                self._fleet.put(node)
+            self._sleepers.wake(Change.NODE_LEFT)
+            return
+        node = decode(new, Node)
+        # A heartbeat changes nothing for anybody who waits, nor do images.
+        if before is None or _offer(before) != _offer(node):
+            self._fleet.put(node)
+            takes_fewer = before is not None and _takes_fewer(before, node)
+            self._sleepers.wake(Change.NODE_LEFT if takes_fewer else Change.OTHER)
+        elif before.status.images != node.status.images:
+            self._fleet.put(node)
 
     def _slice(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
-            self._help(self._allocator.drop_slice(name_of(old or {}).name))
+            nodes = self._allocator.drop_slice(name_of(old or {}).name)
         else:
-            self._help(self._allocator.put_slice(self._slices.decode(new)))
+            nodes = self._allocator.put_slice(self._slices.decode(new))
+        if old is not None and _offers_less(old, new):
+            # Nobody is helped, but nodes say other things.
+            self._fleet.reopen(nodes)
+        else:
+            self._help(nodes)
 
     def _class(self, old: Raw | None, new: Raw | None) -> None:
         self._by_resource = None
@@ -313,7 +325,57 @@ class View:
 
 def _offer(node: Node) -> tuple[object, ...]:
     """What decides which pods a node takes."""
-    return node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable
+    spec = node.spec
+    own = node.metadata.uid, node.metadata.labels, node.status.allocatable
+    return *own, spec.taints, spec.unschedulable
+
+
+def _takes_fewer(before: Node, after: Node) -> bool:
+    """Whether all that has changed is that the node keeps more pods off."""
+    return (
+        _offer(before)[:3] == _offer(after)[:3]
+        and all(taint in after.spec.taints for taint in before.spec.taints)
+        and after.spec.unschedulable >= before.spec.unschedulable
+    )
+
+
+def _offers_less(before: Raw, after: Raw | None) -> bool:
+    """
+    Whether a slice that is all of its pool is gone, or has only got further taints.
+
+    Of several slices each may be the one that the pool lacked to be complete.
+    """
+    old, new = before["spec"], (after or before)["spec"]
+    if any(spec["pool"].get("resourceSliceCount", 0) > 1 for spec in (old, new)):
+        return False
+    devices = old.get("devices", ()), new.get("devices", ())
+    return (
+        _but(old, "devices", "pool") == _but(new, "devices", "pool")
+        and len(devices[0]) == len(devices[1])
+        and all(map(_is_tainted_more, *devices))
+    )
+
+
+def _is_tainted_more(before: Raw, after: Raw) -> bool:
+    taints = after.get("taints", ())
+    return before is after or (
+        _but(before, "taints") == _but(after, "taints")
+        and all(taint in taints for taint in before.get("taints", ()))
+    )
+
+
+def _but(obj: Raw, *fields: str) -> Raw:
+    return {name: value for name, value in obj.items() if name not in fields}
+
+
+def helped_by_changes(pods: Iterable[Raw], refused: Unplaced | GangRefused) -> Change:
+    """What may help these pods, which were refused."""
+    found = Change.OTHER
+    if refused.is_helped_by_leaving:
+        found |= Change.POD_LEFT
+    if any(pod["spec"].get("topologySpreadConstraints") for pod in pods):
+        found |= Change.NODE_LEFT
+    return found
 
 
 def _occupies(pod: Raw) -> tuple[object, ...]:

@@ -35,7 +35,7 @@ from dryrack.scheduler.binding import REFUSALS, Binder, OvertakenError
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.binding_conditions import BindingConditions
 from dryrack.scheduler.claims.stale_claims import free, in_the_way
-from dryrack.scheduler.cluster_view import View
+from dryrack.scheduler.cluster_view import View, helped_by_changes
 from dryrack.scheduler.commits import Commits, Decided
 from dryrack.scheduler.coscheduling import CoschedulingStatuses
 from dryrack.scheduler.demands import Demands, Waiting, demands
@@ -106,6 +106,7 @@ class Scheduler:
         reading = informers or self._own
         assert reading is not None, "if nobody gave any, they are its own"
         self._view = View(reading, allocator or LiveAllocator(chance=chance), self._queue)
+        self._queue.on_flush = self._view.refresh
         self._view.cluster.fleet.volumes.are_stored = settings.stores_volumes
         self._commits = Commits(
             self._view,
@@ -269,7 +270,7 @@ class Scheduler:
         found = Help()
         if not stale:
             found = self._post_filter.for_pod(name, wanted, rank, profile=profile, refused=outcome)
-        self._queue.park(name)
+        self._queue.park(name, helped_by_changes([raw], outcome))
         self._view.hope(name, [raw])
         if stale:
             await free(stale, wanted.pod, view=self._view, binder=self._binder)

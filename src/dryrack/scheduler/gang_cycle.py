@@ -31,6 +31,7 @@ from dryrack.placement import (
 from dryrack.scheduler.binding import REFUSALS, OvertakenError
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.stale_claims import free, in_the_way, let_go
+from dryrack.scheduler.cluster_view import helped_by_changes
 from dryrack.scheduler.commits import Decided
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.metering import Result
@@ -184,7 +185,7 @@ class GangCycle:
         found = self._help(key, state, outcome)
         self._view.hope(key, state.pending)
         if found.keeps_seconds is None:
-            self._queue.park_backed_off(key)
+            self._queue.park_backed_off(key, helped_by_changes(state.pending, outcome))
         else:
             # What becomes free has to come to it before others.
             self._queue.park(key)

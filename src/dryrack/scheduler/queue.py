@@ -6,16 +6,18 @@ then age, then who came first. A gang that has waited longer than `STARVATION_SE
 without that, pods of a higher priority that come one by one could keep a large gang out for ever.
 A single pod never starves: among pods, priority is all that counts, as in kube-scheduler.
 
-What could not be placed is parked until something changes that could help: anything at all but a
-pod that comes to a node, unless that is one it hopes for; or a claim that it waits for. Each change
-takes out those whom it may help, once, so that waiting costs nothing. What is refused again and
-again comes back later and later, up to a limit.
+What could not be placed is parked until something changes that could help (see `Change`), or until
+a claim changes that it waits for. A pod that comes to a node helps nobody but who hopes for it.
+Each change takes out those whom it may help, once, so that waiting costs nothing. What is refused
+again and again comes back later and later, up to a limit. What nothing helped is looked at again
+after some minutes all the same, so that what it is told is true.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+from enum import Flag, auto
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from dryrack.client.informer import Name
@@ -37,6 +39,28 @@ STARVATION_SECONDS = 60.0
 # kube-scheduler's podInitialBackoffSeconds and podMaxBackoffSeconds.
 BACKOFF_SECONDS_MIN = 1.0
 BACKOFF_SECONDS_MAX = 10.0
+# kube-scheduler's podMaxInUnschedulablePodsDuration, and how often it looks who has waited so long.
+UNSCHEDULABLE_SECONDS_MAX = 300.0
+_FLUSH_SECONDS = 30.0
+
+
+class Change(Flag):
+    """What has happened, by whom it may help."""
+
+    POD_LEFT = auto()
+    """A pod went from its node; who lacks only devices is told when these are free."""
+    NODE_LEFT = auto()
+    """A node is gone or takes fewer pods: those may be helped that are to be spread evenly."""
+    OTHER = auto()
+
+
+_MOST_CHANGES = Change.POD_LEFT | Change.OTHER
+
+
+class _Parked(NamedTuple):
+    earliest: float
+    """The time before which it need not be tried."""
+    helped_by: Change
 
 
 class Rank(NamedTuple):
@@ -108,8 +132,12 @@ class SchedulingQueue(WorkQueue[Key]):
         super().__init__(clock, ready=PriorityOrder(clock, rank_of), retry_seconds_max=most)
         self._backoff_seconds = backoff_seconds
         self._time = clock
-        # Those whom any change could help, with the time before which they need not be tried.
-        self._parked: dict[Key, float] = {}
+        self.on_flush: Callable[[], None] = lambda: None
+        """Called before what nobody helped is looked at again: nothing is to be remembered."""
+        self._flushed_at = clock.now()
+        self._parked: dict[Key, _Parked] = {}
+        # When those come back that are parked or wait for a claim, if nothing helps them.
+        self._flush_at: dict[Key, float] = {}
         # Those who wait for a claim, each by that claim.
         self._wanting: dict[str, dict[Key, None]] = {}
         self._wants: dict[Key, str] = {}
@@ -125,11 +153,19 @@ class SchedulingQueue(WorkQueue[Key]):
         anew what it waits for, and until when.
         """
         key = await super().take()
+        now = self._time.now()
+        if self._flush_at.get(key, now + 1) <= now and now - self._flushed_at >= _FLUSH_SECONDS:
+            self._flushed_at = now
+            self.on_flush()
+        self._wait_for_nothing(key)
+        return key
+
+    def _wait_for_nothing(self, key: Key) -> None:
         self._due.pop(key, None)
+        self._flush_at.pop(key, None)
         self._parked.pop(key, None)
         self._hopes.pop(key, None)
         self._want_nothing(key)
-        return key
 
     def counts(self, size_of: Callable[[Key], int]) -> dict[str, int]:
         """How many pods wait, in the words of kube-scheduler's queues; a unit may be many."""
@@ -142,15 +178,21 @@ class SchedulingQueue(WorkQueue[Key]):
         waiting["backoff"] = waiting["backoff"] - waiting["unschedulable"]
         return {name: sum(map(size_of, keys)) for name, keys in waiting.items()}
 
-    def park(self, key: Key) -> None:
-        """Until anything changes."""
-        self._parked[key] = 0.0
+    def park(self, key: Key, helped_by: Change = _MOST_CHANGES) -> None:
+        """Until something changes that may help."""
+        self._parked[key] = _Parked(0.0, helped_by)
+        self._come_back(key)
 
-    def park_backed_off(self, key: Key) -> None:
-        """Until anything changes, but not for a while that grows each time."""
+    def park_backed_off(self, key: Key, helped_by: Change = _MOST_CHANGES) -> None:
+        """Until something changes that may help, but not for a while that grows each time."""
         refusals = self._refusals.get(key, 0)
         self._refusals[key] = refusals + 1
-        self._parked[key] = self._time.now() + self._backoff(refusals)
+        self._parked[key] = _Parked(self._time.now() + self._backoff(refusals), helped_by)
+        self._come_back(key)
+
+    def _come_back(self, key: Key) -> None:
+        self._flush_at[key] = self._time.now() + UNSCHEDULABLE_SECONDS_MAX
+        self.add_after(key, UNSCHEDULABLE_SECONDS_MAX)
 
     def retry_backed_off(self, key: Key) -> None:
         """After a failure that keeps nobody from a node: later each time, and never at once."""
@@ -171,28 +213,28 @@ class SchedulingQueue(WorkQueue[Key]):
         self._want_nothing(key)
         self._wants[key] = claim
         self._wanting.setdefault(claim, {})[key] = None
+        self._come_back(key)
 
     def drop(self, key: Key) -> None:
         """It waits for nothing any more."""
-        self._parked.pop(key, None)
-        self._hopes.pop(key, None)
+        self._wait_for_nothing(key)
         self._refusals.pop(key, None)
-        self._want_nothing(key)
 
-    def wake(self) -> None:
-        """Something changed that could help anybody."""
-        self._hopes.clear()
-        parked, self._parked = self._parked, {}
-        now = self._time.now()
-        for key, earliest in parked.items():
-            self.add_after(key, earliest - now)
+    def wake(self, change: Change = Change.OTHER) -> None:
+        """Something changed that could help many."""
+        for key in [key for key, parked in self._parked.items() if parked.helped_by & change]:
+            self._hopes.pop(key, None)
+            self._return(key)
+
+    def _return(self, key: Key) -> None:
+        self.add_after(key, self._parked.pop(key).earliest - self._time.now())
 
     def wake_by(self, pod: Occupant) -> None:
         """A pod came to a node."""
         for key in [key for key, helps in self._hopes.items() if helps(pod)]:
             del self._hopes[key]
             if key in self._parked:
-                self.add_after(key, self._parked.pop(key) - self._time.now())
+                self._return(key)
 
     def wake_for(self, claim: str) -> None:
         """Something changed about a claim that somebody may wait for."""

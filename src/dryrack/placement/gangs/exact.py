@@ -54,6 +54,8 @@ class Exact:
     is_undecided: bool = False
     # What has to end before more is known.
     search: Search | None = None
+    # Whether one member can take the place of any other.
+    are_alike: bool = False
 
 
 def place_exactly(
@@ -68,7 +70,7 @@ def place_exactly(
         return Exact(())
     if len(placed) >= needed:
         return Exact(placed)
-    return Exact(placed, effort.is_undecided, effort.search)
+    return Exact(placed, effort.is_undecided, effort.search, search.are_alike)
 
 
 class _ExactSearch:
@@ -82,6 +84,10 @@ class _ExactSearch:
         self._kinds = kinds_of(members, scope)
         self._configurations = Configurations(self._kinds, scope.cluster, self.effort)
         self._allocation = JointAllocation(scope.cluster, self.effort)
+
+    @property
+    def are_alike(self) -> bool:
+        return len(self._kinds) == 1 and not self._looks_around
 
     def run(self) -> Sequence[MemberPlaced]:
         candidates = [self._candidates(index) for index in range(len(self._kinds))]

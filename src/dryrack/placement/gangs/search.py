@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from dryrack.placement.framework import Profile
     from dryrack.placement.gangs.dialects import Gang
+    from dryrack.placement.gangs.exact import Exact
     from dryrack.placement.gangs.members import Member, MemberPlaced
     from dryrack.placement.place import Cluster, Refusal
 
@@ -65,6 +66,8 @@ class GangRefused:
     fitting: tuple[MemberPlaced, ...] = ()
     lacking: tuple[MemberRefused, ...] = ()
     undecided: bool = False
+    # Whether it may fit when a pod goes from its node, and nothing else happens.
+    is_helped_by_leaving: bool = True
     _round: Round | None = field(repr=False, compare=False, default=None)
 
     def refusals(self, member: Member) -> tuple[Refusal, ...]:
@@ -141,7 +144,11 @@ def _domains(key: str, running: Sequence[str], cluster: Cluster) -> Sequence[str
 def _better(one: GangRefused, other: GangRefused) -> GangRefused:
     """The one that more members fit for; undecided, if one of them is."""
     most = other if len(other.fitting) > len(one.fitting) else one
-    return replace(most, undecided=one.undecided or other.undecided)
+    return replace(
+        most,
+        undecided=one.undecided or other.undecided,
+        is_helped_by_leaving=one.is_helped_by_leaving or other.is_helped_by_leaving,
+    )
 
 
 def _place_within(
@@ -173,7 +180,19 @@ def _place_within(
         return GangPlaced(placed, lacking, done)
     message = _proof(gang, bound, done, lacking)
     message += _GIVEN_UP if exact.is_undecided else ""
-    return GangRefused(message, placed, lacking, exact.is_undecided, done)
+    is_helped = _is_helped_by_leaving(done, lacking, exact)
+    return GangRefused(message, placed, lacking, exact.is_undecided, is_helped, done)
+
+
+def _is_helped_by_leaving(done: Round, lacking: Sequence[MemberRefused], exact: Exact) -> bool:
+    """
+    Whether those that do not fit may when a pod goes from its node.
+
+    Members that fit may be where others have to go, because a pod keeps them from elsewhere; but
+    not if all are alike, for then those others are kept from there as well.
+    """
+    is_known = exact.are_alike or not done.placed
+    return not is_known or exact.is_undecided or any(it.is_helped_by_leaving for it in lacking)
 
 
 def place_gang_now(
@@ -218,7 +237,8 @@ def _greedy(
                 return outcome
             if isinstance(outcome, Unplaced):
                 kept_off = outcome.is_kept_off_by_claims
-                lacking.append(MemberRefused(member, outcome.message, kept_off))
+                helped = outcome.is_helped_by_leaving
+                lacking.append(MemberRefused(member, outcome.message, kept_off, helped))
             else:
                 done.add(member, outcome).stand(trial)
     return tuple(lacking)
