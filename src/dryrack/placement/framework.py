@@ -147,6 +147,21 @@ class Profile:
     args: Mapping[str, Args] = field(default_factory=dict)
     # Those that are on of what the scheduler does itself, such as preemption.
     scheduler_plugins: frozenset[str] = frozenset()
+    # The functions of filters and scores, each with the arguments of its plugin.
+    filter_calls: tuple[tuple[Plugin, FilterFunction, Args], ...] = field(init=False)
+    score_calls: tuple[tuple[Plugin, int, ScoreFunction, Args], ...] = field(init=False)
+    # Filters that may name the only nodes that can do.
+    naming: tuple[Plugin, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        filters = [(each, each.filter, self.args_of(each)) for each in self.filters]
+        assert all(function for _, function, _ in filters), "a profile filters by plugins that do"
+        scores = [(each, weight, each.score, self.args_of(each)) for each, weight in self.scores]
+        assert all(function for _, _, function, _ in scores), "and scores by those that do"
+        object.__setattr__(self, "filter_calls", tuple(filters))
+        object.__setattr__(self, "score_calls", tuple(scores))
+        naming = tuple(each for each in self.filters if each.names is not None)
+        object.__setattr__(self, "naming", naming)
 
     def has(self, name: str) -> bool:
         """Whether a plugin is on, at any point."""

@@ -62,17 +62,19 @@ class PluginsInPlay:
     @staticmethod
     def of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginsInPlay:
         checks, scorers = _checks(pod, fleet, profile), _scorers(pod, fleet, profile)
+        of_cluster = [each for each in checks if each[0].sees_cluster]
+        cluster_scorers = [(p, w, s) for p, w, s in scorers if isinstance(s, ClusterScorer)]
         return PluginsInPlay(
             pod,
             profile,
             checks,
-            [each for each in checks if not each[0].sees_cluster],
-            [each for each in checks if each[0].sees_cluster],
+            [each for each in checks if not each[0].sees_cluster] if of_cluster else checks,
+            of_cluster,
             [(p, w, s) for p, w, s in scorers if isinstance(s, NodeScorer)],
             [(p, w, s) for p, w, s in scorers if isinstance(s, DeviceScorer)],
-            [(p, w, s) for p, w, s in scorers if isinstance(s, ClusterScorer)],
-            _groups([s for _, _, s in scorers if isinstance(s, ClusterScorer)]),
-            _grouped_checks([check for plugin, check in checks if plugin.sees_cluster]),
+            cluster_scorers,
+            _groups([scorer for _, _, scorer in cluster_scorers]) if cluster_scorers else (),
+            _grouped_checks([check for _, check in of_cluster]) if of_cluster else (),
         )
 
     @property
@@ -182,13 +184,12 @@ def first_refusal(checks: Sequence[tuple[Plugin, Check]], node: NodeState) -> No
 def _checks(pod: PodConstraints, fleet: Fleet, profile: Profile) -> list[tuple[Plugin, Check]]:
     found = [
         (plugin, _named(plugin, names))
-        for plugin in profile.filters
+        for plugin in profile.naming
         if plugin.names is not None and (names := call(plugin, plugin.names, pod)) is not None
     ]
-    for plugin in profile.filters:
-        assert plugin.filter is not None, "a profile filters by plugins that do"
+    for plugin, function, args in profile.filter_calls:
         try:
-            check = plugin.filter(pod, fleet, profile.args_of(plugin))
+            check = function(pod, fleet, args)
         except Exception as error:
             raise _failed(plugin, error) from error
         if check is not None:
@@ -208,10 +209,9 @@ def _scorers(
     pod: PodConstraints, fleet: Fleet, profile: Profile
 ) -> list[tuple[Plugin, int, Scorer]]:
     found = []
-    for plugin, weight in profile.scores:
-        assert plugin.score is not None, "a profile scores by plugins that do"
+    for plugin, weight, function, args in profile.score_calls:
         try:
-            scorer = plugin.score(pod, fleet, profile.args_of(plugin))
+            scorer = function(pod, fleet, args)
         except Exception as error:
             raise _failed(plugin, error) from error
         if scorer is not None:

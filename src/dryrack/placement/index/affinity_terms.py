@@ -91,6 +91,8 @@ class PodTerms:
 
     def among(self, namespaces: Mapping[str, Mapping[str, str]]) -> PodTerms:
         """With the names of the namespaces that terms select."""
+        if self is NO_TERMS:
+            return self
         return PodTerms(
             tuple(term.among(namespaces) for term in self.affinity),
             tuple(term.among(namespaces) for term in self.anti_affinity),

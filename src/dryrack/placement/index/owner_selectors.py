@@ -23,6 +23,7 @@ CONTROLLERS = {
     "StatefulSet": "apps/v1",
 }
 _NOBODY = LabelMatcher(None)
+_EVERYBODY = LabelMatcher(())
 
 
 class OwnerSelectors:
@@ -53,6 +54,8 @@ class OwnerSelectors:
             if owner.controller and CONTROLLERS.get(owner.kind) == owner.api_version:
                 owned = self._known.get((owner.kind, metadata.namespace), {})
                 matchers.append(owned.get(owner.name, _NOBODY))
+        if not matchers:
+            return _EVERYBODY
         # In one order, and once each, so that the same pods are the same question.
         unique = {each: None for matcher in matchers for each in matcher.requirements or ()}
         return LabelMatcher(tuple(sorted(unique, key=repr)))

@@ -30,6 +30,9 @@ class TermCounts:
         # The same by the namespaces of the pods that are meant; None is for terms that select some.
         self._about: dict[str | None, dict[Brought, PodCounts]] = defaultdict(dict)
 
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
     def __getitem__(self, brought: Brought) -> PodCounts:
         return self._counts.get(brought, NOBODY)
 

@@ -28,7 +28,8 @@ _MOST_PER_CONTAINER = 1000 * _MB
 
 
 def _nearest(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | None:
-    images, known = tuple(_images(pod.pod)), fleet.nodes.images
+    known = fleet.nodes.images
+    images = tuple(_images(pod.pod)) if known else ()
     if not any(known.get(name) for name in images):
         return None
     spec = pod.pod.spec

@@ -42,6 +42,8 @@ _Places: TypeAlias = "tuple[str | int | None, ...]"
 
 def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
     """Filter: what the pod requires of others, and others of it."""
+    if pod.pod.spec.affinity is None and not fleet.pods.anti_affinity:
+        return None
     namespace, labels = pod.pod.metadata.namespace, pod.pod.metadata.labels
     try:
         terms = PodTerms.of(pod.pod.spec.affinity, namespace).among(fleet.namespaces)
@@ -117,6 +119,8 @@ class _Wish(NamedTuple):
 
 def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
     """Score: what the pod prefers, and what the pods that run prefer of it."""
+    if pod.pod.spec.affinity is None and not (fleet.pods.preferred or fleet.pods.affinity):
+        return None
     try:
         terms = PodTerms.of(pod.pod.spec.affinity, pod.pod.metadata.namespace)
     except SelectorError:

@@ -37,6 +37,8 @@ _NOT_ADDED = NodeRefusal(
     is_unresolvable=True,
 )
 
+_NONE_ADDED = NodeAffinity()
+
 
 def _named(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     name = pod.pod.spec.node_name
@@ -94,7 +96,8 @@ def _preferred(pod: PodConstraints, _fleet: Fleet, args: Args) -> ClusterScorer 
 
 def _added(args: Args) -> NodeAffinity:
     """What the profile adds to the affinity of every pod."""
-    return decode(args.get("addedAffinity") or {}, NodeAffinity)
+    added = args.get("addedAffinity")
+    return decode(added, NodeAffinity) if added else _NONE_ADDED
 
 
 def _names(pod: PodConstraints) -> frozenset[str] | None:

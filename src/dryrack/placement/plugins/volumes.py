@@ -37,6 +37,8 @@ _BETWEEN_ZONES = "__"
 
 
 def _bound(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
+    if not pod.pod.spec.volumes:
+        return None
     reaches = {
         volume.metadata.name: parse_node_selector(volume.spec.node_affinity.required)
         for volume in fleet.volumes.of(pod.pod)
@@ -56,6 +58,8 @@ def _beyond(volume: str, matcher: NodeMatcher, node: NodeState) -> NodeRefusal |
 
 
 def _in_zone(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
+    if not pod.pod.spec.volumes:
+        return None
     zones = [
         (volume.metadata.name, key, values)
         for volume in fleet.volumes.of(pod.pod)
