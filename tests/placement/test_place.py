@@ -15,7 +15,7 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import Cluster, Fleet, NodeState, Occupant, Placed, Unplaced, place
-from dryrack.placement.demand import ONE, HostPort, demand
+from dryrack.placement.demand import ONE, HostPort, demand, demand_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +89,28 @@ def test_containers_add_up_and_init_containers_count_by_the_largest() -> None:
     )
 
     assert asked == {"cpu": 5 * ONE + ONE // 2, "memory": GI, "pods": ONE}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, {"cpu": ONE}),
+        ({"initContainers": [container(cpu="3")]}, {"cpu": 3 * ONE}),
+        ({"overhead": {"cpu": "1"}}, {"cpu": 2 * ONE}),
+        ({"resources": {"requests": {"cpu": "4"}}}, {"cpu": 4 * ONE}),
+        ({"hostNetwork": True}, {"cpu": ONE, HostPort("TCP", 8080, "0.0.0.0"): ONE}),
+    ],
+)
+def test_pods_that_differ_in_what_they_take_have_each_their_own_demand(
+    more: dict[str, Any], expected: dict[str | HostPort, int]
+) -> None:
+    """One demand serves all pods of a template, and no others, however little they differ."""
+    main = {**container(cpu="1"), "ports": [{"containerPort": 8080}]}
+    plain, other = pod(containers=[main]), pod(containers=[main], **more)
+
+    assert demand_of(plain) is demand_of(pod(containers=[main]))
+    assert demand(other) == {**expected, "pods": ONE}
+    assert (demand_of(plain) is demand_of(other)) is (not more)
 
 
 def with_port(number: int = 0, *, spec: dict[str, Any] | None = None, **port: Any) -> Pod:

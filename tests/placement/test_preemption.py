@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as changed
 from tests.allocation.builders import Counting, device_class, devices, pool
 from tests.placement.test_place import container, pod, state
 from tests.placement.test_refusals import wish
@@ -207,7 +208,7 @@ def test_the_rest_of_a_gang_counts_where_nodes_are_compared() -> None:
         world.run(name, node, gpus=2)
     preemptor = Preemptor(10, group_of=gang_of("g", 2, 2))
     assert names(preempt_on_node(world.cluster, preemptor, world.try_on(gpus=1))) == ["lone"]
-    stands = replace(world.cluster.fleet.occupant("lone") or Occupant(("", ""), {}), priority=5)
+    stands = changed(world.cluster.fleet.occupant("lone") or Occupant(("", ""), {}), priority=5)
     world.cluster.fleet.stand("lone", "c", stands)
     found = preempt_on_node(world.cluster, preemptor, world.try_on(gpus=1))
     assert names(found) == ["g0", "g1"]

@@ -93,7 +93,7 @@ def takes_all_there_are(patch: Patch) -> None:
 
     def careless(self: Draft, *features: Any) -> Ask:
         ask = checked(self, *features)
-        return replace(ask, selectors=()) if ask.takes_all else ask
+        return changed(ask, selectors=()) if ask.takes_all else ask
 
     patch.setattr(Draft, "checked", careless)
 

@@ -10,7 +10,10 @@ addresses is in the way of whoever binds all of them.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from dryrack.kinds.quota_usage.pods import needed
 
@@ -42,20 +45,52 @@ class HostPort(NamedTuple):
 # Amounts in billionths, exact; a pod also takes one of the places that a node has for pods.
 Amounts = dict[str | HostPort, int]
 
+
+class Demand(NamedTuple):
+    """What a pod takes of a node, and what scores count for it."""
+
+    amounts: Amounts
+    # CPU and memory as scores count them: a container that requests none has some, too.
+    non_zero: Amounts
+
+
 # What kube-scheduler takes a container for that does not say: 0.1 CPU, and 200 MiB.
 _DEFAULT_REQUESTS: Amounts = {"cpu": ONE // 10, "memory": 200 * 2**20 * ONE}
 
 
+# Pods come from few templates at a time: what was worked out for one serves all of its pods.
+_TEMPLATES_MAX = 1024
+_known: dict[bytes, Demand] = {}
+_encode = msgspec.json.Encoder(enc_hook=attrgetter("text")).encode
+
+
 def demand(pod: Pod) -> Amounts:
     """Everything the pod takes from a node's allocatable resources."""
+    return demand_of(pod).amounts
+
+
+def demand_of(pod: Pod) -> Demand:
+    """The demand of the pod: one value for all pods that say the same, not to be changed."""
+    spec = pod.spec
+    key = _encode(
+        (spec.containers, spec.init_containers, spec.resources, spec.overhead, spec.host_network)
+    )
+    found = _known.get(key)
+    if found is None:
+        if len(_known) >= _TEMPLATES_MAX:
+            del _known[next(iter(_known))]
+        found = _known[key] = Demand(_demand(pod), _non_zero(pod))
+    return found
+
+
+def _demand(pod: Pod) -> Amounts:
     total = _requested(pod, {})
     total[PODS] = ONE
     total.update(dict.fromkeys(_host_ports(pod), ONE))
     return total
 
 
-def non_zero_demand(pod: Pod) -> Amounts:
-    """CPU and memory as scores count them: a container that requests none has some, too."""
+def _non_zero(pod: Pod) -> Amounts:
     total = _requested(pod, _DEFAULT_REQUESTS)
     return {name: total.get(name, 0) for name in _DEFAULT_REQUESTS}
 

@@ -6,11 +6,12 @@ It is made once, when the pod gets there, and never changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dryrack.kinds.expansion.pod_claims import named_claim
-from dryrack.placement.demand import demand, non_zero_demand
+from dryrack.placement.demand import demand_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,14 +20,13 @@ if TYPE_CHECKING:
     from dryrack.placement.demand import Amounts
 
 
-@dataclass(frozen=True, slots=True)
-class Occupant:
+class Occupant(msgspec.Struct, frozen=True):
     """What a pod takes on its node, and what it says about other pods."""
 
     # Namespace and name.
     name: tuple[str, str]
     amounts: Amounts
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     priority: int = 0
     # What it wants of other pods; one that wants nothing of them has none.
     affinity: Affinity | None = None
@@ -36,7 +36,7 @@ class Occupant:
     claims: tuple[str, ...] = ()
     is_terminating: bool = False
     # CPU and memory as scores count them.
-    non_zero: Amounts = field(default_factory=dict)
+    non_zero: Amounts = msgspec.field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -46,16 +46,17 @@ class Occupant:
         metadata, affinity = pod.metadata, pod.spec.affinity
         if affinity is not None and not (affinity.pod_affinity or affinity.pod_anti_affinity):
             affinity = None
+        demand = demand_of(pod)
         return Occupant(
             (metadata.namespace, metadata.name),
-            demand(pod) if amounts is None else amounts,
+            demand.amounts if amounts is None else amounts,
             metadata.labels,
             pod.spec.priority or 0,
             affinity,
             pod.status.start_time or metadata.creation_timestamp or "",
             _claims_of(pod) if claims is None else tuple(claims),
             metadata.deletion_timestamp is not None,
-            non_zero_demand(pod),
+            demand.non_zero,
         )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from dryrack.placement.framework import (
     SCORE_MAX,
@@ -41,8 +42,7 @@ Kind = tuple[Hashable, Hashable]
 Group = tuple[Hashable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PluginsInPlay:
+class PluginsInPlay(msgspec.Struct, frozen=True):
     """Checks and scorers for one pod, each with its plugin; scorers with their weights."""
 
     pod: PodConstraints

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dryrack.allocation import claim_name
 from dryrack.kinds.selectors import NAME_FIELD, parse_node_selector
-from dryrack.placement.demand import demand, non_zero_demand
+from dryrack.placement.demand import demand_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -32,8 +34,7 @@ class Reach:
     matcher: NodeMatcher
 
 
-@dataclass(frozen=True, slots=True)
-class PodConstraints:
+class PodConstraints(msgspec.Struct, frozen=True):
     """A pod with its claims, and what both want of a node."""
 
     pod: Pod
@@ -66,8 +67,7 @@ class PodConstraints:
             wanted = (*wanted, extended.claim)
         return PodConstraints(
             pod,
-            demand(pod),
-            non_zero_demand(pod),
+            *demand_of(pod),
             required,
             None if required is None else parse_node_selector(required),
             wanted,

@@ -10,7 +10,7 @@ books are made right for each decision, as long as anything is reserved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace as changed
@@ -107,7 +107,7 @@ class Reservations:
 
     def _hold(self, reservation: Reservation) -> None:
         for key, planned, claim in reservation.entries():
-            stand_in = replace(planned.occupant, claims=(), priority=_NEVER_PREEMPTED)
+            stand_in = changed(planned.occupant, claims=(), priority=_NEVER_PREEMPTED)
             self._fleet.stand(key, planned.node, stand_in)
             self._allocator.hold(claim, self._free(planned))
 

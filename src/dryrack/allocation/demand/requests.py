@@ -7,7 +7,8 @@ reported, in the same words.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from dryrack.allocation.model.errors import AllocationError, MissingClassError
 from dryrack.allocation.model.features import Features
@@ -29,8 +30,7 @@ from dryrack.kinds.resource import (
 RESULTS_MAX = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A request or subrequest whose class is known."""
 
     claim_name: str
@@ -87,8 +87,7 @@ def asks_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """A way to satisfy a request, as it was written."""
 
     claim: ResourceClaim
