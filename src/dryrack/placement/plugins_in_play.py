@@ -86,7 +86,10 @@ class PluginsInPlay(msgspec.Struct, frozen=True):
         """The same for pods that every node by itself treats alike, and how these group nodes."""
         local = [plugin for plugin, _ in self.node_checks]
         local += [plugin for plugin, _, _ in (*self.node_scorers, *self.device_scorers)]
-        signs = {plugin.name: call(plugin, plugin.sign, self.pod) for plugin in local}
+        signs: dict[str, Hashable] = {}
+        for plugin in local:
+            if plugin.name not in signs:
+                signs[plugin.name] = call(plugin, plugin.sign, self.pod)
         return (self.profile, tuple(signs.items())), tuple(each.key for each in self._grouping())
 
     def queue(self, fleet: Fleet) -> NodeQueue:

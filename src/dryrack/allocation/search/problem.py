@@ -92,11 +92,13 @@ class Site:
     nodes: tuple[Node, ...]
     is_open: bool = False
     pools: frozenset[PoolId] | None = None
+    # Of the nodes, if it is open.
     names: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
-        names = frozenset(node.metadata.name for node in self.nodes)
-        object.__setattr__(self, "names", names)
+        if self.is_open:
+            names = frozenset(node.metadata.name for node in self.nodes)
+            object.__setattr__(self, "names", names)
 
     def sees(self, pooled: PooledDevice) -> bool:
         """Whether a claim that is used there can have the device."""

@@ -16,10 +16,11 @@ else it matters only that the pool makes no sense, which is worked out once for 
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, count
 from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
@@ -80,8 +81,7 @@ class PooledDevice:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(msgspec.Struct, frozen=True):
     """What a node sees of a pool; no devices unless it is complete and valid."""
 
     id: PoolId
@@ -90,7 +90,7 @@ class Pool:
     elsewhere: tuple[ResourceSlice, ...] = ()
     counter_sets: Mapping[str, CounterSet] | None = None
     # The counters of these by set and name, and what there is of each, in billionths.
-    counters: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    counters: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     # How many slices there are and how many there should be, if that differs.
     incomplete: tuple[int, int] | None = None
     invalid: str = ""
@@ -98,8 +98,7 @@ class Pool:
     binding: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(msgspec.Struct, frozen=True):
     """What a node with these labels sees, and of which pools, more than counters."""
 
     labels: Mapping[str, str]
@@ -342,7 +341,9 @@ class Inventory:
             for name, each in sets.items()
             for counter, value in each.counters.items()
         }
-        return replace(pool, elsewhere=elsewhere, counter_sets=sets, counters=counters)
+        return msgspec.structs.replace(
+            pool, elsewhere=elsewhere, counter_sets=sets, counters=counters
+        )
 
     def _elsewhere(self, here: Sequence[int], current: Sequence[int]) -> tuple[ResourceSlice, ...]:
         if len(here) == len(current):
