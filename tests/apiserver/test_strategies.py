@@ -29,7 +29,7 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.kinds.rules.pods.images import pull_policy
+from dryrack.kinds.rules.pods.pod_defaults import pull_policy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

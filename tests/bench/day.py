@@ -32,7 +32,7 @@ from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families
 from dryrack.cluster.initial_objects import virtual_node
-from dryrack.cluster.seeded_chance import SeededChance
+from dryrack.cluster.ports import SeededChance
 from dryrack.controllers.slices import PublishOptions
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tests.allocation.generate import cases
 
 from dryrack.allocation import AllocationError, Features, Release
-from dryrack.cluster.seeded_chance import SeededChance
+from dryrack.cluster.ports import SeededChance
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
 from dryrack.linter import lint

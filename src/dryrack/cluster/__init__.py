@@ -43,10 +43,9 @@ if TYPE_CHECKING:
         apply_objects,
         virtual_node,
     )
-    from dryrack.cluster.ports import SystemChance, SystemClock
+    from dryrack.cluster.ports import SeededChance, SystemChance, SystemClock
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import installed_plugins
-    from dryrack.cluster.seeded_chance import SeededChance
     from dryrack.cluster.snapshots.past import Past, PastWrite
     from dryrack.cluster.snapshots.snapshot import (
         DECISION_KINDS,
@@ -77,10 +76,9 @@ else:
                 "add_allocation_states add_device_classes add_node "
                 "allocation_state_objects apply_objects virtual_node"
             ),
-            "ports": "SystemChance SystemClock",
+            "ports": "SeededChance SystemChance SystemClock",
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "installed_plugins",
-            "seeded_chance": "SeededChance",
             "snapshots.past": "Past PastWrite",
             "snapshots.snapshot": (
                 "DECISION_KINDS GROUP_KINDS MODELS RECORDED_KINDS follow_snapshots "

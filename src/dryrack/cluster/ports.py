@@ -1,7 +1,8 @@
-"""The real time and real chance, which everything but a simulation runs on."""
+"""Time and chance: those of the machine, and chance that a seed decides."""
 
 import asyncio
 import os
+import random
 import time
 import uuid
 from collections.abc import Callable
@@ -24,3 +25,13 @@ class SystemChance:
     def uuid(self) -> str:
         # uuid.uuid4 does the same, four times as slowly.
         return str(uuid.UUID(bytes=os.urandom(16), version=4))
+
+
+class SeededChance:
+    """Identifiers that a seed decides: the same input gives the same ones, run after run."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)
+
+    def uuid(self) -> str:
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))

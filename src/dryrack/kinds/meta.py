@@ -73,6 +73,11 @@ class KubernetesObject(Model, frozen=True, kw_only=True):
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
 
+    @property
+    def full_name(self) -> str:
+        """`namespace/name`; of what is in no namespace, `/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
 
 def kind_of(model: type[KubernetesObject]) -> str:
     """The kind that objects of this class are written as."""

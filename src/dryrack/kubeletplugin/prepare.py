@@ -112,7 +112,7 @@ def plan(claim: ResourceClaim, devices: NodeDevices, others: RecordIndex) -> Cla
 def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[AllocatedDevice]:
     """The results of the driver, one by one; `PrepareError` if one is not on the node."""
     kind, node, known = devices.kind, devices.node, devices.devices
-    what = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+    what = f"claim {claim.full_name}"
     allocation = claim.status.allocation
     if allocation is None:
         raise PrepareError(f"{what}: not allocated; the scheduler does that before a pod is bound")

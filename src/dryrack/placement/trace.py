@@ -103,7 +103,7 @@ def trace(
     if feasible:
         _score(plugins, feasible, traces)
     ranks = [(-traces[node.name].total, node.pods, node.name) for node, _ in feasible]
-    name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    name = pod.full_name
     chosen = min(ranks)[2] if ranks else ""
     return DecisionTrace(name, profile.scheduler_name, tuple(traces.values()), chosen)
 

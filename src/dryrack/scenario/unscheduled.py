@@ -33,7 +33,7 @@ def unscheduled(objects: Iterable[KubernetesObject]) -> Iterator[Violation]:
     """Pods, and gangs, that would be placed if everybody who waits were served now."""
     world = World.of(tuple(objects))
     waiting = [
-        f"{pod.metadata.namespace}/{pod.metadata.name}"
+        pod.full_name
         for pod in world.pods
         if not pod.spec.node_name and not pod.metadata.deletion_timestamp and _is_ours(pod)
     ]

@@ -84,7 +84,7 @@ class Members:
             return self.target.full_name
         waiting = [each for each in self.pods if not each.spec.node_name]
         pod = (waiting or self.pods)[0]
-        return f"{pod.metadata.namespace}/{pod.metadata.name}"
+        return pod.full_name
 
     @property
     def explained_kind(self) -> str:

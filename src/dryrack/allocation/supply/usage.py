@@ -15,6 +15,7 @@ from typing import Protocol
 from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import DeviceId, PoolId, SharedDeviceId
 from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.quota_usage.amounts import added
 from dryrack.kinds.resource import AllocationResult, DeviceRequestAllocationResult
 
 Capacity = Mapping[str, Quantity]
@@ -130,7 +131,7 @@ class UsageTable:
             self._shares.setdefault(device, set()).add(share.share_id)
             if result.consumed_capacity:
                 consumed = self.capacity.get(device, {})
-                self.capacity[device] = _plus(consumed, result.consumed_capacity)
+                self.capacity[device] = added(consumed, result.consumed_capacity)
 
     def release(self, allocation: AllocationResult, claim: str = "") -> None:
         """The allocation is gone."""
@@ -190,13 +191,6 @@ def _counted(
 
 def _device(result: DeviceRequestAllocationResult) -> DeviceId:
     return DeviceId(result.driver, result.pool, result.device)
-
-
-def _plus(left: Capacity, right: Capacity) -> Capacity:
-    total = dict(left)
-    for name, quantity in right.items():
-        total[name] = total[name] + quantity if name in total else quantity
-    return total
 
 
 def _subtract(capacity: dict[DeviceId, Capacity], device: DeviceId, consumed: Capacity) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.pages.openapi_words import of_custom_kinds
-from dryrack.kinds.schemas import OBJECT_META, raw_definitions
+from dryrack.kinds.schemas import OBJECT_META, names_by_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,17 +21,8 @@ _LOGIC = ("oneOf", "anyOf", "allOf", "not", "nullable", "default")
 
 def definition_name(group: str, version: str, kind: str) -> str:
     """The name of a kind's schema in the documents."""
-    known = _by_kind().get((group, version, kind))
+    known = names_by_kind().get((group, version, kind))
     return known or custom_name(group, version, kind)
-
-
-@cache
-def _by_kind() -> dict[tuple[str, str, str], str]:
-    found: dict[tuple[str, str, str], str] = {}
-    for name, raw in raw_definitions().items():
-        for kind in raw.get("x-kubernetes-group-version-kind", ()):
-            found.setdefault((kind["group"], kind["version"], kind["kind"]), name)
-    return found
 
 
 def custom_name(group: str, version: str, kind: str) -> str:

@@ -74,7 +74,7 @@ def _gang(tracked: Tracked, row: Document) -> Document:
 
 
 def _member(tracked: Tracked, pod: Pod) -> Document:
-    name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    name = pod.full_name
     row = tracked.pods.current.get(name, {"claims": []})
     claims = (
         tracked.claims.current.get(f"{pod.metadata.namespace}/{each}") for each in row["claims"]
@@ -84,7 +84,7 @@ def _member(tracked: Tracked, pod: Pod) -> Document:
 
 def _steps(pod: Pod) -> Iterator[Document]:
     """What the pod itself says of its life."""
-    name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    name = pod.full_name
     if pod.metadata.creation_timestamp:
         yield _step(pod.metadata.creation_timestamp, name, "created", "")
     for each in pod.status.conditions:

@@ -89,7 +89,7 @@ def changed_world(world: World, trial: Trial) -> World:
     pods = _pods(world, trial)
     for party in [each for each in world.in_order() if each.pod is not None]:
         assert party.pod is not None, "selected by it"
-        if f"{party.pod.metadata.namespace}/{party.pod.metadata.name}" in pods and party.is_bound:
+        if party.pod.full_name in pods and party.is_bound:
             world = as_before(world, party)
     if not change.is_of_claims:
         return world
@@ -122,7 +122,7 @@ def _pods(world: World, trial: Trial) -> Collection[str]:
         gang = find_gang(world, trial.full_name)
         return {f"{gang.key.namespace}/{each}" for each in (*gang.placed, *gang.waiting)}
     return {
-        f"{party.pod.metadata.namespace}/{party.pod.metadata.name}"
+        party.pod.full_name
         for party in world.in_order()
         if party.pod is not None and trial.full_name in map(claim_name, party.claims)
     }
@@ -132,7 +132,7 @@ def _claims(world: World, trial: Trial, pods: Collection[str]) -> list[ResourceC
     found: dict[str, ResourceClaim] = {}
     for party in world.in_order():
         pod = party.pod
-        is_asked = pod is not None and f"{pod.metadata.namespace}/{pod.metadata.name}" in pods
+        is_asked = pod is not None and pod.full_name in pods
         for claim in party.claims:
             name = claim_name(claim)
             if name == trial.full_name if trial.kind == "claim" else is_asked:

@@ -23,7 +23,7 @@ def written(amounts: Amounts) -> dict[str, str]:
     return {name: str(amounts[name]) for name in sorted(amounts)}
 
 
-def added(left: Amounts, right: Amounts) -> Amounts:
+def added(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> Amounts:
     made = dict(left)
     for name, amount in right.items():
         made[name] = made[name] + amount if name in made else amount

@@ -16,7 +16,7 @@ import msgspec
 
 from dryrack.kinds.schemas.node import Definitions, Schema
 
-__all__ = ["Schema", "builtin", "custom", "raw_definitions", "schema_of"]
+__all__ = ["Schema", "builtin", "custom", "names_by_kind", "raw_definitions", "schema_of"]
 
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -36,7 +36,8 @@ def builtin() -> Definitions:
 
 
 @cache
-def _names() -> dict[tuple[str, str, str], str]:
+def names_by_kind() -> dict[tuple[str, str, str], str]:
+    """(group, version, kind) → name of the definition. Not to be changed."""
     names: dict[tuple[str, str, str], str] = {}
     for name, raw in raw_definitions().items():
         for kind in raw.get("x-kubernetes-group-version-kind", ()):
@@ -46,7 +47,7 @@ def _names() -> dict[tuple[str, str, str], str]:
 
 def schema_of(group: str, version: str, kind: str) -> Schema | None:
     """The schema of a built-in kind; None if there is no such kind."""
-    name = _names().get((group, version, kind))
+    name = names_by_kind().get((group, version, kind))
     return None if name is None else builtin()[name]
 
 

@@ -152,7 +152,7 @@ def membership(pod: Pod) -> Membership | Flaw | None:
         found.setdefault(each.key, each)
     if len(found) > 1:
         named = " and ".join(str(key) for key in found)
-        return Flaw(f"pod {_name(pod)} is in {len(found)} gangs: {named}", "leave it in one")
+        return Flaw(f"pod {pod.full_name} is in {len(found)} gangs: {named}", "leave it in one")
     return next(iter(found.values()), None)
 
 
@@ -179,7 +179,7 @@ def _by_labels(pod: Pod, prefix: str) -> Membership | Flaw | None:
     name, minimum = labels.get(f"{prefix}/{_NAME}"), labels.get(label)
     if not name or not minimum:
         return None
-    where = f"pod {_name(pod)}, label {label}: {minimum!r}"
+    where = f"pod {pod.full_name}, label {label}: {minimum!r}"
     remedy = 'write how many pods must run together, such as "3"'
     if not _WHOLE_NUMBER.fullmatch(minimum):
         return Flaw(f"{where} is not a whole number", remedy)
@@ -308,17 +308,13 @@ def _agreed(key: GangKey, members: Sequence[Pod]) -> int | Flaw:
     for pod in members:
         said = membership(pod)
         if isinstance(said, Membership) and said.min_count is not None:
-            first.setdefault(said.min_count, _name(pod))
+            first.setdefault(said.min_count, pod.full_name)
     if len(first) == 1:
         return next(iter(first))
     told = ", ".join(f"{minimum} ({pod})" for minimum, pod in sorted(first.items()))
     return Flaw(
         f"{key}: its pods disagree on {_MINIMUM}: {told}", "give all of them the same number"
     )
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _pods(number: int) -> str:

@@ -36,7 +36,7 @@ class Member:
 
     @property
     def name(self) -> str:
-        return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
+        return self.pod.full_name
 
     @property
     def claims(self) -> tuple[str, ...]:

@@ -144,7 +144,7 @@ def lacking(world: World, gang: GangOutcome, settings: Callable[[], Settings]) -
     claims = [
         claim_name(claim)
         for party in world.in_order()
-        if party.pod is not None and _name(party.pod) == first
+        if party.pod is not None and party.pod.full_name == first
         for claim in party.claims
     ]
     told = [explain_claim(world, claim, settings()) for claim in claims]
@@ -225,7 +225,3 @@ def _reason(obstacle: Obstacle) -> _Document:
     data = asdict(obstacle)
     code = data.pop("code")
     return {**data, "reason": code.text, "devices": list(obstacle.devices)}
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -64,7 +64,7 @@ class PodExplanation:
 
 def party_of(world: World, name: str) -> Party:
     """The pod of this name with its claims, or `DryrackError` with what was probably meant."""
-    found = {_name(each.pod): each for each in world.in_order() if each.pod is not None}
+    found = {each.pod.full_name: each for each in world.in_order() if each.pod is not None}
     if name not in found:
         raise DryrackError(f"pod {name!r}: not there, or has ended; {hint(name, found)}")
     return found[name]
@@ -166,7 +166,7 @@ def _lacks(world: World, party: Party, settings: Settings) -> str:
     assert pod is not None, "a pod lacks something"
     name = missing.claim.rpartition("/")[2]
     if name == extended_resources.claim_name_of(pod):
-        outcome = _decided(turn_of(world, _name(pod), settings))
+        outcome = _decided(turn_of(world, pod.full_name, settings))
         if isinstance(outcome, Unplaced):
             return outcome.message
     names = [each.resource_claim_name for each in pod.spec.resource_claims]
@@ -220,7 +220,3 @@ def _helpful_to_claims(
         if helps:
             yield from helps
             return
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

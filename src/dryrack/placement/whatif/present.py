@@ -39,13 +39,13 @@ def as_now_for(world: World, pods: Collection[str], claims: Collection[str] = ()
     own = {
         claim_name(claim)
         for party in world.in_order()
-        if party.pod is not None and _name(party.pod) in (*pods, *kept)
+        if party.pod is not None and party.pod.full_name in (*pods, *kept)
         for claim in party.claims
     } | set(claims)
 
     def stays(each: Pod | ResourceClaim) -> bool:
         if isinstance(each, Pod):
-            return bool(each.spec.node_name) or _name(each) in pods
+            return bool(each.spec.node_name) or each.full_name in pods
         return each.status.allocation is not None or claim_name(each) in own
 
     return replace(world, parties=(*kept.values(), *filter(stays, world.parties)))
@@ -54,19 +54,19 @@ def as_now_for(world: World, pods: Collection[str], claims: Collection[str] = ()
 def _kept_from(world: World, pods: Collection[str]) -> dict[str, Pod]:
     """Others for which room is kept, by name, as if they were where it is."""
     nodes = {each.metadata.name for each in world.nodes}
-    asking = [each for each in world.pods if _name(each) in pods and not each.spec.node_name]
+    asking = [each for each in world.pods if each.full_name in pods and not each.spec.node_name]
     nominated = [
         each
         for each in world.pods
         if each.status.nominated_node_name in nodes
         and not each.spec.node_name
-        and _name(each) not in pods
+        and each.full_name not in pods
     ]
     if not nominated or not asking or all(map(_may_go_again, asking)):
         return {}
     order = _order(world, asking[0])
     return {
-        _name(each): changed(
+        each.full_name: changed(
             each, spec=changed(each.spec, node_name=each.status.nominated_node_name)
         )
         for each in nominated
@@ -134,7 +134,3 @@ def near(world: World, nodes: Collection[str]) -> World:
 
 def _is_only_user(claim: ResourceClaim, pod: Pod) -> bool:
     return all(each.uid == pod.metadata.uid for each in claim.status.reserved_for)
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -167,7 +167,7 @@ class _Round:
         """The turn of a pod, after all others before it; those of its own gang have none."""
         for parties in _together(self._world.in_order()):
             for party in parties:
-                if party.pod is not None and _full_name(party.pod) == pod:
+                if party.pod is not None and party.pod.full_name == pod:
                     profile = self._settings.profile_of(party.pod)
                     return Turn(self._cluster, self._member(party), profile, self._notes)
             self._serve_together(parties)
@@ -319,7 +319,7 @@ class _Round:
     ) -> None:
         """The pod is on the node from now on; with these claims, or those that it names."""
         occupant = Occupant.of(pod, claims=claims, amounts=amounts)
-        self._fleet.stand(_full_name(pod), node, occupant)
+        self._fleet.stand(pod.full_name, node, occupant)
         if self._hoping:
             self._came.append(occupant)
 
@@ -329,7 +329,7 @@ class _Round:
         stand_in = Pod(spec=PodSpec(node_name=node, tolerations=_ANYTHING))
         if party.pod is None:
             return self._placed(stand_in, party)
-        self._fleet.leave(_full_name(party.pod))
+        self._fleet.leave(party.pod.full_name)
         outcome = self._placed(stand_in, party)
         names = [claim_name(claim) for claim in party.claims]
         self._stand(party.pod, node, demand(self._sized(party.pod)), names)
@@ -360,7 +360,7 @@ class _Round:
             # A claim by itself counts as a pod that asks for nothing.
             self._fleet.stand(("claim", *names), placed.node, Occupant(("", ""), placed.amounts))
         else:
-            self._nodes[_full_name(party.pod)] = placed.node
+            self._nodes[party.pod.full_name] = placed.node
             if not party.pod.spec.node_name:
                 self._stand(party.pod, placed.node, placed.amounts, names)
         for name, allocation in placed.given.items():
@@ -371,10 +371,10 @@ class _Round:
         names = tuple(map(claim_name, wanted))
         shared: tuple[Refusal, ...] = ()
         if party.pod is not None:
-            self._unplaced[_full_name(party.pod)] = (set(names), outcome.message)
+            self._unplaced[party.pod.full_name] = (set(names), outcome.message)
             helps = helped_by(party.pod, self._fleet)
             if helps is not None:
-                self._hoping[_full_name(party.pod)] = (party, helps)
+                self._hoping[party.pod.full_name] = (party, helps)
         if names and (self._only is None or self._only in names):
             shared = self._reasons(outcome, names)
         self._refused += [
@@ -391,7 +391,7 @@ class _Round:
 
     def _refuse_missing(self, party: Party) -> None:
         self._refused += [Refused(each.claim, (for_lack_of(each),)) for each in party.missing]
-        pod = f"pod {_full_name(party.pod)}" if party.pod else ""
+        pod = f"pod {party.pod.full_name}" if party.pod else ""
         for name in map(claim_name, party.claims):
             if name not in self._there:
                 fact = f"{pod} waits for what is not there"
@@ -423,7 +423,7 @@ def _up_to(claim: str | None, turns: list[list[Party]]) -> Iterable[list[Party]]
 
 def _pod_of(party: Party) -> str:
     assert party.pod is not None, "a claim by itself is in no gang"
-    return _full_name(party.pod)
+    return party.pod.full_name
 
 
 def _waits_for_gang(
@@ -467,10 +467,6 @@ def _allocator(world: World, settings: Settings) -> RememberingAllocator:
     for device_class in world.classes:
         live.put_class(device_class)
     return RememberingAllocator(live, memory, slices, world.classes)
-
-
-def _full_name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:

@@ -174,7 +174,7 @@ class _Named:
     def of(world: World) -> _Named:
         return _Named(
             {claim_name(claim): claim for claim in world.claims},
-            {_full_name(each): each for each in world.templates},
+            {each.full_name: each for each in world.templates},
             extended_resources.classes_by_resource(world.classes),
             frozenset(name for node in world.nodes for name in node.status.allocatable),
             world.definitions,
@@ -227,7 +227,7 @@ class _Named:
         what = f"ResourceClaim {wanted.resource_claim_name!r}"
         if template_name is not None:
             what = f"ResourceClaimTemplate {template_name!r}"
-        return Missing(name, f"pod {_full_name(pod)} refers to {what}, which is not there")
+        return Missing(name, f"pod {pod.full_name} refers to {what}, which is not there")
 
     def _extended(self, pod: Pod) -> ExtendedResources | Missing | None:
         """What classes give, unless there is something that nobody gives."""
@@ -236,7 +236,7 @@ class _Named:
         full = f"{pod.metadata.namespace}/{name}"
         lacking = [e for e in resources if e not in self.classes and e not in self.of_nodes]
         if lacking:
-            asks = f"pod {_full_name(pod)} asks for {' and '.join(lacking)}"
+            asks = f"pod {pod.full_name} asks for {' and '.join(lacking)}"
             fact = f"{asks}, which no DeviceClass gives and no node has"
             return Missing(full, fact, " and ".join(map(_class_for, lacking)))
         return ExtendedResources.of(pod, self.classes, name=name, made=self.claims.get(full))
@@ -260,10 +260,6 @@ def _generated(
 
 def _only(bag: Iterable[KubernetesObject], kind: type[_Kind]) -> tuple[_Kind, ...]:
     return tuple(each for each in bag if isinstance(each, kind))
-
-
-def _full_name(each: KubernetesObject) -> str:
-    return f"{each.metadata.namespace}/{each.metadata.name}"
 
 
 def with_namespace(each: KubernetesObject) -> KubernetesObject:

@@ -6,11 +6,11 @@ What a pod says by saying nothing.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.quota_usage.pods import PAGES, SHARED, requested
 from dryrack.kinds.rules.copies import at, each, filled, forgetting, within
-from dryrack.kinds.rules.pods.images import pull_policy
-from dryrack.kinds.rules.pods.pod_requests import with_pod_requests
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -28,6 +28,16 @@ _MODE = {"defaultMode": 0o644}
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("lifecycle.postStart.httpGet", "lifecycle.preStop.httpGet")
+# How the names of images are read, as far as the server reads them.
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_IMAGE = re.compile(
+    rf"(?:{_HOST}(?:\.{_HOST})*(?::[0-9]+)?/)?(?P<path>{_PART}(?:/{_PART})*)"
+    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][\w+.-]*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+# Of a name without a host a folder is meant that is not said.
+_PATH_CHARS_MAX = 255 - len("library/")
 
 
 def pod(obj: Raw) -> Raw:
@@ -68,7 +78,7 @@ def _only_of_pods(given: Raw) -> Raw:
         made = each(made, key, _requesting)
         if given.get("hostNetwork"):
             made = each(made, key, lambda container: each(container, "ports", _on_host))
-    return with_pod_requests(made)
+    return _with_pod_requests(made)
 
 
 def _requesting(container: Raw) -> Raw:
@@ -155,3 +165,33 @@ def _image(given: Raw) -> Raw:
 
 def _claim(given: Raw) -> Raw:
     return filled(given, {"volumeMode": "Filesystem"})
+
+
+def pull_policy(image: str) -> str:
+    """Always for what may have moved on: the tag latest, said or meant."""
+    found = _IMAGE.fullmatch(image)
+    if found is None or len(found["path"]) > _PATH_CHARS_MAX:
+        return "IfNotPresent"
+    tag = found["tag"] or ("" if found["digest"] else "latest")
+    return "Always" if tag == "latest" else "IfNotPresent"
+
+
+def _with_pod_requests(spec: Raw) -> Raw:
+    """
+    The spec with requests for the whole pod, if it sets limits for the whole.
+
+    Requests follow from those of its containers where they have any, and else from the limits.
+    """
+    resources = spec.get("resources") or {}
+    limits = resources.get("limits")
+    if not limits:
+        return spec
+    requests = dict(resources.get("requests") or {})
+    for name in SHARED:
+        total = requested(spec, name)
+        if name not in requests and total is not None:
+            requests[name] = str(total)
+    for name, amount in limits.items():
+        if name in SHARED or name.startswith(PAGES):
+            requests.setdefault(name, amount)
+    return {**spec, "resources": {**resources, "requests": dict(sorted(requests.items()))}}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.rules.copies import filled, with_value
+from dryrack.kinds.rules.copies import at, completed, each, filled, with_value, without
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.namespaces import LABEL
-from dryrack.kinds.rules.services import needs, service_defaults
+from dryrack.kinds.rules.services import needs
 from dryrack.kinds.rules.services.addresses import FAMILIES
 from dryrack.kinds.rules.services.service_problems import problems
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Any port will do for one that a cluster would give.
 _GIVEN_PORT = 30000
+_TYPES_INSIDE = ("ClusterIP", "LoadBalancer", "NodePort")
+_AFFINITY_SECONDS = 10_800
 
 
 class ServiceRules(KindRules):
@@ -28,7 +30,7 @@ class ServiceRules(KindRules):
         super().__init__(namespaced=True, has_status=True, naming=LABEL)
 
     def default(self, obj: Raw) -> Raw:
-        return service_defaults.service(obj)
+        return _defaulted(obj)
 
     def as_new(self, obj: Raw) -> Raw:
         spec = in_step(obj["spec"])
@@ -38,6 +40,42 @@ class ServiceRules(KindRules):
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return list(problems(obj))
+
+
+def _defaulted(obj: Raw) -> Raw:
+    """The service with what does not depend on what others have."""
+    spec = filled(obj.get("spec") or {}, {"sessionAffinity": "None", "type": "ClusterIP"})
+    spec = each(_affine(spec), "ports", _port)
+    if needs.is_external(spec):
+        spec = filled(spec, {"externalTrafficPolicy": "Cluster"})
+    if spec["type"] in _TYPES_INSIDE:
+        spec = completed(spec, {"internalTrafficPolicy": "Cluster"})
+    made = {**obj, "spec": spec}
+    if spec["type"] != "LoadBalancer":
+        return made
+    made["spec"] = completed(spec, {"allocateLoadBalancerNodePorts": True})
+    return at(made, "status.loadBalancer", lambda status: each(status, "ingress", _ingress))
+
+
+def _affine(spec: Raw) -> Raw:
+    if spec["sessionAffinity"] == "None":
+        return without(spec, "sessionAffinityConfig")
+    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    if spec["sessionAffinity"] != "ClientIP" or client.get("timeoutSeconds") is not None:
+        return spec
+    config = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
+    return {**spec, "sessionAffinityConfig": config}
+
+
+def _port(port: Raw) -> Raw:
+    made = filled(port, {"protocol": "TCP"})
+    if made.get("targetPort") in (None, 0, ""):
+        made = {**made, "targetPort": made.get("port", 0)}
+    return made
+
+
+def _ingress(point: Raw) -> Raw:
+    return completed(point, {"ipMode": "VIP"}) if point.get("ip") else point
 
 
 def in_step(spec: Raw, old: Raw | None = None) -> Raw:
