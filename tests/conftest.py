@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from tests.oracle.oracles import AllocatorAnswer, CelAnswer, Oracle, allocator_oracle, cel_oracle
 from tests.oracle.selection import left_out_line, selection
+from tests.store.handed_out import watched_for_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +49,14 @@ def collected() -> Iterator[None]:
     """What a module leaves open is told in that module, and not in the test of somebody else."""
     yield
     _collect()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_changed_in_place() -> Iterator[None]:
+    """What a store hands out is everybody's."""
+    with watched_for_changes() as handed_out:
+        yield
+    assert not handed_out.changed()
 
 
 def _collect() -> None:

@@ -129,6 +129,7 @@ class Watching:
             text = reading.result()
         except StopAsyncIteration:
             raise WatchIsOverError from None
+        assert isinstance(text, bytes)
         return [json.loads(line) for line in text.splitlines()]
 
     async def names(self) -> list[tuple[str, str]]:

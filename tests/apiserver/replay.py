@@ -76,7 +76,7 @@ class EmbeddedServer:
         chunks: list[bytes] = []
 
         async def read_all() -> None:
-            chunks.extend([chunk async for chunk in body])
+            chunks.extend([chunk async for chunk in body if isinstance(chunk, bytes)])
 
         reading = asyncio.create_task(read_all(), name="read a watch")
         await self.clock.advance(_WATCH_SECONDS)

@@ -16,7 +16,7 @@ from dryrack.cluster.control_plane import PlaneOptions, build
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dryrack.client.transport import Stream, Transport
+    from dryrack.client.transport import Chunk, Stream, Transport
 
 Raw = dict[str, Any]
 
@@ -48,7 +48,7 @@ class _Cut:
     def __aiter__(self) -> _Cut:
         return self
 
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> Chunk:
         chunk = await self._stream.__anext__()
         if self._road.cuts:
             self._road.cuts -= 1

@@ -76,6 +76,7 @@ def test_watches_from_before_a_restart_are_gone(tmp_path: Path) -> None:
                 Request("GET", "/api/v1/configmaps", query, {"accept": "application/json"})
             )
             content = answer.body if isinstance(answer.body, bytes) else await anext(answer.body)
+            assert isinstance(content, bytes)
             assert b'"code":410' in content
             if not isinstance(answer.body, bytes):
                 await answer.body.aclose()

@@ -6,19 +6,19 @@ no policy: it neither retries nor caches. An object that is returned may be shar
 read it; nobody changes one in place.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
 
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import TransportError, error_of
-from dryrack.client.lines import lines_of
+from dryrack.client.lines import LineSplitter
 from dryrack.client.sharing import LARGE_BYTES_MIN, SharedDecoder
-from dryrack.client.transport import ADMIN, Request, Response, Stream, Transport, User
+from dryrack.client.transport import ADMIN, Chunk, Request, Response, Stream, Transport, User
 from dryrack.kinds.raw import Raw
 
 _encode = msgspec.json.Encoder().encode
@@ -30,6 +30,8 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+Read = TypeVar("Read")
 
 # The size of a page of client-go; one page is far below what a server may refuse to send.
 PAGE_OBJECTS = 500
@@ -45,10 +47,15 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead."""
+    """
+    ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead.
+
+    `is_handed_over`: the object is the server's own, which is in this process.
+    """
 
     type: str
     object: Raw
+    is_handed_over: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +82,7 @@ class Client:
         self._user = user
         self._headers = {"accept": JSON, "user-agent": agent}
         self._decoder = SharedDecoder()
+        self._documents: dict[tuple[str, Callable[[Raw], Any]], tuple[bytes, Any]] = {}
 
     def through(self, wrap: Callable[[Transport], Transport]) -> "Client":
         """The same user and agent, whose requests take another way."""
@@ -98,8 +106,7 @@ class Client:
         # Items of a list leave out what the list says once for all of them.
         kind = {"kind": endpoint.kind, "apiVersion": endpoint.api_version}
         while True:
-            request = self._request("GET", endpoint.path(selection.namespace), query)
-            request = replace(request, headers=self._headers | {"accept": accept})
+            request = self._request("GET", endpoint.path(selection.namespace), query, accept=accept)
             page = _read(await self._send(request), request.path)
             items += (kind | item for item in page.get("items") or ())
             metadata = page.get("metadata") or {}
@@ -190,9 +197,16 @@ class Client:
 
     async def get_path(self, path: str, accept: str = JSON) -> Raw:
         """A document that is no object of a kind, as those of discovery."""
-        request = self._request("GET", path, {})
-        request = replace(request, headers=self._headers | {"accept": accept})
-        return _read(await self._send(request), path)
+        return _read(await self._send(self._request("GET", path, {}, accept=accept)), path)
+
+    async def read_path(self, path: str, read: Callable[[Raw], Read], accept: str = JSON) -> Read:
+        """What a function makes of such a document: if it is as before, the same as before."""
+        document = await self._send(self._request("GET", path, {}, accept=accept))
+        known, made = self._documents.get((path, read), (None, None))
+        if known != document:
+            made = read(_read(document, path))
+            self._documents[path, read] = (document, made)
+        return cast("Read", made)
 
     @asynccontextmanager
     async def watch(
@@ -208,7 +222,7 @@ class Client:
         What changes after a revision; closed with the block.
 
         With initial events it begins with one ADDED for every object that is there, followed by a
-        bookmark that `ends_initial_events` knows.
+        bookmark that `ends_initial_events` knows. The objects of events may be the server's own.
         """
         query = selection.query() | {"watch": "true", "allowWatchBookmarks": "true"}
         if timeout_seconds is not None:
@@ -218,7 +232,7 @@ class Client:
         if with_initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         request = self._request("GET", endpoint.path(selection.namespace), query)
-        stream = await self._stream(request)
+        stream = await self._stream(replace(request, takes_objects=True))
         try:
             async with aclosing(_events(stream, self._decoder)) as events:
                 yield events
@@ -227,8 +241,8 @@ class Client:
 
     async def text(self, endpoint: Endpoint, name: str, *, namespace: str, subresource: str) -> str:
         """What a part of an object answers in plain text, as logs do."""
-        request = self._request("GET", endpoint.path(namespace, name, subresource), {})
-        request = replace(request, headers=self._headers | {"accept": "*/*"})
+        path = endpoint.path(namespace, name, subresource)
+        request = self._request("GET", path, {}, accept="*/*")
         return (await self._send(request)).decode()
 
     async def _stream(self, request: Request) -> Stream:
@@ -266,11 +280,15 @@ class Client:
         *,
         body: Any = None,
         media_type: str = JSON,
+        accept: str = JSON,
     ) -> Request:
         headers, data = self._headers, b""
+        if accept != JSON:
+            headers = headers | {"accept": accept}
         if body is not None:
             headers, data = headers | {"content-type": media_type}, _encode(body)
-        return Request(method, path, urlencode(query), headers, data, self._user)
+        asked = urlencode(query) if query else ""
+        return Request(method, path, asked, headers, data, self._user)
 
 
 def _path(endpoint: Endpoint, obj: Raw, subresource: str) -> str:
@@ -286,7 +304,7 @@ async def _whole(response: Response) -> bytes:
     if isinstance(response.body, bytes):
         return response.body
     try:
-        return b"".join([chunk async for chunk in response.body])
+        return b"".join([chunk async for chunk in response.body if isinstance(chunk, bytes)])
     finally:
         await response.body.aclose()
 
@@ -328,15 +346,31 @@ _decode_large = msgspec.json.Decoder(_LargeEnvelope).decode
 
 
 async def _events(stream: Stream, decoder: SharedDecoder) -> AsyncGenerator[WatchEvent, None]:
-    async with aclosing(lines_of(stream)) as lines:
-        async for line in lines:
-            try:
-                event = _event(line, decoder)
-            except msgspec.DecodeError as error:
-                raise TransportError(f"a watch event is no JSON: {error}") from error
+    splitter = LineSplitter()
+    async for chunk in stream:
+        for event in _events_of(chunk, splitter, decoder):
             if event.type == "ERROR":
                 raise error_of(event.object)
             yield event
+        # The next one may be long in coming, and this one may be megabytes.
+        del chunk
+
+
+def _events_of(
+    chunk: Chunk, splitter: LineSplitter, decoder: SharedDecoder
+) -> Iterator[WatchEvent]:
+    if isinstance(chunk, list):
+        for type, obj in chunk:
+            if isinstance(obj, bytes):
+                yield WatchEvent(type, _read(obj, "a watch", decoder))
+            else:
+                yield WatchEvent(type, obj, is_handed_over=True)
+        return
+    for line in splitter.feed(chunk):
+        try:
+            yield _event(line, decoder)
+        except msgspec.DecodeError as error:
+            raise TransportError(f"a watch event is no JSON: {error}") from error
 
 
 def _event(line: bytes, decoder: SharedDecoder) -> WatchEvent:

@@ -26,22 +26,33 @@ async def discover(client: Client) -> tuple[Served, ...]:
     """All kinds; a version that a server could not answer for is left out."""
     found: list[Served] = []
     for path in ("/api", "/apis"):
-        answer = await client.get_path(path, _AGGREGATED)
-        if answer.get("kind") != "APIGroupDiscoveryList":
+        served = await client.read_path(path, _all_preferred, _AGGREGATED)
+        if served is None:
             raise TransportError(f"{path}: no aggregated discovery; Kubernetes 1.30 has it")
-        for group in answer.get("items") or ():
-            found += _preferred(group)
+        found += served
     return tuple(found)
+
+
+def _all_preferred(answer: Raw) -> tuple[Served, ...] | None:
+    if answer.get("kind") != "APIGroupDiscoveryList":
+        return None
+    return tuple(each for group in answer.get("items") or () for each in _preferred(group))
 
 
 async def is_served(client: Client, endpoint: Endpoint) -> bool:
     """Whether objects of one kind, in one version, can be listed and watched now."""
     try:
-        answer = await client.get_path(f"/apis/{endpoint.api_version}")
+        found = await client.read_path(f"/apis/{endpoint.api_version}", _watchable)
     except NotFoundError:
         return False
-    verbs = {each["name"]: each.get("verbs") or () for each in answer.get("resources") or ()}
-    return {"list", "watch"} <= set(verbs.get(endpoint.plural, ()))
+    return endpoint.plural in found
+
+
+def _watchable(answer: Raw) -> frozenset[str]:
+    resources = answer.get("resources") or ()
+    return frozenset(
+        each["name"] for each in resources if {"list", "watch"} <= set(each.get("verbs") or ())
+    )
 
 
 def _preferred(group: Raw) -> Iterator[Served]:

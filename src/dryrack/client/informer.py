@@ -205,13 +205,15 @@ class Informer:
         """One watch, with the listing that it needs before."""
         if not self._revision and self._serves_initial_events:
             try:
-                await self._watch(_Replacement({}))
+                await self._watch(_Replacement(self._kept))
             except (BadRequestError, InvalidError):
                 self._serves_initial_events = False
             return
         if not self._revision:
             listing = await self._client.list(self.endpoint, self._selection)
-            self._replace({name_of(item): item for item in listing.items}, listing.revision)
+            events = [WatchEvent("ADDED", item) for item in listing.items]
+            objects = {(name := name_of(e.object)): self._kept(name, e) for e in events}
+            self._replace(objects, listing.revision)
         await self._watch(None)
 
     async def _watch(self, replacement: "_Replacement | None") -> None:
@@ -239,7 +241,7 @@ class Informer:
     def _take(self, event: WatchEvent) -> None:
         if event.type != "BOOKMARK":
             name = name_of(event.object)
-            self._set(name, None if event.type == "DELETED" else event.object)
+            self._set(name, None if event.type == "DELETED" else self._kept(name, event))
         self._move(_revision_of(event.object))
 
     def _replace(self, objects: dict[Name, Raw], revision: str) -> None:
@@ -250,15 +252,22 @@ class Informer:
         self._move(revision)
         self.synced.set()
 
+    def _kept(self, name: Name, event: WatchEvent) -> Raw:
+        """An object without what nobody decides by, and with what it has in common with others."""
+        obj, metadata = event.object, event.object["metadata"]
+        if "managedFields" in metadata:
+            # A third of most objects. The server keeps what an update does not mention.
+            rest = {key: value for key, value in metadata.items() if key != "managedFields"}
+            obj = {**obj, "metadata": rest}
+        if not event.is_handed_over:
+            obj = shared(obj, self._objects.get(name) or self._last)
+        self._last = obj
+        return obj
+
     def _set(self, name: Name, new: Raw | None) -> None:
         old = self._objects.get(name)
         if old is None and new is None:
             return
-        if new is not None:
-            # A third of most objects, and nobody decides by it. The server keeps what an update
-            # does not mention.
-            new["metadata"].pop("managedFields", None)
-            new = self._last = shared(new, old or self._last)
         if old is not None and new is not None and _revision_of(old) == _revision_of(new):
             return
         if new is None:
@@ -279,16 +288,18 @@ class Informer:
 class _Replacement:
     """Collects initial events until all are there."""
 
-    def __init__(self, objects: dict[Name, Raw]) -> None:
-        self.objects = objects
+    def __init__(self, kept: Callable[[Name, WatchEvent], Raw]) -> None:
+        self.objects: dict[Name, Raw] = {}
+        self._kept = kept
 
     def completes(self, event: WatchEvent) -> bool:
         if event.type == "BOOKMARK":
             return ends_initial_events(event)
+        name = name_of(event.object)
         if event.type == "DELETED":
-            self.objects.pop(name_of(event.object), None)
+            self.objects.pop(name, None)
         else:
-            self.objects[name_of(event.object)] = event.object
+            self.objects[name] = self._kept(name, event)
         return False
 
 

@@ -5,17 +5,20 @@ A watch is a stream of JSON documents, one per line, and a line may be as long a
 chunks in which they arrive have nothing to do with lines.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 
 from dryrack.client.errors import TransportError
-from dryrack.client.transport import Stream
 
 # The server refuses an object of more than 3 MiB; a line that is longer than this is no object.
 LINE_BYTES_MAX = 16 * 1024 * 1024
 
 
 class LineSplitter:
-    """Keeps the beginning of a line until its end has come."""
+    """
+    Keeps the beginning of a line until its end has come.
+
+    What comes after the last newline is lost with the connection.
+    """
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []
@@ -39,13 +42,3 @@ class LineSplitter:
         self._size += len(rest)
         if self._size > LINE_BYTES_MAX:
             raise TransportError(f"a line of more than {LINE_BYTES_MAX} bytes; this is no watch")
-
-
-async def lines_of(stream: Stream) -> AsyncGenerator[bytes, None]:
-    """Every complete line; what comes after the last newline is lost with the connection."""
-    splitter = LineSplitter()
-    async for chunk in stream:
-        for line in splitter.feed(chunk):
-            yield line
-        # The next one may be long in coming, and this one may be megabytes.
-        del chunk

@@ -4,11 +4,17 @@ A request and its response, apart from how they travel.
 An engine talks to a cluster through a `Transport`. The embedded API server is one itself, so a
 request in process is a function call; over HTTPS it is a connection. Neither side can tell which
 it is. Header names are lower case on both sides.
+
+Who says so in a request may be given the objects of a watch instead of JSON, if both ends are in
+one process. Such an object is the one that the server keeps, and everybody else is given the same
+one: nobody changes it. Answers are JSON always, so that their readers have something of their own.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+from dryrack.kinds.raw import Raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class Request:
     What is asked.
 
     `path` and `query` are as a client writes them into the request line: percent-encoded, without
-    the question mark between them.
+    the question mark between them. `takes_objects`: a watch may have objects instead of JSON.
     """
 
     method: str
@@ -40,6 +46,22 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     user: User = ADMIN
+    takes_objects: bool = False
+
+
+class Handed(NamedTuple):
+    """
+    An event of a watch.
+
+    The object is JSON if the server keeps no more of it than that, or if it is so large that its
+    reader had better share what it has in common with others.
+    """
+
+    type: str
+    object: Raw | bytes
+
+
+Chunk = bytes | list[Handed]
 
 
 class Stream(Protocol):
@@ -51,7 +73,7 @@ class Stream(Protocol):
 
     def __aiter__(self) -> "Stream": ...
 
-    async def __anext__(self) -> bytes: ...
+    async def __anext__(self) -> Chunk: ...
 
     async def aclose(self) -> None: ...
 

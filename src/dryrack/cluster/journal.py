@@ -23,7 +23,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
-from dryrack.client.transport import Request, Response, Stream, Transport
+from dryrack.client.transport import Chunk, Request, Response, Stream, Transport
 from dryrack.cluster.process.locks import hold
 from dryrack.store import Key, Record
 
@@ -174,7 +174,7 @@ class _SafeStream:
     def __aiter__(self) -> _SafeStream:
         return self
 
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> Chunk:
         chunk = await anext(self._inner)
         await self._journal.safe()
         return chunk

@@ -52,6 +52,11 @@ class Stored:
         return self._object
 
     @property
+    def is_compact(self) -> bool:
+        """Whether it is kept as JSON alone."""
+        return self._object is None
+
+    @property
     def json(self) -> bytes:
         if self._json is None:
             # What the encoder returns has up to half its length unused behind it.

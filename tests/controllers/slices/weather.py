@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -94,7 +94,8 @@ class Storm:
             raise TransportError("the request is lost")
         if self.strikes(self.weather.refused):
             return refusal(*self._random.choice(REFUSALS))
-        response = await self.to.send(request)
+        # The weather is that of a wire, on which everything is text.
+        response = await self.to.send(replace(request, takes_objects=False))
         if not isinstance(response.body, bytes):
             return Response(response.status, response.headers, _Rain(response.body, self))
         if self.strikes(self.weather.lost_after):
@@ -114,6 +115,7 @@ class _Rain:
 
     async def __anext__(self) -> bytes:
         chunk = await self._stream.__anext__()
+        assert isinstance(chunk, bytes)
         await self._storm.delay(chunk)
         if self._storm.strikes(self._storm.weather.cut):
             raise TransportError("the watch is cut")

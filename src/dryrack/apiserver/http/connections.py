@@ -348,7 +348,7 @@ class Connection(asyncio.Protocol):
         self._is_streaming = True
         try:
             async for chunk in body:
-                if chunk:
+                if chunk and isinstance(chunk, bytes):
                     self._transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
                     await self._drained()
         except asyncio.CancelledError:

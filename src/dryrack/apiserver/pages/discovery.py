@@ -86,6 +86,7 @@ class Catalogue:
 
     def __init__(self, resources: Sequence[Resource]) -> None:
         self._resources = resources
+        self._resource_lists: dict[tuple[str, str], Raw] = {}
 
     @cached_property
     def groups(self) -> tuple[_Group, ...]:
@@ -113,6 +114,14 @@ class Catalogue:
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def resource_list(self, group: str, version: str) -> Raw | None:
+        known = self._resource_lists.get((group, version))
+        if known is None:
+            known = self._resource_list(group, version)
+            if known is not None:
+                self._resource_lists[group, version] = known
+        return known
+
+    def _resource_list(self, group: str, version: str) -> Raw | None:
         entries = [entry for each in self.in_version(group, version) for entry in _entries(each)]
         if not entries:
             return None
@@ -121,12 +130,12 @@ class Catalogue:
         return head | {"groupVersion": name, "resources": entries}
 
     @cached_property
-    def aggregated_core(self) -> bytes:
-        return _discovery_list([self._aggregated("", ("v1",))])
+    def aggregated_core(self) -> _Aggregated:
+        return _Aggregated([self._aggregated("", ("v1",))])
 
     @cached_property
-    def aggregated_groups(self) -> bytes:
-        return _discovery_list([self._aggregated(g.name, g.versions) for g in self.groups])
+    def aggregated_groups(self) -> _Aggregated:
+        return _Aggregated([self._aggregated(g.name, g.versions) for g in self.groups])
 
     def _aggregated(self, group: str, versions: Sequence[str]) -> Raw:
         told = [
@@ -145,9 +154,13 @@ def _importance(group: str) -> tuple[int, str]:
     return (_GROUP_ORDER.index(group), "") if known else (len(_GROUP_ORDER), group)
 
 
-def _discovery_list(items: list[Raw]) -> bytes:
-    head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
-    return msgspec.json.encode(head | {"metadata": {}, "items": items})
+class _Aggregated:
+    """A document with everything that some groups hold, and its entity tag."""
+
+    def __init__(self, items: list[Raw]) -> None:
+        head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+        self.json = msgspec.json.encode(head | {"metadata": {}, "items": items})
+        self.tag = f'"{hashlib.sha512(self.json).hexdigest().upper()}"'
 
 
 def _entries(resource: Resource) -> list[Raw]:
@@ -284,17 +297,16 @@ def _wants_aggregated(request: Request) -> bool:
     return False
 
 
-def _tagged(body: bytes, request: Request) -> Response:
-    tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+def _tagged(told: _Aggregated, request: Request) -> Response:
     headers = (
         ("content-type", _AGGREGATED),
-        ("etag", tag),
+        ("etag", told.tag),
         ("vary", "Accept"),
         ("cache-control", "public"),
     )
-    if request.headers.get("if-none-match") == tag:
+    if request.headers.get("if-none-match") == told.tag:
         return Response(304, headers, b"")
-    return Response(200, headers, body)
+    return Response(200, headers, told.json)
 
 
 def _json_or_nothing(document: Raw | None) -> Response | None:

@@ -123,7 +123,8 @@ class Verbs:
         if "watch" not in target.resource.verbs:
             raise method_not_allowed()
         selection = selection_of(target.resource, options, target.name)
-        watch = Watch(selection, target.namespace or None, options, form)
+        takes = call.request.takes_objects
+        watch = Watch(selection, target.namespace or None, options, form, hands_over=takes)
         stream = WatchStream(self._store, watch, self._renderer, self._clock)
         return Response(200, _WATCH_HEADERS, stream)
 

@@ -3,14 +3,15 @@ Watches: what happens to a resource, as it happens.
 
 A watch begins with what its client has not seen and goes on with every event, in order and
 without a gap, because it subscribes in the same step in which it reads what there is. Events are
-put together when somebody reads, from JSON that all watchers share. A reader that falls too far
-behind is cut off rather than served from ever more memory.
+put together when somebody reads, from JSON that all watchers share; a reader in this process is
+given the objects themselves. A reader that falls too far behind is cut off rather than served from
+ever more memory.
 """
 
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dryrack.apiserver.answer.rendering import Form, Renderer, encode
 from dryrack.apiserver.answer.status import Status, StatusError, expired, too_large_resource_version
@@ -24,6 +25,7 @@ from dryrack.base.limits import (
     WATCH_BACKLOG_EVENTS_MAX,
 )
 from dryrack.client.timekeeping import Timekeeper, Timer
+from dryrack.client.transport import Chunk, Handed
 from dryrack.kinds.raw import Raw
 from dryrack.store import Event, EventType, Gone, Store, Stored
 
@@ -50,6 +52,8 @@ class Watch:
     namespace: str | None
     options: ListOptions
     form: Form
+    hands_over: bool = False
+    """Whether objects are told as they are, to a reader in this process."""
 
     @property
     def resource(self) -> Resource:
@@ -65,6 +69,14 @@ class Watch:
         return self.wanted.is_plain and self.resource.is_stored_as_served
 
 
+class _Pending(NamedTuple):
+    """An event that nobody has read yet, with the object if that is handed over."""
+
+    type: str
+    json: bytes
+    object: Raw | None
+
+
 class WatchStream:
     """The body of a watch; see `client.transport.Stream`."""
 
@@ -77,7 +89,8 @@ class WatchStream:
         self._namespace = watch.namespace
         self._renderer = renderer
         self._clock = clock
-        self._chunks: deque[bytes] = deque()
+        self._hands_over = watch.hands_over
+        self._pending: deque[_Pending] = deque()
         self._events = 0
         self._bytes = 0
         self._headed = True
@@ -92,8 +105,8 @@ class WatchStream:
     def __aiter__(self) -> "WatchStream":
         return self
 
-    async def __anext__(self) -> bytes:
-        while not self._chunks:
+    async def __anext__(self) -> Chunk:
+        while not self._pending:
             if self._is_over:
                 raise StopAsyncIteration
             self._wake = asyncio.get_running_loop().create_future()
@@ -103,22 +116,23 @@ class WatchStream:
                 self._wake = None
         return self._next_chunk()
 
-    def _next_chunk(self) -> bytes:
+    def _next_chunk(self) -> Chunk:
         """All that is there; of very much some events, or it would all be there twice."""
-        parts: list[bytes] = []
+        events: list[_Pending] = []
         size = 0
-        while self._chunks and size < STREAM_BUFFER_BYTES_MAX:
-            # Head, body and tail, as they were put.
-            event = [self._chunks.popleft() for _ in range(3)]
-            parts += event
-            size += len(event[1])
+        while self._pending and size < STREAM_BUFFER_BYTES_MAX:
+            event = self._pending.popleft()
+            events.append(event)
+            size += len(event.json)
         self._bytes = max(0, self._bytes - size)
-        self._events = max(0, self._events - len(parts) // 3)
-        return b"".join(parts)
+        self._events = max(0, self._events - len(events))
+        if self._hands_over:
+            return [Handed(type, json if obj is None else obj) for type, json, obj in events]
+        return b"".join([part for type, json, _ in events for part in (_HEADS[type], json, _TAIL)])
 
     async def aclose(self) -> None:
         self._end()
-        self._chunks.clear()
+        self._pending.clear()
 
     def _begin(self) -> None:
         revision = _start(self._watch.options, self._store.revision)
@@ -185,7 +199,7 @@ class WatchStream:
             self._push_selected(event)
         if self._events > WATCH_BACKLOG_EVENTS_MAX or self._bytes > WATCH_BACKLOG_BYTES_MAX:
             self._end()
-            self._chunks.clear()
+            self._pending.clear()
 
     def _push_selected(self, event: Event) -> None:
         """To a watcher, an object appears when it begins to match and is gone when it ceases."""
@@ -201,13 +215,16 @@ class WatchStream:
 
     def _push(self, type: str, stored: Stored) -> None:
         if self._is_plain:
-            self._put(type, stored.json)
+            json = stored.json
+            # Of large objects readers share the parts that they have in common.
+            is_text = not self._hands_over or stored.is_compact or stored.is_large
+            self._put(type, json, None if is_text else stored.object)
             return
         watch = self._watch
         obj = watch.resource.read(stored)
         shaped = self._renderer.shaped(watch.resource, obj, watch.form, headed=self._headed)
         self._headed = False
-        self._put(type, encode(shaped))
+        self._put(type, encode(shaped), shaped if self._hands_over else None)
 
     def _bookmark(self, annotations: Raw | None = None) -> None:
         resource = self._watch.resource
@@ -215,12 +232,15 @@ class WatchStream:
         if annotations:
             meta["annotations"] = annotations
         obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-        self._put("BOOKMARK", encode(obj))
+        if self._hands_over:
+            self._put("BOOKMARK", b"", obj)
+        else:
+            self._put("BOOKMARK", encode(obj))
 
-    def _put(self, type: str, body: bytes) -> None:
-        self._chunks.extend((_HEADS[type], body, _TAIL))
+    def _put(self, type: str, json: bytes, obj: Raw | None = None) -> None:
+        self._pending.append(_Pending(type, json, obj))
         self._events += 1
-        self._bytes += len(body)
+        self._bytes += len(json)
         self._rouse()
 
     def _end(self) -> None:

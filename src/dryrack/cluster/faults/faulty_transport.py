@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dryrack.base.ports import Chance
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.client.transport import Request, Stream, Transport
+    from dryrack.client.transport import Chunk, Request, Stream, Transport
     from dryrack.cluster.faults.model import ApiFault
 
 _HEADERS = (("content-type", "application/json"),)
@@ -131,9 +131,9 @@ class FaultyStream:
     def __aiter__(self) -> FaultyStream:
         return self
 
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> Chunk:
         try:
-            chunk = await anext(self._inner)
+            chunk: Chunk = await anext(self._inner)
             fault = self._conditions.api
             if fault is not None and fault.watch_latency_seconds > 0:
                 seconds = jittered(self._conditions.chance, fault.watch_latency_seconds)

@@ -127,6 +127,7 @@ class Collection:
         self._kinds: dict[tuple[str, str], Endpoint] = {}
         self._absent: dict[str, None] = {}
         # What has an owner of a kind that is not served: looked at again when other kinds are.
+        self._served: tuple[Served, ...] = ()
         self._unresolved: dict[str, None] = {}
         self._kinds_changed = asyncio.Event()
         self._loop: Loop[str] = Loop(
@@ -152,7 +153,10 @@ class Collection:
             finally:
                 timer.cancel()
 
-    def _watch(self, served: Sequence[Served]) -> None:
+    def _watch(self, served: tuple[Served, ...]) -> None:
+        if served == self._served:
+            return
+        self._served = served
         wanted = {
             each.endpoint
             for each in served
