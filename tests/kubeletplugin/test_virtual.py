@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind, uuid_of, uuids_of
 from dryrack.kubeletplugin.kinds.file import FileKind
 from dryrack.kubeletplugin.kinds.gpu import GpuKind
 from dryrack.kubeletplugin.kinds.net import NetKind
+from dryrack.store import EventType
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
     from dryrack.cluster.engines import Family
     from dryrack.kubeletplugin import AllocatedDevice, ContainerEdits, DeviceKind, PreparingClaim
+    from dryrack.store import Event
 
 Raw = dict[str, Any]
 KINDS = (FakeKind(), FileKind())
@@ -481,3 +484,29 @@ def test_a_machine_of_the_catalogue_gives_partitions_by_the_classes_of_its_drive
         assert "env: NVIDIA_VISIBLE_DEVICES=void" in lines
 
     play(scene, kinds)
+
+
+def test_slices_that_somebody_deletes_at_once_are_written_once_a_second() -> None:
+    """As the garbage collector does while nobody hears that the node has gone."""
+
+    async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+        written = 0
+
+        async with asyncio.TaskGroup() as deletions:
+
+            def on_slice(event: Event) -> None:
+                nonlocal written
+                if event.type is EventType.ADDED:
+                    written += 1
+                    name = event.stored.object["metadata"]["name"]
+                    deletions.create_task(cluster.client.delete(SLICES, name))
+
+            [slice_] = (await cluster.client.list(SLICES)).items
+            leave = cluster.plane.store.subscribe("resourceslices.resource.k8s.io", on_slice)
+            await cluster.client.delete(SLICES, slice_["metadata"]["name"])
+            await clock.advance(10.5)
+            leave()
+
+        assert written == 10
+
+    play(scene, (FakeKind(),))

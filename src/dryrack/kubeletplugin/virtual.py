@@ -8,18 +8,16 @@ of it again.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, TransportError
-from dryrack.client.timekeeping import sleep
+from dryrack.client.workqueue import WorkQueue
 from dryrack.hardware import PrepareMode, faults_of
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
@@ -262,8 +260,8 @@ class VirtualNodeSlices:
         self._nodes = informers.of(NODES)
         self._slices = informers.of(SLICES)
         self._by_node = self._slices.index("plugin node", _nodes_of)
-        self._due: set[str] = set()
-        self._changed = asyncio.Event()
+        # Names of nodes. It holds a node back whose slices somebody else deletes again and again.
+        self._queue: WorkQueue[str] = WorkQueue(clock)
         self._expiries: dict[str, Timer] = {}
 
     async def run(self) -> None:
@@ -272,12 +270,17 @@ class VirtualNodeSlices:
         await self._slices.synced.wait()
         self._nodes.listen(self._on_node)
         self._slices.listen(self._on_slice)
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            for name in sorted(self._due):
-                self._due.discard(name)
-                await self._publish(name)
+        await self._queue.work(self._handle)
+
+    async def _handle(self, name: str) -> None:
+        try:
+            await self._publish(name)
+        except (ApiError, TransportError) as error:
+            # Mostly the cache is behind what was just written; a look later all is well.
+            _logger.debug("slices of %s not written: %s", name, error)
+            self._queue.retry(name)
+        else:
+            self._queue.forget(name)
 
     async def _publish(self, name: str) -> None:
         node = self._nodes.get("", name)
@@ -289,13 +292,7 @@ class VirtualNodeSlices:
             return
         for kind in self._kinds:
             there = [s for s in self._by_node.get(name) if s["spec"]["driver"] == kind.driver]
-            try:
-                await publish(self._client, kind, node, there, faults)
-            except (ApiError, TransportError) as error:
-                # Mostly the cache is behind what was just written; a look later all is well.
-                _logger.debug("slices of %s not written: %s", name, error)
-                self._mark(name)
-                await sleep(self._clock, _RETRY_SECONDS)
+            await publish(self._client, kind, node, there, faults)
 
     def _look_again_at(self, name: str, when: float | None) -> None:
         """When the first fault of a node is over, its devices are others."""
@@ -303,28 +300,20 @@ class VirtualNodeSlices:
         if timer is not None:
             timer.cancel()
         if when is not None:
-            self._expiries[name] = self._clock.call_at(when, lambda: self._mark(name))
+            self._expiries[name] = self._clock.call_at(when, lambda: self._queue.add(name))
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
-            self._mark(new["metadata"]["name"])
+            self._queue.add(new["metadata"]["name"])
         elif old is not None:
             self._look_again_at(old["metadata"]["name"], None)
 
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
         for each in (old, new):
             for name in _nodes_of(each) if each is not None else ():
-                if new is not None:
-                    self._mark(name)
-                    continue
                 # Mostly it went with its node, and the watch of nodes is about to tell so: who
                 # writes it again at once contends with the garbage collector until then.
-                when = self._clock.now() + _RETRY_SECONDS
-                self._clock.call_at(when, partial(self._mark, name))
-
-    def _mark(self, name: str) -> None:
-        self._due.add(name)
-        self._changed.set()
+                self._queue.add_after(name, _RETRY_SECONDS if new is None else 0.0)
 
 
 def _nodes_of(slice_: Raw) -> tuple[str, ...]:
