@@ -81,13 +81,17 @@ def test_hooks_stop_a_commit_that_is_wrong(
 
 
 def test_hooks_have_what_pre_commit_needs() -> None:
-    """And the hook for scenarios is offered scenarios only."""
+    """Scenarios are offered scenarios only, and lint nothing that tools are set up by."""
     for hook in HOOKS.values():
         assert {"id", "name", "entry", "language"} <= hook.keys()
     files = re.compile(HOOKS["dryrack-scenario"]["files"])
     assert files.search("tests/gang/scenario.yaml")
     assert not files.search("scenario.yaml.md")
     assert HOOKS["dryrack-allocate"]["pass_filenames"] is False
+    excluded = re.compile(HOOKS["dryrack-lint"]["exclude"])
+    assert excluded.search(".pre-commit-config.yaml")
+    assert excluded.search(".github/workflows/ci.yaml")
+    assert not excluded.search("manifests/v1.2/pod.yaml")
 
 
 def step(
@@ -119,6 +123,8 @@ def test_the_action_lints(tmp_path: Path, environment: dict[str, str]) -> None:
     assert '"deep/er/a.yaml"' in (tmp_path / "found.sarif").read_text()
     (tmp_path / "deep" / "er" / "a.yaml").write_text(SLICE)
     assert step("Lint", tmp_path, environment, lint="deep/**/*.yaml").returncode == 0
+    done = step("Lint", tmp_path, environment, lint="none/*.yaml", sarif="found.sarif")
+    assert (done.returncode != 0, done.stderr.count("no such file")) == (True, 1)
 
 
 def test_the_action_allocates(tmp_path: Path, environment: dict[str, str]) -> None:
