@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.scheduler.queue import BACKOFF_SECONDS_MAX, PriorityOrder, Rank, SchedulingQueue
+from dryrack.scheduler.queue import (
+    BACKOFF_SECONDS_MAX,
+    UNSCHEDULABLE_SECONDS_MAX,
+    Change,
+    PriorityOrder,
+    Rank,
+    SchedulingQueue,
+)
 
 START = 1_800_000_000.0
 
@@ -125,3 +132,43 @@ def test_one_that_fails_again_and_again_waits_no_longer_than_one_that_is_refused
         return clock.now() - began
 
     assert asyncio.run(play()) == BACKOFF_SECONDS_MAX
+
+
+def test_a_change_wakes_only_those_whom_it_may_help() -> None:
+    """A pod that leaves helps who waits for room, a node that goes who is to be spread evenly."""
+    queue = SchedulingQueue[str](VirtualClock(START), lambda _: Rank(0, ""))
+    queue.park("devices", Change.OTHER)
+    queue.park("room")
+    queue.park("spread", Change.OTHER | Change.NODE_LEFT)
+
+    queue.wake(Change.NODE_LEFT)
+    assert taken(queue) == ["spread"]
+    queue.wake(Change.POD_LEFT)
+    assert taken(queue) == ["room"]
+    queue.wake()
+    assert taken(queue) == ["devices"]
+
+
+def test_what_nothing_helps_comes_back_after_five_minutes_with_nothing_remembered() -> None:
+    """All that come back together forget once, and are counted as active alone by then."""
+
+    async def play() -> tuple[dict[str, int], list[str], int]:
+        clock, flushes = VirtualClock(START), []
+        queue = SchedulingQueue[str](clock, lambda _: Rank(0, ""))
+        queue.on_flush = lambda: flushes.append(clock.now())
+        queue.park("pod")
+        queue.park_backed_off("gang")
+        queue.park_for("claimant", "ns/claim")
+        queue.park("gone")
+        queue.drop("gone")
+        await clock.advance(UNSCHEDULABLE_SECONDS_MAX - 1)
+        assert not len(queue)
+        await clock.advance(1)
+        counts = queue.counts(lambda _: 1)
+        return counts, [await queue.take() for _ in range(len(queue))], len(flushes)
+
+    counts, order, flushes = asyncio.run(play())
+
+    assert counts == {"active": 3, "backoff": 0, "unschedulable": 0}
+    assert sorted(order) == ["claimant", "gang", "pod"]
+    assert flushes == 1

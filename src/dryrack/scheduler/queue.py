@@ -172,7 +172,7 @@ class SchedulingQueue(WorkQueue[Key]):
         waiting = {
             "active": self.keys(),
             "backoff": self.delayed_keys(),
-            "unschedulable": self._parked.keys() | self._wants.keys(),
+            "unschedulable": (self._parked.keys() | self._wants.keys()) - self.keys(),
         }
         # One that waits for something may also come back by itself after some time.
         waiting["backoff"] = waiting["backoff"] - waiting["unschedulable"]
