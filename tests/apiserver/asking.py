@@ -11,7 +11,7 @@ from tests.apiserver.replay import CountingChance
 
 from dryrack.apiserver.registry import STATUS, Registry, Resource
 from dryrack.apiserver.server import ApiServer
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request, Response
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -26,7 +26,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 TASKS = "/apis/example.com/v1/namespaces/default/tasks"
 
 
-class TaskStrategy(PlainStrategy):
+class TaskStrategy(Strategy):
     """A kind with a status, a generation, a selectable field and a grace."""
 
     selectable_fields = ("spec.where",)
@@ -48,7 +48,7 @@ def registry() -> Registry:
                 kind="Namespace",
                 plural="namespaces",
                 namespaced=False,
-                strategy=PlainStrategy(KindRules(namespaced=False)),
+                strategy=Strategy(KindRules(namespaced=False)),
             ),
             Resource(
                 group="",
@@ -56,7 +56,7 @@ def registry() -> Registry:
                 kind="ConfigMap",
                 plural="configmaps",
                 namespaced=True,
-                strategy=PlainStrategy(KindRules(namespaced=True)),
+                strategy=Strategy(KindRules(namespaced=True)),
             ),
             Resource(
                 group="example.com",

@@ -12,7 +12,7 @@ from tests.apiserver.visits import json_of, plain_registry, visited
 from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.pages.discovery import DiscoveryPages
 from dryrack.apiserver.registry import Resource
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.apiserver.versions import version_order
 from dryrack.kinds.rules.kind_rules import KindRules
 
@@ -85,7 +85,7 @@ def _gadget() -> Resource:
         kind="Gadget",
         plural="gadgets",
         namespaced=True,
-        strategy=PlainStrategy(KindRules(namespaced=True)),
+        strategy=Strategy(KindRules(namespaced=True)),
     )
 
 

@@ -22,7 +22,7 @@ from dryrack.apiserver.pages.plain_pages import (
 from dryrack.apiserver.protobuf import documents
 from dryrack.apiserver.protobuf.wire import fields
 from dryrack.apiserver.registry import Registry, Resource
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _registry() -> Registry:
             kind="Gadget",
             plural="gadgets",
             namespaced=True,
-            strategy=PlainStrategy(KindRules(namespaced=True)),
+            strategy=Strategy(KindRules(namespaced=True)),
             schema={"type": "object", "properties": {"spec": {"type": "object"}}},
         )
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.builtin import builtin_resources
 from dryrack.apiserver.registry import Registry
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.client.transport import Request, Response
 from dryrack.kinds.rules.kind_rules import KindRules
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.registry import Handler
     from dryrack.apiserver.request_context import Page
-    from dryrack.apiserver.strategy import Strategy
 
 
 class _Plain:
     def strategy(self, kind: Builtin) -> Strategy:
-        return PlainStrategy(KindRules(namespaced=kind.namespaced))
+        return Strategy(KindRules(namespaced=kind.namespaced))
 
     def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
         return {}

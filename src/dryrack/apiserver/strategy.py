@@ -14,7 +14,6 @@ metadata that cannot change put back, `validate_update`, `approve`, managedField
 `Write.subresource` says which subresource is written; "" is the object itself.
 
 What can be said of an object by itself, a strategy has from the kind's rules (`kinds.rules`).
-`PlainStrategy` is that of a kind with nothing else that is particular; others derive from it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,92 +57,29 @@ class Write:
     """Who the request says that it is, if it says so."""
 
 
-class Strategy(Protocol):
-    """See the module's docstring for when each is called."""
+class Strategy:
+    """
+    A kind with metadata and nothing else to say about it; others derive from it.
 
-    @property
-    def creates_on_update(self) -> bool:
-        """Whether a PUT of what is not there creates it."""
-
-    @property
-    def updates_unconditionally(self) -> bool:
-        """Whether a PUT may leave out the resourceVersion."""
-
-    @property
-    def orphans_by_default(self) -> bool:
-        """Whether a deletion without a propagation policy leaves the dependents alone."""
-
-    @property
-    def answers_deletion_with_object(self) -> bool:
-        """Whether an immediate deletion is answered with the object, not a `Status`."""
-
-    @property
-    def selectable_fields(self) -> tuple[str, ...]:
-        """What a field selector may name besides metadata.name and metadata.namespace."""
-
-    @property
-    def field_refusal(self) -> str:
-        """
-        How a field that is not selectable is refused, with `{label}` and `{gvk}` in it.
-
-        "": as the server does it for a kind with no selectable fields of its own.
-        """
-
-    def default(self, obj: Raw, write: Write) -> Raw: ...
-
-    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
-        """What admission plugins do: completes the object, or raises a `StatusError`."""
-        ...
-
-    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        """What admission plugins refuse of an object that is prepared and valid: they raise."""
-        ...
-
-    def prepare_create(self, obj: Raw, write: Write) -> Raw: ...
-
-    def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]: ...
-
-    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw: ...
-
-    def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]: ...
-
-    def to_storage(self, obj: Raw) -> Raw:
-        """From the version of the path to the stored one."""
-        ...
-
-    def from_storage(self, obj: Raw) -> Raw: ...
-
-    def fields(self, obj: Raw) -> Mapping[str, str]:
-        """The values of `selectable_fields`; one that is not set is ""."""
-        ...
-
-    def grace_seconds(self, obj: Raw, requested: int | None) -> int | None:
-        """
-        How long a deletion waits for somebody to confirm it.
-
-        None: the kind knows no grace. 0: it does, and there is nobody to wait for; the object is
-        marked before it goes.
-        """
-        ...
-
-    def prepare_delete(self, obj: Raw, write: Write) -> Raw:
-        """What else changes when a deletion begins (metadata is done already)."""
-        ...
-
-    def is_held(self, obj: Raw) -> bool:
-        """Whether something besides metadata.finalizers keeps a deleted object."""
-        ...
-
-
-class PlainStrategy:
-    """A kind with metadata and nothing else to say about it."""
+    See the module's docstring for when each method is called.
+    """
 
     creates_on_update: bool = False
+    """Whether a PUT of what is not there creates it."""
     updates_unconditionally: bool = True
+    """Whether a PUT may leave out the resourceVersion."""
     orphans_by_default: bool = False
+    """Whether a deletion without a propagation policy leaves the dependents alone."""
     answers_deletion_with_object: bool = False
+    """Whether an immediate deletion is answered with the object, not a `Status`."""
     selectable_fields: tuple[str, ...] = ()
+    """What a field selector may name besides metadata.name and metadata.namespace."""
     field_refusal: str = ""
+    """
+    How a field that is not selectable is refused, with `{label}` and `{gvk}` in it.
+
+    "": as the server does it for a kind with no selectable fields of its own.
+    """
 
     def __init__(self, rules: KindRules) -> None:
         self.rules = rules
@@ -157,10 +93,11 @@ class PlainStrategy:
         return self.rules.default(obj)
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        """What admission plugins do: completes the object, or raises a `StatusError`."""
         return obj
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        """Whatever is valid is approved of."""
+        """What admission plugins refuse of an object that is prepared and valid: they raise."""
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         """A status comes from the status subresource alone."""
@@ -202,21 +139,31 @@ class PlainStrategy:
         return self.rules.problems(obj)
 
     def to_storage(self, obj: Raw) -> Raw:
+        """From the version of the path to the stored one."""
         return obj
 
     def from_storage(self, obj: Raw) -> Raw:
         return obj
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
+        """The values of `selectable_fields`; one that is not set is ""."""
         return {path: field_text(obj, path) for path in self.selectable_fields}
 
     def grace_seconds(self, obj: Raw, requested: int | None) -> int | None:
+        """
+        How long a deletion waits for somebody to confirm it.
+
+        None: the kind knows no grace. 0: it does, and there is nobody to wait for; the object is
+        marked before it goes.
+        """
         return None
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
+        """What else changes when a deletion begins (metadata is done already)."""
         return obj
 
     def is_held(self, obj: Raw) -> bool:
+        """Whether something besides metadata.finalizers keeps a deleted object."""
         return False
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import bad_request
-from dryrack.apiserver.strategy import PlainStrategy, Write, keep_status, object_meta, status_only
+from dryrack.apiserver.strategy import Strategy, Write, keep_status, object_meta, status_only
 from dryrack.extension.definitions import DefinitionError, DefinitionRules, problems_of_definition
 from dryrack.kinds.validation.meta import common_metadata_change, metadata_change
 from dryrack.kinds.validation.problems import FieldProblem, invalid
@@ -27,7 +27,7 @@ _NO_WEBHOOKS = (
 )
 
 
-class DefinitionStrategy(PlainStrategy):
+class DefinitionStrategy(Strategy):
     """The strategy of CustomResourceDefinitions."""
 
     updates_unconditionally = False

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.strategy import (
-    PlainStrategy,
+    Strategy,
     Write,
     keep_status,
     object_meta,
@@ -80,7 +80,7 @@ class Kept:
     """By apiVersion: all versions; objects may still be stored in a former one."""
 
 
-class CustomStrategy(PlainStrategy):
+class CustomStrategy(Strategy):
     """The strategy of one version of a custom kind."""
 
     updates_unconditionally = False

@@ -59,10 +59,10 @@ def _resource(kind: str, plural: str, measured: Raw) -> Resource:
 
 
 def _strategy(*, namespaced: bool) -> Strategy:
-    from dryrack.apiserver.strategy import PlainStrategy
+    from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.rules.kind_rules import KindRules
 
-    return PlainStrategy(KindRules(namespaced=namespaced))
+    return Strategy(KindRules(namespaced=namespaced))
 
 
 async def _get(call: Call) -> Answer:

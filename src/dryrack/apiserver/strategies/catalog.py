@@ -39,7 +39,7 @@ from dryrack.apiserver.strategies.workloads.strategy import (
     ReplicaSetStrategy,
     StatefulSetStrategy,
 )
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.convert import GROUP
 from dryrack.kinds.rules.accounts import RBAC
 from dryrack.kinds.rules.budgets import BudgetRules
@@ -54,29 +54,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dryrack.apiserver.builtin import Builtin
-    from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.raw import Raw
 
 
-def _policy() -> PlainStrategy:
+def _policy() -> Strategy:
     from dryrack.apiserver.strategies.extension.policies import PolicyStrategy
 
     return PolicyStrategy()
 
 
-def _policy_binding() -> PlainStrategy:
+def _policy_binding() -> Strategy:
     from dryrack.apiserver.strategies.extension.policies import PolicyBindingStrategy
 
     return PolicyBindingStrategy()
 
 
-def _limit_range() -> PlainStrategy:
-    made = PlainStrategy(LimitRangeRules())
+def _limit_range() -> Strategy:
+    made = Strategy(LimitRangeRules())
     made.creates_on_update = True
     return made
 
 
-def _budget() -> PlainStrategy:
+def _budget() -> Strategy:
     made = WholeStrategy(BudgetRules())
     made.counts_generations = True
     made.updates_unconditionally = False
@@ -88,7 +87,7 @@ def _address_name(text: str) -> tuple[str, ...]:
     return tuple(each.detail for each in address("metadata.name", text))
 
 
-def _definition() -> PlainStrategy:
+def _definition() -> Strategy:
     from dryrack.apiserver.custom.definition import DefinitionStrategy
 
     return DefinitionStrategy()
@@ -96,7 +95,7 @@ def _definition() -> PlainStrategy:
 
 _ADMISSION = "admissionregistration.k8s.io"
 _FLOW = "flowcontrol.apiserver.k8s.io"
-_BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
+_BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "apiservices.apiregistration.k8s.io": ApiServiceStrategy,
     "configmaps": ConfigMapStrategy,
     "cronjobs.batch": CronJobStrategy,
@@ -113,7 +112,7 @@ _BY_STORAGE: Mapping[str, Callable[[], PlainStrategy]] = {
         traffic.ingress_class, namespaced=False
     ),
     "ingresses.networking.k8s.io": lambda: TrafficStrategy(namespaced=True, has_status=True),
-    "ipaddresses.networking.k8s.io": lambda: PlainStrategy(
+    "ipaddresses.networking.k8s.io": lambda: Strategy(
         KindRules(namespaced=False, naming=Naming(_address_name, _address_name))
     ),
     "jobs.batch": JobStrategy,
@@ -166,7 +165,7 @@ def strategy_of(kind: Builtin) -> Strategy:
     if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy
     made = (
-        PlainStrategy(KindRules(namespaced=kind.namespaced, has_status=has_status))
+        Strategy(KindRules(namespaced=kind.namespaced, has_status=has_status))
         if found is None
         else found()
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import bad_request
-from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_only
+from dryrack.apiserver.strategy import Strategy, keep_status, status_only
 from dryrack.cel.admission import SelectorChecker
 from dryrack.kinds import resource
 from dryrack.kinds.convert import GROUP, V1, from_v1, to_v1
@@ -46,7 +46,7 @@ _DEVICES = {
 }
 
 
-class DeviceStrategy(PlainStrategy):
+class DeviceStrategy(Strategy):
     """One kind of resource.k8s.io in one version."""
 
     def __init__(self, kind: str, version: str, *, namespaced: bool, has_status: bool) -> None:

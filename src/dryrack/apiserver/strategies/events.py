@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategy import PlainStrategy, field_text, object_meta
+from dryrack.apiserver.strategy import Strategy, field_text, object_meta
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import (
@@ -46,7 +46,7 @@ _ELSEWHERE = "does not match event.namespace"
 _SERIES_MIN = 2
 
 
-class EventStrategy(PlainStrategy):
+class EventStrategy(Strategy):
     """The older kind, and what is stored."""
 
     creates_on_update = True

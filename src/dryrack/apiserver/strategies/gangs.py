@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.rules.copies import with_metadata
 from dryrack.kinds.rules.gangs import PodGroupRules, WorkloadObjectRules
 from dryrack.kinds.validation.problems import invalid
@@ -25,7 +25,7 @@ PROTECTION = "scheduling.k8s.io/podgroup-protection"
 _FIXED = "field is immutable"
 
 
-class PodGroupStrategy(PlainStrategy):
+class PodGroupStrategy(Strategy):
     """How it is scheduled is fixed once said."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class PodGroupStrategy(PlainStrategy):
         ]
 
 
-class WorkloadObjectStrategy(PlainStrategy):
+class WorkloadObjectStrategy(Strategy):
     """Templates of groups, fixed once said."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.rules.copies import within, without
 from dryrack.kinds.rules.leases import LeaseRules
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _NOT_YET = ("strategy", "preferredHolder")
 
 
-class LeaseStrategy(PlainStrategy):
+class LeaseStrategy(Strategy):
     """A PUT makes one that is not there; none is written over blindly."""
 
     creates_on_update = True

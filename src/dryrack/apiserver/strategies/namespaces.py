@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategy import PlainStrategy, keep_status, status_and_metadata
+from dryrack.apiserver.strategy import Strategy, keep_status, status_and_metadata
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.rules.namespaces import (
     FINALIZER,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 
-class NamespaceStrategy(PlainStrategy):
+class NamespaceStrategy(Strategy):
     """The life of a namespace."""
 
     selectable_fields = ("status.phase",)

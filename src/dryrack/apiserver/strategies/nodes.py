@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategy import PlainStrategy, keep_status, object_meta
+from dryrack.apiserver.strategy import Strategy, keep_status, object_meta
 from dryrack.kinds.rules.nodes import NodeRules, resource_problems, taint_problems
 from dryrack.kinds.validation.meta import metadata
 from dryrack.kinds.validation.problems import duplicate, forbidden
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FIXED = 'node updates may not change {name} except from "" to valid'
 
 
-class NodeStrategy(PlainStrategy):
+class NodeStrategy(Strategy):
     """Status and spec are written apart; both can be on creation."""
 
     selectable_fields = ("spec.unschedulable",)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategy import PlainStrategy, object_meta
+from dryrack.apiserver.strategy import Strategy, object_meta
 from dryrack.kinds.rules.copies import with_metadata
 from dryrack.kinds.validation.meta import metadata
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 
-class WholeStrategy(PlainStrategy):
+class WholeStrategy(Strategy):
     """For others to derive from: `changes` is what an update may not do."""
 
     counts_generations: bool = False

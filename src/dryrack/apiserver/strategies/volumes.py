@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.limits.enforcement import check_volume
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 
-class VolumeClaimStrategy(PlainStrategy):
+class VolumeClaimStrategy(Strategy):
     """Stored as they come, within the limits of their namespace."""
 
     def __init__(self) -> None:

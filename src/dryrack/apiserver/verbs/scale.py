@@ -23,7 +23,7 @@ from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.ownership.server_side_apply import manager_name
 from dryrack.apiserver.registry import Resource, Subresource
 from dryrack.apiserver.request_context import Reply
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.apiserver.verbs.writing import Order, Proposal, served
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import FieldProblem, invalid
@@ -43,7 +43,7 @@ SCALE = Resource(
     kind="Scale",
     plural="scales",
     namespaced=True,
-    strategy=PlainStrategy(KindRules(namespaced=True)),
+    strategy=Strategy(KindRules(namespaced=True)),
 )
 _NAMES = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _REPLICAS_MAX = 2**31 - 1

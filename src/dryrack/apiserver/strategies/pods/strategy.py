@@ -12,7 +12,7 @@ from dryrack.apiserver.strategies.pods.changes import spec_changes, status_chang
 from dryrack.apiserver.strategies.pods.qos_class import quality
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategy import (
-    PlainStrategy,
+    Strategy,
     field_text,
     keep_status,
     object_meta,
@@ -43,7 +43,7 @@ _GATED = {
 }
 
 
-class PodStrategy(PlainStrategy):
+class PodStrategy(Strategy):
     """Defaults, admission, validation and the end of pods."""
 
     answers_deletion_with_object = True

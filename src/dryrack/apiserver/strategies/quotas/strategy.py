@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.quota_usage.amounts import read
 from dryrack.kinds.rules.quotas import QuotaRules, quota_problems
 from dryrack.kinds.validation.problems import invalid
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _COMPARED = ("cpu", "memory", "ephemeral-storage", "storage")
 
 
-class QuotaStrategy(PlainStrategy):
+class QuotaStrategy(Strategy):
     """What is used comes from who counts; the scopes stay as they are."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.services.allocation import Allocation, Cursor
 from dryrack.apiserver.strategies.services.changes import changes, released, remembering
-from dryrack.apiserver.strategy import PlainStrategy, keep_status
+from dryrack.apiserver.strategy import Strategy, keep_status
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.rules.services.service_problems import problems
 from dryrack.kinds.rules.services.service_rules import ServiceRules, in_step, with_families
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 
-class ServiceStrategy(PlainStrategy):
+class ServiceStrategy(Strategy):
     """Defaults, addresses, ports and validation of services."""
 
     creates_on_update = True

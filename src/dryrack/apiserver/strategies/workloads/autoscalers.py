@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategy import PlainStrategy
+from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.rules.copies import at, completed, with_value, without
 from dryrack.kinds.rules.kind_rules import KindRules
 
@@ -25,7 +25,7 @@ _GOAL_PERCENT = 80
 _GOAL, _USED = "targetCPUUtilizationPercentage", "currentCPUUtilizationPercentage"
 
 
-class AutoscalerStrategy(PlainStrategy):
+class AutoscalerStrategy(Strategy):
     """autoscaling/v2, as it is stored."""
 
     def __init__(self) -> None:
