@@ -153,6 +153,7 @@ class Life:
 
     @property
     def is_quiet(self) -> bool:
+        """Whether no request of the engine meets anything."""
         return self.api is None and self._doom is None
 
     def client(self, plain: Client) -> Client:
@@ -189,10 +190,11 @@ class Life:
         if self.is_over:
             raise asyncio.CancelledError(f"the {self.engine} has crashed")
 
-    def on_write(self) -> _Fate:
+    def on_write(self) -> WriteFate:
+        """A write is about to be sent."""
         self._writes -= 1
         is_hit = self._doom is not None and self._writes < 0
-        return _Fate(self, self._doom.point if is_hit and self._doom else None)
+        return WriteFate(self, self._doom.point if is_hit and self._doom else None)
 
     def opened(self, stream: FaultyStream) -> None:
         self.streams[stream] = None
@@ -202,19 +204,21 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fate:
+class WriteFate:
     """Whether the one who writes dies of it, and on which side of the write."""
 
     life: Life
     point: CrashPoint | None
 
     def before(self) -> None:
+        """Raises if it dies before the write is sent."""
         # It may have died while the write was on its way.
         if self.point is CrashPoint.BEFORE_WRITE:
             self.life.die()
         self.life.check()
 
     def after(self) -> None:
+        """Raises if it dies before it hears the answer."""
         if self.point is CrashPoint.AFTER_WRITE:
             self.life.die()
         self.life.check()

@@ -9,7 +9,7 @@ write that took effect, and watches that end or are late.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dryrack.client.errors import TransportError
 from dryrack.client.timekeeping import fraction, jittered, sleep
@@ -19,70 +19,30 @@ from dryrack.cluster.faults.model import RETRY_AFTER_SECONDS, WatchEnd
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from dryrack.base.ports import Chance
-    from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Chunk, Request, Stream, Transport
+    from dryrack.cluster.faults.board import Life
     from dryrack.cluster.faults.model import ApiFault
 
 _HEADERS = (("content-type", "application/json"),)
 
 
-class Conditions(Protocol):
-    """What a transport asks about the moment."""
-
-    @property
-    def clock(self) -> Timekeeper: ...
-
-    @property
-    def chance(self) -> Chance: ...
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether no request of the engine meets anything."""
-        ...
-
-    @property
-    def api(self) -> ApiFault | None: ...
-
-    def check(self) -> None:
-        """Raises if the engine is dead."""
-
-    def on_write(self) -> WriteFate:
-        """A write is about to be sent."""
-        ...
-
-    def opened(self, stream: FaultyStream) -> None: ...
-
-    def closed(self, stream: FaultyStream) -> None: ...
-
-
-class WriteFate(Protocol):
-    """What becomes of the one who writes."""
-
-    def before(self) -> None:
-        """Raises if it dies before the write is sent."""
-
-    def after(self) -> None:
-        """Raises if it dies before it hears the answer."""
-
-
 class FaultyTransport:
     """See the module's docstring."""
 
-    def __init__(self, to: Transport, conditions: Conditions) -> None:
+    def __init__(self, to: Transport, life: Life) -> None:
         self._to = to
-        self._conditions = conditions
+        self._life = life
 
     def send(self, request: Request) -> Coroutine[Any, Any, Response]:
-        if self._conditions.is_quiet and "watch=true" not in request.query:
+        if self._life.is_quiet and "watch=true" not in request.query:
             return self._to.send(request)
         return self._send(request)
 
     async def _send(self, request: Request) -> Response:
-        self._conditions.check()
+        self._life.check()
         is_write = request.method != "GET"
-        fate = self._conditions.on_write() if is_write else None
-        fault = self._conditions.api
+        fate = self._life.on_write() if is_write else None
+        fault = self._life.api
         if fault is not None:
             refusal = await self._before(fault, request)
             if refusal is not None:
@@ -98,8 +58,8 @@ class FaultyTransport:
                 raise TransportError("the connection was lost before the answer came")
         if isinstance(response.body, bytes) or response.status != 200:
             return response
-        stream = FaultyStream(response.body, self._conditions)
-        self._conditions.opened(stream)
+        stream = FaultyStream(response.body, self._life)
+        self._life.opened(stream)
         return Response(response.status, response.headers, stream)
 
     async def _before(self, fault: ApiFault, request: Request) -> Response | None:
@@ -113,19 +73,19 @@ class FaultyTransport:
         return None
 
     def _strikes(self, share: float) -> bool:
-        return share > 0 and fraction(self._conditions.chance) < share
+        return share > 0 and fraction(self._life.chance) < share
 
     async def _delay(self, seconds: float) -> None:
         if seconds > 0:
-            await sleep(self._conditions.clock, jittered(self._conditions.chance, seconds))
+            await sleep(self._life.clock, jittered(self._life.chance, seconds))
 
 
 class FaultyStream:
     """A watch that can be lost while it is open, and whose events can be late."""
 
-    def __init__(self, inner: Stream, conditions: Conditions) -> None:
+    def __init__(self, inner: Stream, life: Life) -> None:
         self._inner = inner
-        self._conditions = conditions
+        self._life = life
         self._end: WatchEnd | None = None
 
     def __aiter__(self) -> FaultyStream:
@@ -134,10 +94,10 @@ class FaultyStream:
     async def __anext__(self) -> Chunk:
         try:
             chunk: Chunk = await anext(self._inner)
-            fault = self._conditions.api
+            fault = self._life.api
             if fault is not None and fault.watch_latency_seconds > 0:
-                seconds = jittered(self._conditions.chance, fault.watch_latency_seconds)
-                await sleep(self._conditions.clock, seconds)
+                seconds = jittered(self._life.chance, fault.watch_latency_seconds)
+                await sleep(self._life.clock, seconds)
         except StopAsyncIteration:
             chunk = b""
         if self._end is None and chunk:
@@ -162,7 +122,7 @@ class FaultyStream:
         await self._inner.aclose()
 
     async def aclose(self) -> None:
-        self._conditions.closed(self)
+        self._life.closed(self)
         await self._inner.aclose()
 
 
