@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
+from dryrack.base.errors import DryrackError
 from dryrack.base.ports import Chance, Clock
 
 Result = TypeVar("Result")
@@ -113,6 +114,9 @@ def _nothing() -> None:
 # answer, the watch events that follow. Time moves on only when such chains have had their turn.
 SETTLING_STEPS = 200
 
+# A thousand nodes that gangs fill at one moment take some 3,000 steps.
+RESTLESS_STEPS = 200_000
+
 
 class VirtualClock:
     """Time that moves only when told to; what falls due happens in order."""
@@ -167,23 +171,42 @@ async def settle(steps: int = SETTLING_STEPS) -> None:
         await asyncio.sleep(0)
 
 
+class RestlessError(DryrackError):
+    """Somebody goes on for ever without time passing: what one does another undoes at once."""
+
+    def __init__(self) -> None:
+        super().__init__(f"nothing comes to rest: {RESTLESS_STEPS} steps, and no time passed")
+
+
 class _IdleSelector(selectors.DefaultSelector):
     """Notices when a loop would wait: it asks for events, and has nothing else to do."""
 
     def __init__(self) -> None:
         super().__init__()
         self.waiting: list[asyncio.Future[None]] = []
+        self._steps = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if not self.waiting or (timeout is not None and timeout <= 0):
+        if not self.waiting:
             return super().select(timeout)
         events = super().select(0)
-        if not events:
-            waiting, self.waiting = self.waiting, []
-            for each in waiting:
-                if not each.done():
-                    each.set_result(None)
+        if timeout is not None and timeout <= 0:
+            self._steps += 1
+            if self._steps == RESTLESS_STEPS:
+                self._answer(RestlessError())
+        elif not events:
+            self._answer(None)
         return events
+
+    def _answer(self, error: RestlessError | None) -> None:
+        waiting, self.waiting, self._steps = self.waiting, [], 0
+        for each in waiting:
+            if each.done():
+                continue
+            if error is None:
+                each.set_result(None)
+            else:
+                each.set_exception(error)
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

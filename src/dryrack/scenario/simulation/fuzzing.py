@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import traceback
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from dryrack.client.timekeeping import RestlessError
 from dryrack.scenario.embedded_world import EmbeddedRun, run_in_virtual_time
 from dryrack.scenario.outcome import Verdict
 from dryrack.scenario.reading import read_scenario
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.kinds.raw import Raw
+
+_RESTLESS = "the cluster does not come to rest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,9 @@ def try_seed(seed: int, faults: int) -> SeedOutcome:
     if not found.problem:
         return found
     kind = _kind(found.problem)
+    if kind == _RESTLESS:
+        # Every look at a smaller one would take minutes.
+        return replace(found, scenario=scenario_text(document, seed, found.problem))
     smallest = shrunk(document, lambda it: _kind(_run(it, seed, faults).problem) == kind)
     last = _run(smallest, seed, faults)
     return SeedOutcome(
@@ -102,6 +108,8 @@ def _run(document: Raw, seed: int, faults: int) -> SeedOutcome:
     loaded = read_scenario(text, f"seed {seed}", name=f"seed-{seed}", folder=Path())
     try:
         outcome = run_in_virtual_time(loaded, EmbeddedRun(seed=seed, skips_missing=True))
+    except RestlessError as error:
+        return SeedOutcome(seed=seed, faults=faults, problem=f"{_RESTLESS}: {error}")
     except Exception as error:  # noqa: BLE001 - an engine that ends by an error is what is looked for
         lines = "".join(traceback.format_exception(error)).strip().splitlines()
         return SeedOutcome(seed=seed, faults=faults, problem="\n".join(["an engine ended", *lines]))
