@@ -6,16 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.controllers import scenes
+from tests.controllers.worlds import World
 
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CRON_JOBS, EVENTS, JOBS, NODES, PODS
-from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.client.informer import Name, name_of
+from dryrack.client.timekeeping import VirtualClock, run_virtual, timestamp
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families, running_engines, wanted_engines
 from dryrack.controllers.cronjobs.scheduling import plan
-from dryrack.controllers.writes import Report
+from dryrack.controllers.objects import uid_of
+from dryrack.controllers.writes import Plan, Report
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,6 +33,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
 # A Friday, eight o'clock in the morning: 30,000,000 minutes after 1970.
 START = 1_800_000_000.0
 FIRST = 30_000_000
+TICK = Name("default", "tick")
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
@@ -205,11 +211,13 @@ def test_jobs_run_side_by_side_if_they_may() -> None:
 
 
 def test_a_job_waits_for_the_one_before_if_it_has_to() -> None:
-    """`Forbid`: the latest time is made up for when the job has ended, as in Kubernetes."""
+    """`Forbid`: each time is told once, and the latest made up for when the job has ended."""
 
     async def story(scene: Scene) -> None:
         await scene.make(run_seconds=12 * MINUTE, concurrencyPolicy="Forbid")
-        await scene.clock.advance(16 * MINUTE)
+        await scene.clock.advance(11 * MINUTE)
+        await scene.change(failedJobsHistoryLimit=2)
+        await scene.clock.advance(5 * MINUTE)
         assert await scene.minutes() == [5]
         assert len(await scene.told("JobAlreadyActive")) == 2
         await scene.clock.advance(2 * MINUTE)
@@ -478,3 +486,84 @@ def test_a_schedule_that_makes_no_sense_is_told(spec: Raw, reason: str) -> None:
     assert isinstance(report, Report)
     assert (report.type, report.reason) == ("Warning", reason)
     assert found.again_seconds is None
+
+
+class Play:
+    """A cron job for every minute, its controller, and jobs that end as they are told."""
+
+    def __init__(self, policy: str, kept: int) -> None:
+        self.world = World()
+        limits = {"successfulJobsHistoryLimit": kept, "failedJobsHistoryLimit": kept}
+        spec: Raw = {"concurrencyPolicy": policy} | limits
+        self.world.create(CRON_JOBS, cron_job("* * * * *", **spec))
+
+    def plan(self) -> Plan:
+        owner, jobs = self.world.get(CRON_JOBS, TICK), self.jobs()
+        assert owner is not None
+        existing = {name_of(job): job for job in jobs}
+        return plan(owner, jobs, self.world.now, existing=existing)
+
+    def jobs(self) -> list[Raw]:
+        return self.world.all(JOBS)
+
+    def running(self) -> list[Raw]:
+        return [job for job in self.jobs() if not job.get("status")]
+
+    def control(self, up_to: int | None = None) -> None:
+        self.world.carry_out(self.plan().writes, up_to=up_to)
+
+    def settle(self) -> None:
+        for _ in range(10):
+            writes = [each for each in self.plan().writes if not isinstance(each, Report)]
+            if not writes:
+                return
+            self.control()
+        raise AssertionError("it does not come to rest")
+
+    def end(self, ending: str) -> None:
+        for job in self.running()[:1]:
+            when = timestamp(self.world.now)
+            condition = {"type": ending, "status": "True"}
+            done = {"completionTime": when} if ending == "Complete" else {}
+            status = {"conditions": [condition], "startTime": when} | done
+            self.world.put(JOBS, job | {"status": status})
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["settle", "crash", "Complete", "Failed", "wait"]), st.integers(0, 4)
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(["Allow", "Forbid", "Replace"]), st.integers(0, 2), STEPS)
+def test_a_cron_job_comes_to_rest_however_it_went(
+    policy: str, kept: int, steps: list[tuple[str, int]]
+) -> None:
+    """No job is made twice; those that run are written down, and the history is short."""
+    play, crashed = Play(policy, kept), False
+    for word, number in steps:
+        match word:
+            case "settle":
+                play.settle()
+            case "crash":
+                play.control(up_to=number)
+                crashed = True
+            case "wait":
+                play.world.now += number * 25
+            case _:
+                play.end(word)
+        if policy != "Allow" and not crashed:
+            assert len(play.running()) <= 1
+    play.settle()
+    owner = play.world.get(CRON_JOBS, TICK)
+    assert owner is not None
+    active = {each["uid"] for each in owner.get("status", {}).get("active", ())}
+    running = {uid_of(job) for job in play.running()}
+    ended = [job["status"]["conditions"][0]["type"] for job in play.jobs() if job.get("status")]
+
+    # A job whose maker died, and that was not found before the next time, is nobody's.
+    assert active <= running if crashed else active == running
+    assert max(ended.count("Complete"), ended.count("Failed")) <= kept
