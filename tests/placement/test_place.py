@@ -16,11 +16,15 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import Cluster, Fleet, NodeState, Occupant, Placed, Unplaced, place
 from dryrack.placement.demand import ONE, HostPort, demand, demand_of
+from dryrack.placement.extended_resources import ExtendedResources
+from dryrack.placement.framework import Plugin, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.allocation import Outcome
+    from dryrack.placement.framework import Args, FilterFunction
+    from dryrack.placement.pod_constraints import PodConstraints
 
 GI = 2**30 * ONE
 
@@ -147,6 +151,81 @@ def test_a_port_of_the_host_is_given_once(there: Pod, comes: Pod, fits: bool) ->
         assert outcome.message == f"0/1 nodes are available: {words}."
     taken.give_back(demand(there))
     assert isinstance(place(comes, (), (), cluster(taken)), Placed)
+
+
+ZONE_Z = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}
+REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ZONE_Z]}}
+TOWARDS_Z = {"weight": 1, "preference": ZONE_Z}
+PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [TOWARDS_Z]}
+PORT_80 = {**container(cpu="1"), "ports": [{"containerPort": 80, "hostPort": 80}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "node"),
+    [
+        ({}, "a"),
+        ({"containers": [container(cpu="8")]}, ""),
+        ({"containers": [PORT_80]}, "b"),
+        ({"nodeName": "b"}, "b"),
+        ({"nodeSelector": {"zone": "z"}}, "b"),
+        ({"affinity": {"nodeAffinity": REQUIRED}}, "b"),
+        ({"affinity": {"nodeAffinity": PREFERRED}}, "b"),
+        ({"tolerations": [{"operator": "Exists"}]}, "cordoned"),
+    ],
+)
+def test_what_plugins_said_of_a_pod_is_not_said_of_one_that_asks_otherwise(
+    spec: dict[str, Any], node: str
+) -> None:
+    """Answers are shared by pods of a template: each thing that plugins look at makes another."""
+    there = cluster(state("a"), state("b"), state("cordoned", cpu="6", unschedulable=True))
+    b = there.fleet.get("b")
+    assert b is not None
+    metadata = changed(b.node.metadata, labels={"zone": "z"})
+    there.fleet.put(changed(b.node, metadata=metadata))
+    used = demand(pod(containers=[PORT_80]))
+    there.fleet.stand("other", "a", Occupant(("", "other"), {**used, "cpu": 0}))
+    there.fleet.stand("another", "b", Occupant(("", "another"), {"pods": ONE}))
+    plain = {"containers": [container(cpu="1")]}
+
+    for asked, expected in ((plain, "a"), ({**plain, **spec}, node), (plain, "a")):
+        outcome = place(pod(**asked), (), (), there)
+        assert (outcome.node if isinstance(outcome, Placed) else "") == expected
+
+
+def test_a_class_that_stands_for_what_a_pod_asks_for_makes_another_template() -> None:
+    """What the node has none of is short without the class, and given as a device with it."""
+    there, name = cluster(state("a"), devices=1), "example.com/x"
+    asks = pod(containers=[container(**{name: "1"})])
+    gpu = decode({"metadata": {"name": "c"}, "spec": {"extendedResourceName": name}}, DeviceClass)
+    extended = ExtendedResources.of(asks, {name: gpu}, name="made")
+
+    assert isinstance(place(asks, (), (), there), Unplaced)
+    assert isinstance(place(asks, (), (), there, extended=extended), Placed)
+    assert isinstance(place(asks, (), (), there), Unplaced)
+
+
+def test_a_plugin_that_looks_at_the_template_alone_is_asked_once_for_all_of_its_pods() -> None:
+    """However many pods come; one that did not promise so is asked for each."""
+    asked: list[str] = []
+
+    def filters(name: str) -> FilterFunction:
+        def asks(_pod: PodConstraints, _fleet: Fleet, _args: Args) -> None:
+            asked.append(name)
+
+        return asks
+
+    profile = Profile(
+        filters=(
+            Plugin("Once", filter=filters("once"), of_template=True),
+            Plugin("Always", filter=filters("always")),
+        )
+    )
+    for name in ("p", "q", "r"):
+        each = pod(containers=[container(cpu="1")])
+        each = changed(each, metadata=changed(each.metadata, name=name))
+        assert isinstance(place(each, (), (), cluster(state("a")), profile=profile), Placed)
+
+    assert asked == ["once", *["always"] * 3]
 
 
 def test_ports_of_init_containers_count_if_they_stay() -> None:

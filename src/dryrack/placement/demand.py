@@ -49,6 +49,8 @@ Amounts = dict[str | HostPort, int]
 class Demand(NamedTuple):
     """What a pod takes of a node, and what scores count for it."""
 
+    # All of the pod that it depends on.
+    key: bytes
     amounts: Amounts
     # CPU and memory as scores count them: a container that requests none has some, too.
     non_zero: Amounts
@@ -61,7 +63,7 @@ _DEFAULT_REQUESTS: Amounts = {"cpu": ONE // 10, "memory": 200 * 2**20 * ONE}
 # Pods come from few templates at a time: what was worked out for one serves all of its pods.
 _TEMPLATES_MAX = 1024
 _known: dict[bytes, Demand] = {}
-_encode = msgspec.json.Encoder(enc_hook=attrgetter("text")).encode
+encode = msgspec.json.Encoder(enc_hook=attrgetter("text")).encode
 
 
 def demand(pod: Pod) -> Amounts:
@@ -72,14 +74,14 @@ def demand(pod: Pod) -> Amounts:
 def demand_of(pod: Pod) -> Demand:
     """The demand of the pod: one value for all pods that say the same, not to be changed."""
     spec = pod.spec
-    key = _encode(
+    key = encode(
         (spec.containers, spec.init_containers, spec.resources, spec.overhead, spec.host_network)
     )
     found = _known.get(key)
     if found is None:
         if len(_known) >= _TEMPLATES_MAX:
             del _known[next(iter(_known))]
-        found = _known[key] = Demand(_demand(pod), _non_zero(pod))
+        found = _known[key] = Demand(key, _demand(pod), _non_zero(pod))
     return found
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.node_state import NodeRefusal, NodeState
-    from dryrack.placement.pod_constraints import PodConstraints
+    from dryrack.placement.pod_constraints import PodConstraints, PodTemplate
 
 # The range of a score, before its weight.
 SCORE_MAX = 100
 
+Answer = TypeVar("Answer")
 Args: TypeAlias = Mapping[str, Any]
 # Why the node does not take the pod, None if nothing is in the way.
 Check: TypeAlias = "Callable[[NodeState], NodeRefusal | None]"
@@ -132,6 +133,22 @@ class Plugin:
     # All of a pod that its answers depend on (upstream's SignPod): nodes treat pods that have it
     # in common alike.
     sign: Callable[[PodConstraints], Hashable] = whole_pod
+    # Whether its functions look at nothing but what `PodConstraints.template` is made of, so that
+    # what they answer for one pod of a template serves all.
+    of_template: bool = False
+
+
+# A plugin, the weight of its score, the function that is called, and its arguments.
+PluginCall: TypeAlias = (
+    "tuple[Plugin, int, Callable[[PodConstraints, Fleet, Args], Answer | None], Args]"
+)
+
+
+class PluginCalls(NamedTuple):
+    """What is called for a pod, in this order."""
+
+    filters: Sequence[PluginCall[Check]]
+    scores: Sequence[PluginCall[Scorer]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,19 +164,18 @@ class Profile:
     args: Mapping[str, Args] = field(default_factory=dict)
     # Those that are on of what the scheduler does itself, such as preemption.
     scheduler_plugins: frozenset[str] = frozenset()
-    # The functions of filters and scores, each with the arguments of its plugin.
-    filter_calls: tuple[tuple[Plugin, FilterFunction, Args], ...] = field(init=False)
-    score_calls: tuple[tuple[Plugin, int, ScoreFunction, Args], ...] = field(init=False)
+    # All that is called, and what of it is left for pods of a template (see `plugins_in_play`).
+    calls: PluginCalls = field(init=False)
+    calls_by_template: dict[PodTemplate, PluginCalls] = field(init=False, default_factory=dict)
     # Filters that may name the only nodes that can do.
     naming: tuple[Plugin, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        filters = [(each, each.filter, self.args_of(each)) for each in self.filters]
-        assert all(function for _, function, _ in filters), "a profile filters by plugins that do"
-        scores = [(each, weight, each.score, self.args_of(each)) for each, weight in self.scores]
-        assert all(function for _, _, function, _ in scores), "and scores by those that do"
-        object.__setattr__(self, "filter_calls", tuple(filters))
-        object.__setattr__(self, "score_calls", tuple(scores))
+        filters = [(it, 0, it.filter, self.args_of(it)) for it in self.filters if it.filter]
+        scores = [
+            (it, weight, it.score, self.args_of(it)) for it, weight in self.scores if it.score
+        ]
+        object.__setattr__(self, "calls", PluginCalls(filters, scores))
         naming = tuple(each for each in self.filters if each.names is not None)
         object.__setattr__(self, "naming", naming)
 

@@ -8,31 +8,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dryrack.placement.framework import (
     SCORE_MAX,
+    Answer,
     ClusterScorer,
     DeviceScorer,
     GroupedCheck,
     NodeScorer,
+    PluginCalls,
     PluginError,
 )
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement.fleet import Fleet
-    from dryrack.placement.framework import Check, NodeGroups, Plugin, Profile, Scorer
+    from dryrack.placement.framework import Check, NodeGroups, Plugin, PluginCall, Profile, Scorer
     from dryrack.placement.node_queue import NodeQueue
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
-_Answer = TypeVar("_Answer")
+# Pods come from few templates at a time.
+TEMPLATES_MAX = 256
 
 # The score of each device plugin for what a node would give, before normalization.
 DeviceScores = tuple[int, ...]
@@ -61,7 +65,9 @@ class PluginsInPlay(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginsInPlay:
-        checks, scorers = _checks(pod, fleet, profile), _scorers(pod, fleet, profile)
+        calls = _calls_of(pod, fleet, profile)
+        checks = _checks(pod, fleet, profile.naming, calls.filters)
+        scorers = _scorers(pod, fleet, calls.scores)
         of_cluster = [each for each in checks if each[0].sees_cluster]
         cluster_scorers = [(p, w, s) for p, w, s in scorers if isinstance(s, ClusterScorer)]
         return PluginsInPlay(
@@ -157,7 +163,7 @@ class PluginsInPlay(msgspec.Struct, frozen=True):
         return totals
 
 
-def call(plugin: Plugin, function: Callable[..., _Answer], *args: object) -> _Answer:
+def call(plugin: Plugin, function: Callable[..., Answer], *args: object) -> Answer:
     """What a function of the plugin says; whatever it raises is an error of the plugin."""
     try:
         return function(*args)
@@ -184,13 +190,43 @@ def first_refusal(checks: Sequence[tuple[Plugin, Check]], node: NodeState) -> No
     return None
 
 
-def _checks(pod: PodConstraints, fleet: Fleet, profile: Profile) -> list[tuple[Plugin, Check]]:
+def _calls_of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginCalls:
+    """What is left to call for pods of its template; kept for the templates that came last."""
+    known, template = profile.calls_by_template, pod.template
+    found = known.get(template)
+    if found is None:
+        filters, scores = profile.calls
+        found = PluginCalls(tuple(_left(filters, pod, fleet)), tuple(_left(scores, pod, fleet)))
+        if len(known) >= TEMPLATES_MAX:
+            del known[next(iter(known))]
+        known[template] = found
+    return found
+
+
+def _left(
+    calls: Sequence[PluginCall[Answer]], pod: PodConstraints, fleet: Fleet
+) -> Iterator[PluginCall[Answer]]:
+    """Without plugins that say nothing of any pod of the template; others answer once for all."""
+    for plugin, weight, function, args in calls:
+        if not plugin.of_template:
+            yield plugin, weight, function, args
+        elif (answer := call(plugin, function, pod, fleet, args)) is not None:
+            yield plugin, weight, partial(_always, answer), args
+
+
+def _always(answer: Answer, *_asked: object) -> Answer:
+    return answer
+
+
+def _checks(
+    pod: PodConstraints, fleet: Fleet, naming: Sequence[Plugin], calls: Sequence[PluginCall[Check]]
+) -> list[tuple[Plugin, Check]]:
     found = [
         (plugin, _named(plugin, names))
-        for plugin in profile.naming
+        for plugin in naming
         if plugin.names is not None and (names := call(plugin, plugin.names, pod)) is not None
     ]
-    for plugin, function, args in profile.filter_calls:
+    for plugin, _, function, args in calls:
         try:
             check = function(pod, fleet, args)
         except Exception as error:
@@ -209,10 +245,10 @@ def _named(plugin: Plugin, names: frozenset[str]) -> Check:
 
 
 def _scorers(
-    pod: PodConstraints, fleet: Fleet, profile: Profile
+    pod: PodConstraints, fleet: Fleet, calls: Sequence[PluginCall[Scorer]]
 ) -> list[tuple[Plugin, int, Scorer]]:
     found = []
-    for plugin, weight, function, args in profile.score_calls:
+    for plugin, weight, function, args in calls:
         try:
             scorer = function(pod, fleet, args)
         except Exception as error:

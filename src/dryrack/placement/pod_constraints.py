@@ -13,7 +13,7 @@ import msgspec
 
 from dryrack.allocation import claim_name
 from dryrack.kinds.selectors import NAME_FIELD, parse_node_selector
-from dryrack.placement.demand import demand_of
+from dryrack.placement.demand import demand_of, encode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Node, NodeSelector, Pod
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.kinds.selectors import NodeMatcher
-    from dryrack.placement.demand import Amounts
+    from dryrack.placement.demand import Amounts, Demand
     from dryrack.placement.extended_resources import ExtendedResources
+
+# What the pod takes, and which nodes it chooses, as bytes.
+PodTemplate = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,7 @@ class PodConstraints(msgspec.Struct, frozen=True):
     """A pod with its claims, and what both want of a node."""
 
     pod: Pod
-    amounts: Amounts
-    # The same with what scores count for containers that request nothing.
-    non_zero: Amounts
+    demand: Demand
     required_affinity: NodeSelector | None
     affinity: NodeMatcher | None
     # Claims that are to be allocated, one for extended resources last.
@@ -67,7 +68,7 @@ class PodConstraints(msgspec.Struct, frozen=True):
             wanted = (*wanted, extended.claim)
         return PodConstraints(
             pod,
-            *demand_of(pod),
+            demand_of(pod),
             required,
             None if required is None else parse_node_selector(required),
             wanted,
@@ -75,6 +76,23 @@ class PodConstraints(msgspec.Struct, frozen=True):
             tuple(_reaches(allocated)),
             extended,
         )
+
+    @property
+    def amounts(self) -> Amounts:
+        return self.demand.amounts
+
+    @property
+    def non_zero(self) -> Amounts:
+        """The same with what scores count for containers that request nothing."""
+        return self.demand.non_zero
+
+    @property
+    def template(self) -> PodTemplate:
+        """Equal for pods that take the same, select nodes alike and tolerate the same."""
+        spec = self.pod.spec
+        affinity = spec.affinity and spec.affinity.node_affinity
+        chooses = (spec.node_name, spec.node_selector, affinity, spec.tolerations)
+        return self.demand.key, encode((*chooses, tuple(self.by_devices)))
 
     @property
     def by_devices(self) -> Collection[str]:

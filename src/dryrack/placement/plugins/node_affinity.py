@@ -120,7 +120,14 @@ def selection(pod: PodConstraints) -> Hashable:
     return tuple(sorted(pod.pod.spec.node_selector.items())), pod.required_affinity
 
 
-NODE_NAME = Plugin("NodeName", filter=_named, sign=lambda pod: pod.pod.spec.node_name)
+NODE_NAME = Plugin(
+    "NodeName", filter=_named, sign=lambda pod: pod.pod.spec.node_name, of_template=True
+)
 NODE_AFFINITY = Plugin(
-    "NodeAffinity", filter=selected, names=_names, score=_preferred, sign=selection
+    "NodeAffinity",
+    filter=selected,
+    names=_names,
+    score=_preferred,
+    sign=selection,
+    of_template=True,
 )

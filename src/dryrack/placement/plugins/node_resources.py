@@ -87,8 +87,10 @@ def _amounts(pod: PodConstraints) -> Hashable:
     return amounts, tuple(pod.non_zero.values()), tuple(pod.by_devices)
 
 
-NODE_PORTS = Plugin("NodePorts", filter=_ports_free, sign=_amounts)
-NODE_RESOURCES_FIT = Plugin("NodeResourcesFit", filter=_fits, score=score_fit, sign=_amounts)
+NODE_PORTS = Plugin("NodePorts", filter=_ports_free, sign=_amounts, of_template=True)
+NODE_RESOURCES_FIT = Plugin(
+    "NodeResourcesFit", filter=_fits, score=score_fit, sign=_amounts, of_template=True
+)
 NODE_RESOURCES_BALANCED_ALLOCATION = Plugin(
-    "NodeResourcesBalancedAllocation", score=score_balance, sign=_amounts
+    "NodeResourcesBalancedAllocation", score=score_balance, sign=_amounts, of_template=True
 )

@@ -68,5 +68,7 @@ def _tolerations(pod: PodConstraints) -> Hashable:
     return pod.pod.spec.tolerations
 
 
-NODE_UNSCHEDULABLE = Plugin("NodeUnschedulable", filter=_cordoned, sign=_tolerations)
+NODE_UNSCHEDULABLE = Plugin(
+    "NodeUnschedulable", filter=_cordoned, sign=_tolerations, of_template=True
+)
 TAINT_TOLERATION = Plugin("TaintToleration", filter=_tainted, score=_welcome, sign=_tolerations)
