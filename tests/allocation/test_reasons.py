@@ -24,7 +24,7 @@ from tests.allocation.builders import (
     way,
 )
 
-from dryrack.allocation import Code, DeviceId, Features
+from dryrack.allocation import Code, Features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dryrack.allocation import Reason
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 
-GPU_0 = DeviceId(DRIVER, "pool", "gpu-0")
 SELECT_B = f'device.attributes["{DRIVER}"].a == "b"'
 
 

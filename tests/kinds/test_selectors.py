@@ -90,9 +90,6 @@ def test_no_selector_selects_nothing() -> None:
     assert not parse_node_selector(NodeSelector()).matches(Node())
 
 
-NODE = decode({"metadata": {"name": "n1", "labels": {"zone": "a", "gpus": "8"}}}, Node)
-
-
 def test_the_first_untolerated_taint_is_named() -> None:
     """Only the effects asked for count, and the first uncovered taint is the answer."""
     taints = [Taint(key=k, effect=e) for k, e in [("a", "PreferNoSchedule"), ("b", "NoSchedule")]]

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["short_path"]
 
-Raw = dict[str, Any]
 LOST = {device_annotation("fake-0"): "lost"}
 
 

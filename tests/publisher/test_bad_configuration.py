@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.controllers.slices.whole import Cluster, played
 from tests.hardware.dialects.examples import BAD, seed_text
 
 from dryrack.client.endpoints import CONFIG_MAPS, EVENTS
 from dryrack.client.timekeeping import settle
-
-Raw = dict[str, Any]
 
 # Those of other kinds of documents say so in their names.
 TEXTS = {

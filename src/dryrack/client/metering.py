@@ -7,7 +7,7 @@ gives no registry pays nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dryrack.client.errors import TransportError
 
@@ -22,19 +22,7 @@ QUEUE_BOUNDS = tuple(float(f"1e{exponent}") for exponent in range(-8, 4))
 _QUEUE = ("name", "controller")
 
 
-class QueueMeter(Protocol):
-    """Is told what happens in a queue."""
-
-    def added(self) -> None: ...
-
-    def taken(self, waited_seconds: float) -> None: ...
-
-    def retried(self) -> None: ...
-
-    def held_back(self) -> None: ...
-
-
-class NamedQueueMeter:
+class QueueMeter:
     """Counts for the queue of one controller."""
 
     def __init__(self, registry: Registry, name: str, queue: Sized) -> None:

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Informer
-from dryrack.client.metering import NamedQueueMeter
+from dryrack.client.metering import QueueMeter
 from dryrack.client.workqueue import WorkQueue
 from dryrack.controllers.metering import LoopMeter, Result
 from dryrack.controllers.writes import EngineContext, Plan, WriteExecutor
@@ -67,7 +67,7 @@ class Loop(Generic[Key]):
         self._hands = WriteExecutor(around, name)
         if around.metrics is not None:
             self._meter = LoopMeter(around.metrics, name, workers)
-            self.queue.measure(NamedQueueMeter(around.metrics, name, self.queue))
+            self.queue.measure(QueueMeter(around.metrics, name, self.queue))
 
     async def run(self) -> None:
         for informer in self._reads:

@@ -9,7 +9,7 @@ any engine may die at any point and start again.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -25,15 +25,14 @@ from dryrack.cluster import (
 )
 from dryrack.cluster.faults import FaultBoard, FaultInjector
 from dryrack.hardware.catalogue import Catalogue
-from dryrack.testing.node_drivers import NodeDrivers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from dryrack.cluster import Family, PlaneOptions
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kinds.raw import Raw
-    from dryrack.kubeletplugin import DeviceKind, VirtualDrivers
+    from dryrack.kubeletplugin import ContainerInjection, DeviceKind, VirtualDrivers
     from dryrack.scheduler import SchedulerSettings
 
 _FAULTS_SEED = 2**32
@@ -64,6 +63,46 @@ class _Group:
 
     def includes(self, node: Raw) -> bool:
         return node["metadata"]["name"] in self.nodes
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDrivers:
+    """What prepares devices on each node: the drivers that this node has, and no others."""
+
+    by_node: dict[str, VirtualDrivers] = field(default_factory=dict)
+
+    @property
+    def names(self) -> Collection[str]:
+        return {name for drivers in self.by_node.values() for name in drivers.names}
+
+    def injections(
+        self, node: str, claims: Sequence[Raw], uses: Sequence[tuple[Raw, str]]
+    ) -> Iterable[ContainerInjection]:
+        own = self.by_node.get(node)
+        return () if own is None else own.injections(node, claims, uses)
+
+    def call_seconds(self, node: Raw, now: float) -> float:
+        own = self._of(node)
+        return 0.0 if own is None else own.call_seconds(node, now)
+
+    def is_registered(self, node: Raw, now: float) -> bool:
+        own = self._of(node)
+        return own is None or own.is_registered(node, now)
+
+    def prepare(self, node: Raw, claims: Sequence[Raw], now: float) -> Mapping[str, str]:
+        own = self._of(node)
+        return {} if own is None else own.prepare(node, claims, now)
+
+    def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
+        own = self.by_node.get(node)
+        return {} if own is None else own.cdi_ids(node, uid)
+
+    def unprepare(self, uid: str) -> None:
+        for drivers in dict.fromkeys(self.by_node.values()):
+            drivers.unprepare(uid)
+
+    def _of(self, node: Raw) -> VirtualDrivers | None:
+        return self.by_node.get(node["metadata"]["name"])
 
 
 class PlaneEngines:

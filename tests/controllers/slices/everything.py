@@ -32,7 +32,6 @@ TERM = NodeSelectorTerm(
     match_expressions=(NodeSelectorRequirement(key="gpu", operator="In", values=("yes",)),)
 )
 SELECTOR = NodeSelector(node_selector_terms=(TERM,))
-POOLS_OF_A_NODE = 3
 SLICES_OF_A_NODE = 7
 SLICES_OF_THE_CLUSTER = 3
 

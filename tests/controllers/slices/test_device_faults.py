@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from tests.client.planes import CountedChance
 from tests.controllers.slices.test_resourceslice import (
@@ -21,8 +20,6 @@ from dryrack.cluster.publish_snapshot import read_world
 from dryrack.controllers.slices import PublishOptions
 from dryrack.controllers.slices.survey import surveyed
 from dryrack.hardware import device_annotation, limited, node_annotation
-
-Raw = dict[str, Any]
 
 
 async def annotate(at: Karpenter, **annotations: str | None) -> None:

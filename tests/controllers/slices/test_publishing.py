@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from dryrack.client.transport import Request, Response, Transport
 
-Raw = dict[str, Any]
 FPGAS = mapping("fpga", "fpga", devices("u250", 1), pool="fpgas")
 SAN = mapping("san", "san", devices("nvme", 1), pool="san", reach=EveryNode())
 KUBELET = {"nodeInfo": {"kubeletVersion": "v1.36.4"}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.cli.command import documents
 from tests.client.planes import site
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from dryrack.controllers.slices.survey import Survey
 
-Raw = dict[str, Any]
 
 OPTIONS = PublishOptions()
 

@@ -16,7 +16,6 @@ Raw: TypeAlias = "dict[str, Any]"
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 KEYS = (HOSTNAME, ZONE, "rack")
 NAMESPACES = ("default", "blue", "green")
