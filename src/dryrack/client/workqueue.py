@@ -154,8 +154,10 @@ class WorkQueue(Generic[Key]):
         if self._due.get(key, due) < due:
             return
         self._due[key] = due
-        heapq.heappush(self._later, (due, next(self._order), key))
-        self._set_timer()
+        entry = (due, next(self._order), key)
+        heapq.heappush(self._later, entry)
+        if self._later[0] is entry:
+            self._set_timer()
 
     def retry(self, key: Key) -> None:
         """After a failure: later each time."""
