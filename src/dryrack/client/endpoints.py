@@ -1,7 +1,14 @@
 """Where objects of a kind are: the kinds that engines of ours read and write, by name."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote
+
+
+@lru_cache(maxsize=4096)
+def _quoted(part: str) -> str:
+    """Kinds repeat in every request, and an object's name in some before it is gone."""
+    return quote(part, safe="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,7 @@ class Endpoint:
         if self.is_namespaced and namespace:
             parts += ["namespaces", namespace]
         parts += [self.plural, *(part for part in (name, subresource) if part)]
-        return "/" + "/".join(quote(part, safe="") for part in parts)
+        return "/" + "/".join([_quoted(part) for part in parts])
 
 
 NAMESPACES = Endpoint("", "v1", "namespaces", "Namespace", is_namespaced=False)
