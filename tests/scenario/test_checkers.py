@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dryrack.scenario.checkers import Checkers, Invariant, check
+from dryrack.scenario.checkers import Checkers, check
+from dryrack.scenario.invariants.violations import Invariant
 
 Raw = dict[str, Any]
 PODS, NODES = "pods", "nodes"

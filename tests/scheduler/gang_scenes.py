@@ -22,7 +22,8 @@ from dryrack.client.errors import TransportError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.scenario.checkers import Invariant, check
+from dryrack.scenario.checkers import check
+from dryrack.scenario.invariants.violations import Invariant
 from dryrack.scheduler import Scheduler
 
 if TYPE_CHECKING:

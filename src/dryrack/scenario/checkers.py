@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dryrack.client.endpoints import (
@@ -33,6 +32,7 @@ from dryrack.kinds.expansion.pod_claims import is_group
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.scheduling import CoschedulingPodGroup, PodGroup, PodGroupV1Beta1
 from dryrack.placement import Membership, definitions, membership
+from dryrack.scenario.invariants.violations import Invariant, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -50,30 +50,6 @@ _GROUP_TYPES: Mapping[tuple[str, str], type[PodGroup | PodGroupV1Beta1 | Cosched
 WATCHED = tuple(
     each.resource for each in (PODS, NODES, CLAIMS, SLICES, POD_GROUPS, COSCHEDULING_POD_GROUPS)
 )
-
-
-class Invariant(StrEnum):
-    """What must be so."""
-
-    ONE_HOLDER = "no device is given twice"
-    COUNTERS = "no counter is overdrawn"
-    CAPACITY = "no capacity is overdrawn"
-    NO_LEAK = "nothing is leaked"
-    WHOLE_GANGS = "no gang is half bound"
-    COMPLETE_POOLS = "pools are complete"
-    NO_STARVATION = "no pod waits in vain"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Violation:
-    """An invariant that does not hold, of what, and how."""
-
-    invariant: Invariant
-    subject: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.invariant}: {self.subject}: {self.message}"
 
 
 class _Device(NamedTuple):
@@ -103,6 +79,15 @@ class Checkers:
         self._pods: dict[str, Raw] = {}
         self._nodes: set[str] = set()
         self._groups: set[str] = set()
+
+    @property
+    def pods(self) -> Mapping[str, Raw]:
+        """By UID."""
+        return self._pods
+
+    @property
+    def claims(self) -> Iterable[Raw]:
+        return self._claims.values()
 
     def see(self, resource: str, old: Raw | None, new: Raw | None) -> tuple[Violation, ...]:
         """A write: what is wrong since then, and was not before."""

@@ -203,7 +203,7 @@ async def embedded_world(
         is_virtual = isinstance(clock, VirtualClock)
         injector = FaultInjector(cluster.client, clock, chance, board)
         faults = InjectedFaults(injector, journal, skips_missing=how.skips_missing)
-        invariants = StoreInvariants(cluster.plane.store, cluster.client, faults)
+        invariants = StoreInvariants(cluster.plane.store, cluster.client, faults, drivers)
         yield EmbeddedWorld(cluster, journal, faults, invariants, drivers, is_virtual)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cluster import SeededChance
 from dryrack.placement import Settings, World, what_if
-from dryrack.scenario.checkers import Invariant, Violation
+from dryrack.scenario.invariants.violations import Invariant, Violation
 from dryrack.scheduler import SchedulerSettings
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.raw import Raw
 
+_COUNT_MAX = 2**63 - 1
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
@@ -24,6 +25,8 @@ class RandomFleet:
     """What all nodes of a world have."""
 
     device_class: str
+    places: int
+    """How many pods that ask for one device a node has devices for, whichever each gets."""
     devices: tuple[str, ...] = ()
     """Of the plugin."""
     profile: str = ""
@@ -34,6 +37,8 @@ class RandomFleet:
     """An expression for something larger than that; "" for two of them."""
     special: str = ""
     """An expression that few devices fit."""
+    specials: int = 0
+    """How many of those a node has beside another one; 0: of a whole fleet there is one."""
     capacity: Mapping[str, str] | None = None
     """What is asked for of a device that is shared."""
     second_class: str = ""
@@ -71,6 +76,8 @@ class RandomFleet:
             "two": _spec({"name": "gpu", "exactly": two}),
             "special": _spec({"name": "gpu", "exactly": self._exactly(self.special)}),
             "all": _spec({"name": "gpu", "exactly": everything}),
+            # Somebody who asks for more than can be counted.
+            "greedy": _spec({"name": "gpu", "exactly": self._exactly("", count=_COUNT_MAX)}),
             "either": _spec({"name": "gpu", "firstAvailable": either}),
             "pair": _spec(
                 {"name": "gpu", "exactly": self._exactly(self.one)},
@@ -108,16 +115,18 @@ _EXAMPLE = "gpu.example.com"
 _FIRST = f"device.attributes['{_EXAMPLE}'].index == 0"
 _BUS = "device.attributes['resource.kubernetes.io'].pciBusID"
 FLEETS = (
-    RandomFleet(devices=("gpu:2",), device_class=_EXAMPLE, special=_FIRST),
-    RandomFleet(devices=("gpu:4",), device_class=_EXAMPLE, special=_FIRST),
-    RandomFleet(devices=("gpu:2,partitions=2",), device_class=_EXAMPLE, special=_FIRST),
+    RandomFleet(places=2, devices=("gpu:2",), device_class=_EXAMPLE, special=_FIRST, specials=1),
+    RandomFleet(places=4, devices=("gpu:4",), device_class=_EXAMPLE, special=_FIRST, specials=1),
+    RandomFleet(places=2, devices=("gpu:2,partitions=2",), device_class=_EXAMPLE, special=_FIRST),
     RandomFleet(
+        places=4,
         devices=("gpu:2,shared=true",),
         device_class=_EXAMPLE,
         special=_FIRST,
         capacity={"memory": "30Gi", "compute": "30"},
     ),
     RandomFleet(
+        places=4,
         devices=("catalogue:a2-highgpu-1g,mig=true",),
         device_class="mig.nvidia.com",
         one=_profile("1g.10gb"),
@@ -125,11 +134,14 @@ FLEETS = (
         special=_profile("2g.10gb"),
     ),
     RandomFleet(
+        places=4,
         profile="g4dn.12xlarge",
         device_class="gpu.nvidia.com",
         special=f"{_BUS} in ['0000:00:1b.0', '0000:00:1c.0']",
+        specials=2,
     ),
     RandomFleet(
+        places=1,
         profile="p5.4xlarge",
         device_class="gpu.nvidia.com",
         special="device.attributes['gpu.nvidia.com'].architecture == 'Hopper'",

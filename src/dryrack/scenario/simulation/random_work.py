@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LABELS = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
 # What a pod asks for: mostly one device.
-_TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair")
+_TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair", "greedy")
 _MEMBER_TEMPLATES = ("one", "one", "special", "pair")
 # How soon what was made may be changed, so that it is there by then.
 _MADE_SECONDS = 1.0
@@ -106,7 +106,12 @@ class RandomWork:
         labels: Raw = {}
         if self._chance.random() < 0.5:
             labels = {f"{_LABELS[0]}/name": name, f"{_LABELS[0]}/min-available": "2"}
-        pods = [self._one_pod(f"{name}-{n}", "", claim=name, labels=labels) for n in range(2)]
+        # One may run on when the other has ended.
+        lives = (self._life(), self._chance.choice((self._life(), self._life(), None)))
+        pods = [
+            self._one_pod(f"{name}-{n}", "", claim=name, labels=labels, seconds=seconds)
+            for n, seconds in enumerate(lives)
+        ]
         if self._chance.random() < 0.3:
             own = {"name": "own", "resourceClaimTemplateName": "one"}
             pods[1]["spec"]["resourceClaims"].append(own)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.scenario.model import API_VERSION, KIND
 from dryrack.scenario.simulation.random_fleets import FLEETS, claim_template
 from dryrack.scenario.simulation.random_work import RandomWork
+from dryrack.scenario.simulation.refill import fabric, refill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 # The time from one fault to the next, and how long each lasts.
 _STEP_SECONDS = 6.0
 _FAULT_SECONDS = (2, 5, 15, 40)
+# Drivers and nodes sometimes stay away for longer; all are well again at the end.
+_LONG_FAULT = "for 300s"
+_REFILLED_SHARE = 0.5
 
 
 def random_scenario(seed: int, faults: int) -> Raw:
@@ -46,12 +50,18 @@ class _Generator:
         at = 5.0
         for _ in range(self.faults):
             at += self.chance.expovariate(1 / _STEP_SECONDS)
-            self._step(at, fail=[self._fault()])
+            self._step(at, fail=self._faults())
             if self.chance.random() < 0.6:
                 self._work(at + self.chance.random() * _STEP_SECONDS)
         at += max(_FAULT_SECONDS) + 10
         self._step(at, heal=["all"])
         self._step(at + 1, wait="1s")
+        # What is there at the end is looked at in the others.
+        if self.chance.random() < _REFILLED_SHARE:
+            places = self.nodes * self.fleet.places
+            specials = self.nodes * self.fleet.specials or 1
+            for when, action in refill(at, places, specials, self.claim_specs["one"]):
+                self._step(when, **action)
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
@@ -59,6 +69,7 @@ class _Generator:
             "limit": "24h",
             "fleet": self.fleet.description(self.nodes),
             "objects": [
+                *fabric(),
                 *(claim_template(name, spec) for name, spec in self.claim_specs.items()),
                 {
                     "apiVersion": "scheduling.k8s.io/v1",
@@ -75,6 +86,13 @@ class _Generator:
 
     def _node(self) -> str:
         return f"worker-{self.chance.randint(1, self.nodes)}"
+
+    def _faults(self) -> list[str]:
+        fault = self._fault()
+        if not fault.startswith("pool ") or self.chance.random() < 0.5:
+            return [fault]
+        # A driver that dies while it publishes does not go on at once.
+        return [fault, f"node {fault.split()[1]} driver=gone {_LONG_FAULT}"]
 
     def _fault(self) -> str:
         kinds: list[tuple[int, Callable[[], str]]] = [
@@ -120,7 +138,8 @@ class _Generator:
         fault = self.chance.choice(
             ("ready=false", "prepare=fail", "prepare=slow=3s", "prepare=hang", "driver=gone")
         )
-        return f"node {self._node()} {fault} {self._for()}"
+        seconds = _LONG_FAULT if self.chance.random() < 0.2 else self._for()
+        return f"node {self._node()} {fault} {seconds}"
 
     def _device_fault(self) -> str:
         fault = self.chance.choice(("unhealthy", "lost", "taint=a:NoSchedule", "taint=a:NoExecute"))

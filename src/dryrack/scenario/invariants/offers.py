@@ -1,0 +1,167 @@
+"""
+ResourceSlices as offers: what a claim is given was on offer, and is what it asked for.
+
+An allocation has as many devices as its requests want, each of which the selectors of its request
+fit. Its devices are of complete pools of the newest generation. A scheduler may be behind what the
+slices say, for as long as a watch can be late and a plan takes to be written: what has not been on
+offer for longer than that must not be given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import cache
+from typing import TYPE_CHECKING
+
+from dryrack.cel import (
+    CompileError,
+    Device,
+    Environment,
+    EvaluationError,
+    Program,
+    compile_expression,
+)
+from dryrack.client.endpoints import CLAIMS, SLICES
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import ResourceSlice
+from dryrack.scenario.invariants.violations import Invariant, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.raw import Raw
+
+# Watches are late by seconds, and a gang is written in a minute if every second request fails.
+LATE_SECONDS_MAX = 90.0
+_Pool = tuple[str, str]
+
+
+class Offers:
+    """The pools that there are, and since when those that are not complete are not."""
+
+    def __init__(self) -> None:
+        self._slices: dict[_Pool, dict[str, Raw]] = defaultdict(dict)
+        self._offered: dict[_Pool, dict[str, Device | None]] = defaultdict(dict)
+        self._last_seen: dict[tuple[_Pool, str], float] = {}
+
+    def see(
+        self, resource: str, old: Raw | None, new: Raw | None, at: float
+    ) -> tuple[Violation, ...]:
+        """A write, with its time."""
+        if resource == SLICES.resource:
+            return tuple(self._slice(old, new, at))
+        if resource == CLAIMS.resource and new is not None:
+            return tuple(self._claim(old, new, at))
+        return ()
+
+    def _slice(self, old: Raw | None, new: Raw | None, at: float) -> Iterator[Violation]:
+        each = new or old
+        assert each is not None, "a write is of something"
+        spec, name = each["spec"], each["metadata"]["name"]
+        pool = (spec["driver"], spec["pool"]["name"])
+        for device in self._offered.pop(pool, {}):
+            self._last_seen[pool, device] = at
+        if new is None:
+            self._slices[pool].pop(name, None)
+        else:
+            self._slices[pool][name] = new
+        self._offered[pool] = dict.fromkeys(_on_offer([*self._slices[pool].values()]))
+        if new is not None and not spec.get("devices") and not spec.get("sharedCounters"):
+            yield Violation(Invariant.NO_EMPTY_SLICE, f"slice {name}", "offers nothing")
+
+    def _claim(self, old: Raw | None, new: Raw, at: float) -> Iterator[Violation]:
+        """What is wrong with what a claim has been given just now."""
+        results = _results(new)
+        if not results or (old is not None and _results(old)):
+            return
+        subject = f"claim {new['metadata'].get('namespace', '')}/{new['metadata']['name']}"
+        requests = dict(_requests(new))
+        for result in results:
+            device = f"{result['driver']}/{result['pool']}/{result['device']}"
+            if not self._is_offered(result, at):
+                message = f"{device} has been on offer neither now nor lately"
+                yield Violation(Invariant.ON_OFFER, subject, message)
+            request = requests.get(result["request"], {})
+            for expression in self._unmet(result, request):
+                yield Violation(Invariant.AS_REQUESTED, subject, f"{device} is not {expression}")
+        counts = Counter(result["request"] for result in results)
+        for name, given in sorted(counts.items()):
+            request = requests.get(name, {})
+            wanted = request.get("count", 1)
+            if request.get("allocationMode", "ExactCount") == "ExactCount" and given != wanted:
+                message = f"request {name} has {given} devices, and wants {wanted}"
+                yield Violation(Invariant.AS_REQUESTED, subject, message)
+
+    def _is_offered(self, result: Raw, at: float) -> bool:
+        pool = (result["driver"], result["pool"])
+        if result["device"] in self._offered.get(pool, {}):
+            return True
+        return at - self._last_seen.get((pool, result["device"]), -1e18) <= LATE_SECONDS_MAX
+
+    def _unmet(self, result: Raw, request: Raw) -> Iterator[str]:
+        expressions = [each["cel"]["expression"] for each in request.get("selectors") or ()]
+        device = self._device(result) if expressions else None
+        if device is None:
+            return
+        for expression in expressions:
+            program = _program(expression)
+            try:
+                is_met = program is None or program.matches(device)
+            except EvaluationError:
+                is_met = False
+            if not is_met:
+                yield expression
+
+    def _device(self, result: Raw) -> Device | None:
+        """The device as selectors see it; None if it is not on offer any more."""
+        pool = (result["driver"], result["pool"])
+        offered = self._offered.get(pool, {})
+        if result["device"] not in offered:
+            return None
+        if offered[result["device"]] is None:
+            for each in self._slices[pool].values():
+                for device in decode(each, ResourceSlice).spec.devices:
+                    if device.name in offered:
+                        offered[device.name] = Device(
+                            pool[0],
+                            device.attributes,
+                            device.capacity,
+                            device.allow_multiple_allocations,
+                        )
+        return offered[result["device"]]
+
+
+@cache
+def _program(expression: str) -> Program | None:
+    environment = Environment(
+        consumable_capacity=True, list_type_attributes=False, new_expressions=False
+    )
+    found = compile_expression(expression, environment)
+    return None if isinstance(found, CompileError) else found
+
+
+def _on_offer(slices: list[Raw]) -> Iterator[str]:
+    """Names of the devices of a pool, if it is complete."""
+    pools = [each["spec"]["pool"] for each in slices]
+    newest = max((pool.get("generation", 0) for pool in pools), default=0)
+    current = [
+        each["spec"] for each in slices if each["spec"]["pool"].get("generation", 0) == newest
+    ]
+    if all(spec["pool"]["resourceSliceCount"] == len(current) for spec in current):
+        for spec in current:
+            yield from (device["name"] for device in spec.get("devices") or ())
+
+
+def _results(claim: Raw) -> list[Raw]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    found: list[Raw] = (allocation.get("devices") or {}).get("results") or []
+    return found
+
+
+def _requests(claim: Raw) -> Iterator[tuple[str, Raw]]:
+    """By the name that results have: a request, or one of its alternatives."""
+    for request in claim["spec"].get("devices", {}).get("requests") or ():
+        if request.get("exactly"):
+            yield request["name"], request["exactly"]
+        for each in request.get("firstAvailable") or ():
+            yield f"{request['name']}/{each['name']}", each

@@ -1,0 +1,57 @@
+"""
+Prepared claims: at rest what runs on a virtual node is prepared there, and nothing else is.
+
+Drivers of virtual nodes say what they hold; the API does not show all of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.scenario.invariants.violations import Invariant, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubeletplugin import VirtualDrivers
+
+
+def unprepared(
+    drivers: VirtualDrivers, pods: Mapping[str, Raw], claims: Iterable[Raw]
+) -> Iterator[Violation]:
+    """What is prepared and should not be, and the other way round; pods are by UID."""
+    held = {driver: {each.uid for each in drivers.records(driver)} for driver in drivers.names}
+    used = [claim for claim in claims if _allocation(claim)]
+    for claim in used:
+        names = ", ".join(_running(claim, pods))
+        for driver in sorted(_drivers(claim) & held.keys()) if names else ():
+            if claim["metadata"]["uid"] not in held[driver]:
+                message = f"is not prepared by {driver}, and {names} runs with it"
+                yield Violation(Invariant.PREPARED, f"claim {_name(claim)}", message)
+    uids = {claim["metadata"]["uid"] for claim in used}
+    for driver, found in sorted(held.items()):
+        for uid in sorted(found - uids):
+            message = f"is prepared by {driver}, and has no device"
+            yield Violation(Invariant.NO_LEAK, f"claim with UID {uid}", message)
+
+
+def _allocation(claim: Raw) -> Raw:
+    found: Raw = (claim.get("status") or {}).get("allocation") or {}
+    return found
+
+
+def _drivers(claim: Raw) -> Collection[str]:
+    results = (_allocation(claim).get("devices") or {}).get("results") or ()
+    return frozenset(each["driver"] for each in results)
+
+
+def _running(claim: Raw, pods: Mapping[str, Raw]) -> Iterator[str]:
+    for user in claim["status"].get("reservedFor") or ():
+        pod = pods.get(user["uid"], {})
+        if (pod.get("status") or {}).get("phase") == "Running":
+            yield f"pod {_name(pod)}"
+
+
+def _name(obj: Raw) -> str:
+    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
