@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,7 @@ from dryrack.cluster.faults import FaultInjector
 from dryrack.scenario.embedded_faults import InjectedFaults
 from dryrack.scenario.embedded_world import drivers_of
 from dryrack.scenario.fleet import Hardware, fleet_objects
+from dryrack.scenario.invariants.cluster_checks import ClusterInvariants, ScenarioScope
 from dryrack.scenario.journal import Journal
 from dryrack.scenario.references import DEFAULT_NAMESPACE, name_in
 from dryrack.scenario.runner import Nobody, Setting, run
@@ -80,17 +81,6 @@ class ClusterRun:
     observer: Observer = field(default_factory=Nobody)
 
 
-class Unchecked:
-    """Invariants of a cluster whose writes nobody tells in order."""
-
-    async def broken(self) -> str:
-        await asyncio.Event().wait()
-        return ""
-
-    async def at_rest(self) -> str:
-        return ""
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterWorld:
     """A cluster that others use as well."""
@@ -100,7 +90,7 @@ class ClusterWorld:
     journal: Journal
     faults: InjectedFaults
     drivers: VirtualDrivers | None
-    invariants: Unchecked = field(default_factory=Unchecked)
+    invariants: ClusterInvariants
     strangers: frozenset[str] = frozenset()
     """UIDs of what was there before."""
     is_reproducible: bool = False
@@ -132,14 +122,26 @@ async def _run(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
         setting = Setting(setup=setup, observer=how.observer)
         journal = Journal(clock)
         faults = InjectedFaults(FaultInjector(client, clock, SystemChance()), journal)
-        world = ClusterWorld(client, clock, journal, faults, drivers)
+        brought = (*setup, *_objects(loaded))
+        visit = Visit(client, clock, brought)
+        strangers: frozenset[str] = frozenset()
+        if not how.stays:
+            await visit.look_around()
+            strangers = await _strangers(client)
+        invariants = ClusterInvariants(client, clock, faults, scope_of(brought, strangers))
+        world = ClusterWorld(client, clock, journal, faults, drivers, invariants, strangers)
         if how.stays:
             return await run(loaded, world, setting)
-        visit = Visit(client, clock, (*setup, *_objects(loaded)))
-        await visit.look_around()
-        world = replace(world, strangers=await _strangers(client))
         async with _attached(loaded, hardware, drivers, how, client), visit.cleared():
             return await run(loaded, world, setting)
+
+
+def scope_of(brought: Iterable[Raw], strangers: frozenset[str]) -> ScenarioScope:
+    """The namespaces and nodes of what a scenario brings."""
+    objects = [*brought]
+    nodes = frozenset(_name(each)[1] for each in objects if each["kind"] == "Node")
+    namespaces = frozenset(_name(each)[0] for each in objects)
+    return ScenarioScope(namespaces, nodes, strangers)
 
 
 def _objects(loaded: LoadedScenario) -> list[Raw]:

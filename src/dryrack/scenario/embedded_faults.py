@@ -139,6 +139,10 @@ class StoreInvariants:
         await self._is_broken.wait()
         return self._wrong
 
+    async def after_step(self) -> str:
+        """Every write is followed."""
+        return ""
+
     async def at_rest(self) -> str:
         if not self._faults.has_failed or not self._faults.is_well():
             return ""

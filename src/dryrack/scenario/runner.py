@@ -189,6 +189,7 @@ class _Run:
         try:
             await self._act(step)
             results = await self._expect(step)
+            problem = await self._world.invariants.after_step()
         except DryrackError as error:
             problem = str(error)
         held = not problem and all(each.held for each in results)

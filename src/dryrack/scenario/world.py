@@ -40,6 +40,10 @@ class Invariants(Protocol):
         """Waits until one is broken, and tells which and how."""
         ...
 
+    async def after_step(self) -> str:
+        """What is wrong when a step has ended, where writes are not followed; "" else."""
+        ...
+
     async def at_rest(self) -> str:
         """
         Waits until nothing is under way, and tells what is wrong then; "" if nothing is.
