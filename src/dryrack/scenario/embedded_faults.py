@@ -164,13 +164,13 @@ class StoreInvariants:
         old = None if event.previous is None else event.previous.object
         new = None if event.type.value == "DELETED" else event.stored.object
         now = self._clock.now()
+        if resource == PODS.resource:
+            self._note_deletion(old, new)
         found = (
             *self._checkers.see(resource, old, new),
             *self._offers.see(resource, old, new, now),
             *self._overdue(now),
         )
-        if resource == PODS.resource:
-            self._note_deletion(old, new)
         if resource in _LASTING:
             self._written_at = now
         if found and not self._wrong:
