@@ -113,7 +113,7 @@ def test_what_a_dump_has_already_is_not_made_again() -> None:
 
     assert names(made(*files)) == ["w-1"]
     of_replicas = made(*files, of=1)
-    assert of_replicas == Made((), "its pods are those of Deployment w")
+    assert of_replicas == Made((), "its pods are those of Deployment w", are_present=True)
 
 
 def test_a_job_that_is_over_makes_no_pods() -> None:
