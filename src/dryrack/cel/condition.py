@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from dryrack.cel.checking.environment import Environment
     from dryrack.cel.evaluation.attributes import Scope, Step
-    from dryrack.cel.evaluation.runtime_cost import Tracker
     from dryrack.cel.evaluation.values import Value
 
 
@@ -43,7 +42,7 @@ class Values:
     def __init__(self, values: Mapping[str, Value]) -> None:
         self._values = values
 
-    def resolve(self, name: str, _tracker: Tracker) -> Value:
+    def resolve(self, name: str) -> Value:
         return self._values[name]
 
 

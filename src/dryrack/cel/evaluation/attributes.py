@@ -20,6 +20,8 @@ from dryrack.cel.evaluation.values import (
     DomainMap,
     EmptyMessage,
     Err,
+    MutableList,
+    MutableMap,
     NamedFormat,
     Optional,
     StringMap,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Scope(Protocol):
-    def resolve(self, name: str, tracker: Tracker) -> Value: ...
+    def resolve(self, name: str) -> Value: ...
 
 
 class Step(Protocol):
@@ -269,7 +271,7 @@ class _Path:
 
 
 class VariableAttribute(_Path):
-    """A path that starts from a variable."""
+    """A path that starts from a variable of the environment."""
 
     __slots__ = ("name",)
 
@@ -277,11 +279,37 @@ class VariableAttribute(_Path):
         super().__init__(node_id)
         self.name = name
 
+    def start(self, scope: Scope, _tracker: Tracker) -> Value:
+        return scope.resolve(self.name)
+
     def resolve(self, scope: Scope, tracker: Tracker) -> Value:
-        value = scope.resolve(self.name, tracker)
+        value = self.start(scope, tracker)
         if (not self.qualifiers and type(value) is not Optional) or type(value) is Err:
             return value
         return _apply(scope, tracker, value, qualifiers=self.qualifiers)
+
+
+class LocalAttribute(VariableAttribute):
+    """A path that starts from a variable of a macro; an accumulator has a step that makes it."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, node_id: int, name: str, first: Step | None) -> None:
+        super().__init__(node_id, name)
+        self.first = first
+
+    def start(self, scope: Scope, tracker: Tracker) -> Value:
+        variables = tracker.variables
+        if self.name in variables:
+            return variables[self.name]
+        assert self.first is not None, "a loop sets its variables before they are asked for"
+        value = self.first.eval(scope, tracker)
+        if isinstance(value, list) and not value:
+            value = MutableList()
+        elif isinstance(value, dict) and not value:
+            value = MutableMap()
+        variables[self.name] = value
+        return value
 
 
 class RelativeAttribute(_Path):

@@ -11,8 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.cel.cost_factors import LIST_BASE, MAP_BASE, STRUCT_BASE
-from dryrack.cel.evaluation.attributes import Attribute, ConditionalAttribute, Scope, Step
+from dryrack.cel.evaluation.attributes import (
+    Attribute,
+    ConditionalAttribute,
+    LocalAttribute,
+    Scope,
+    Step,
+)
 from dryrack.cel.evaluation.runtime_cost import (
+    COST_LIMIT,
     PRICED_FIRST,
     CostLimitExceededError,
     Tracker,
@@ -63,7 +70,7 @@ class Variables:
     def __init__(self, values: dict[str, dict[str, Value]]) -> None:
         self.values = values
 
-    def resolve(self, name: str, _tracker: Tracker) -> Value:
+    def resolve(self, name: str) -> Value:
         return self.values[name].copy()
 
 
@@ -75,7 +82,8 @@ class Constant:
         self.value = value
 
     def eval(self, _scope: Scope, tracker: Tracker) -> Value:
-        tracker.push(self.id, self.value)
+        if tracker.stacked:
+            tracker.push(self.id, self.value)
         return self.value
 
 
@@ -115,6 +123,25 @@ class AttributeStep:
         return self._settled
 
 
+class LocalStep(AttributeStep):
+    """A variable of a macro by itself."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, attribute: LocalAttribute) -> None:
+        super().__init__(attribute)
+        self.name = attribute.name
+
+    def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        value = tracker.variables.get(self.name)
+        if value is None or tracker.stacked or type(value) is Optional:
+            return super().eval(scope, tracker)
+        tracker.cost += 1
+        if tracker.cost > COST_LIMIT:
+            raise CostLimitExceededError
+        return value
+
+
 class Call:
     """
     A function on its arguments.
@@ -150,18 +177,21 @@ class Call:
         failed: Err | None = None
         for arg in self.args:
             value = arg.eval(scope, tracker)
+            values.append(value)
             if type(value) is Err and self.strict:
                 failed = failed or value
                 if self.stops:
                     break
-            values.append(value)
         if failed is not None:
             value = failed
         elif self.priced_first:
             value = self._run_if_paid(values, tracker)
         else:
             value = self.run(*values)
-        found = tracker.drop_arguments(self.arg_ids)
+        if tracker.stacked:
+            found = tracker.drop_arguments(self.arg_ids)
+        else:
+            found = values if len(values) == len(self.args) else None
         if found is not None:
             tracker.cost += 1 if self.cost is one else self.cost(found, value)
         tracker.push(self.id, value)
@@ -198,22 +228,25 @@ class Logic:
         self.decisive = decisive
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
-        value = self._value(scope, tracker)
-        for term in self.terms:
-            tracker.drop(term.id)
-        tracker.push(self.id, value)
-        return value
-
-    def _value(self, scope: Scope, tracker: Tracker) -> Value:
-        failed: Err | None = None
+        result: Value = not self.decisive
         for term in self.terms:
             value = term.eval(scope, tracker)
-            if type(value) is bool:
-                if value is self.decisive:
-                    return value
-            elif failed is None:
-                failed = value if type(value) is Err else Err("no such overload")
-        return not self.decisive if failed is None else failed
+            if value is self.decisive:
+                result = value
+                break
+            result = _joined(result, value)
+        if tracker.stacked:
+            for term in self.terms:
+                tracker.drop(term.id)
+            tracker.push(self.id, result)
+        return result
+
+
+def _joined(result: Value, undecided: Value) -> Value:
+    """What was undecided is still, but for the first failure among the terms."""
+    if type(undecided) is bool or type(result) is not bool:
+        return result
+    return undecided if type(undecided) is Err else Err("no such overload")
 
 
 class ListStep:
@@ -366,9 +399,13 @@ class OptionalOr:
 
 
 class Fold:
-    """A comprehension: folds the elements of a range into an accumulator."""
+    """
+    A comprehension: folds the elements of a range into an accumulator.
 
-    __slots__ = ("accu", "condition", "id", "iter_range", "names", "result", "step")
+    With `stacks`, what one iteration leaves on the tracker's stack may be the price of another.
+    """
+
+    __slots__ = ("condition", "id", "iter_range", "names", "result", "stacks", "step")
 
     def __init__(
         self,
@@ -376,20 +413,25 @@ class Fold:
         names: tuple[str, str, str],
         *,
         iter_range: Step,
-        accu: Step,
         condition: Step,
         step: Step,
         result: Step,
+        stacks: bool,
     ) -> None:
         self.id = node_id
         self.names = names
         self.iter_range = iter_range
-        self.accu = accu
         self.condition = condition
         self.step = step
         self.result = result
+        self.stacks = stacks
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
+        if self.stacks and not tracker.stacked:
+            tracker.stacked = True
+            value = self.eval(scope, tracker)
+            tracker.unstack()
+            return value
         over = self.iter_range.eval(scope, tracker)
         value = over if type(over) is Err else self._fold(over, scope, tracker)
         tracker.drop(self.iter_range.id)
@@ -397,23 +439,43 @@ class Fold:
         return value
 
     def _fold(self, over: Value, scope: Scope, tracker: Tracker) -> Value:
-        two = self.names[1] != ""
+        first, second, accumulator = self.names
+        two = second != ""
         if not isinstance(over, (list, dict)):
             if two:
                 return Err(f"unsupported comprehension range type: {go_name(over)}")
             return Err(f"got '{go_name(over)}', expected iterable type")
-        folding = Folding(self, scope)
-        for folding.first, folding.second in _entries(over, two=two):
-            condition = self.condition.eval(folding, tracker)
-            if condition is False:
+        if type(self.step) is Logic and not two and not tracker.stacked:
+            return self._quantify(self.step, over, scope, tracker)
+        variables = tracker.variables
+        variables.pop(accumulator, None)
+        for variables[first], variables[second] in _entries(over, two=two):
+            if self.condition.eval(scope, tracker) is False:
                 break
-            folding.accumulated = self.step.eval(folding, tracker)
-            folding.started = True
-        folding.finished = True
-        value = self.result.eval(folding, tracker)
+            variables[accumulator] = self.step.eval(scope, tracker)
+        value = self.result.eval(scope, tracker)
         if type(value) is MutableList:
             return list(value)
         return dict(value) if type(value) is MutableMap else value
+
+    def _quantify(
+        self, step: Logic, over: list[Value] | dict[object, Value], scope: Scope, tracker: Tracker
+    ) -> Value:
+        """`all` or `exists` as a plain loop: all that the macro added to it has a fixed price."""
+        decisive, predicate, name = step.decisive, step.terms[1], self.names[0]
+        # The condition is the accumulator in one call, or for `exists` in two.
+        condition_cost = 3 if decisive else 2
+        result: Value = not decisive
+        variables = tracker.variables
+        for variables[name] in over if isinstance(over, list) else keys_of(over):
+            if result is decisive:
+                tracker.charge_ones(condition_cost)
+                break
+            tracker.charge_ones(condition_cost + 1)
+            value = predicate.eval(scope, tracker)
+            result = decisive if value is decisive else _joined(result, value)
+        tracker.charge_ones(1)
+        return result
 
 
 def _entries(
@@ -424,40 +486,3 @@ def _entries(
     if two:
         return iter([(decode_key(key), value) for key, value in over.items()])
     return ((key, None) for key in keys_of(over))
-
-
-class Folding:
-    """The scope inside a fold: its accumulator, made when first asked for, and its variables."""
-
-    __slots__ = ("accumulated", "finished", "first", "fold", "outer", "second", "started")
-
-    def __init__(self, fold: Fold, outer: Scope) -> None:
-        self.fold = fold
-        self.outer = outer
-        self.started = False
-        self.finished = False
-        self.accumulated: Value = None
-        self.first: Value = None
-        self.second: Value = None
-
-    def resolve(self, name: str, tracker: Tracker) -> Value:
-        first, second, accumulator = self.fold.names
-        if name == accumulator:
-            return self._accumulator(tracker)
-        if not self.finished:
-            if name == first:
-                return self.first
-            if name == second:
-                return self.second
-        return self.outer.resolve(name, tracker)
-
-    def _accumulator(self, tracker: Tracker) -> Value:
-        if not self.started:
-            self.started = True
-            value = self.fold.accu.eval(self.outer, tracker)
-            if isinstance(value, list) and not value:
-                value = MutableList()
-            elif isinstance(value, dict) and not value:
-                value = MutableMap()
-            self.accumulated = value
-        return self.accumulated

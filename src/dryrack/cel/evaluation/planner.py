@@ -16,6 +16,7 @@ from dryrack.cel.evaluation.attributes import (
     ComputedQualifier,
     ConditionalAttribute,
     ConstantQualifier,
+    LocalAttribute,
     RelativeAttribute,
     Step,
     VariableAttribute,
@@ -28,6 +29,7 @@ from dryrack.cel.evaluation.interpreter import (
     Equality,
     Fold,
     ListStep,
+    LocalStep,
     Logic,
     MapStep,
     Membership,
@@ -74,6 +76,10 @@ class Planner:
         self._references = checked.references
         self._functions = env.functions
         self._identifiers = env.identifiers
+        # Variables of macros: the name of each in a run, and the step that makes an accumulator.
+        self._locals: dict[str, tuple[str, Step | None]] = {}
+        # How many calls have three arguments or more, and stop at the first that fails.
+        self._wide = 0
 
     def plan(self, expr: ast.Expr) -> Step:
         match expr:
@@ -97,6 +103,8 @@ class Planner:
     def _ident(self, expr: ast.Ident) -> Step:
         declared = self._types[expr.id]
         if declared.kind is not t.Kind.TYPE:
+            if expr.name in self._locals:
+                return LocalStep(LocalAttribute(expr.id, *self._locals[expr.name]))
             return AttributeStep(VariableAttribute(expr.id, expr.name))
         if expr.name not in self._identifiers:
             raise PlanError(f"reference to undefined type: {expr.name}")
@@ -104,6 +112,8 @@ class Planner:
 
     def _path(self, step: Step) -> AttributeStep:
         """The step as a path that qualifiers can be added to."""
+        if isinstance(step, LocalStep):
+            return AttributeStep(step.attribute)
         if isinstance(step, AttributeStep):
             return step
         return AttributeStep(RelativeAttribute(step.id, step))
@@ -170,6 +180,7 @@ class Planner:
         pattern = _compiled(expr.function, args)
         if pattern is not None:
             run, stops = pattern, True
+        self._wide += stops and len(args) > 2
         call = Call(
             expr.id, (expr.function, overload), args, run=run, stops=stops, strict=binding.strict
         )
@@ -204,18 +215,29 @@ class Planner:
         return MessageStep(expr.id, expr.type_name, fields)
 
     def _fold(self, expr: ast.Comprehension) -> Step:
-        accu = self.plan(expr.accu_init)
-        iter_range = self.plan(expr.iter_range)
-        condition = self.plan(expr.loop_condition)
-        step = self.plan(expr.loop_step)
+        accu, iter_range = self.plan(expr.accu_init), self.plan(expr.iter_range)
+        # A node's id makes the names of its variables unlike those of all others.
+        first, accumulator = f"{expr.iter_var} {expr.id}", f"{expr.accu_var} {expr.id}"
+        second = expr.iter_var2 and f"{expr.iter_var2} {expr.id}"
+        outer, wide = self._locals, self._wide
+        after = {**outer, expr.accu_var: (accumulator, accu)}
+        self._locals = {**outer, expr.iter_var: (first, None), expr.iter_var2: (second, None)}
+        self._locals[expr.accu_var] = after[expr.accu_var]
+        condition, step = self.plan(expr.loop_condition), self.plan(expr.loop_step)
+        # A call that stops leaves its first arguments on the stack. Most macros take them off with
+        # their accumulator; a step that begins with a test leaves them to the next iteration.
+        stacks = self._wide > wide and isinstance(step, AttributeStep)
+        self._locals = after
+        result = self.plan(expr.result)
+        self._locals = outer
         return Fold(
             expr.id,
-            (expr.iter_var, expr.iter_var2, expr.accu_var),
+            (first, second, accumulator),
             iter_range=iter_range,
-            accu=accu,
             condition=condition,
             step=step,
-            result=self.plan(expr.result),
+            result=result,
+            stacks=stacks,
         )
 
 

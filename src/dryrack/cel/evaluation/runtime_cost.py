@@ -1,10 +1,12 @@
 """
 What an evaluation costs, unit for unit as Kubernetes counts it.
 
-Each step reports here when it is done. A call is charged by the sizes of its arguments, which
-are looked up on a stack of the values that steps left behind. The stack is part of the
-behaviour: an argument that was never evaluated, because an earlier one failed, is not there,
-and then the call costs nothing. Once the cost exceeds the limit the evaluation is cancelled.
+Each step reports here when it is done. A call is charged by the sizes of its arguments; if one
+was never evaluated, because an earlier one failed, the call costs nothing. Once the cost exceeds
+the limit the evaluation is cancelled.
+
+Upstream looks the arguments up on a stack of the values that steps left behind. In some loops it
+finds there what an earlier iteration left, and charges by that; only in those the stack is kept.
 """
 
 from __future__ import annotations
@@ -52,21 +54,29 @@ class CostLimitExceededError(Exception):
 
 class Tracker:
     """
-    The running cost of one evaluation.
+    The running cost of one evaluation, and the variables of its macros.
 
-    `_positions` has, for each step, where on the stack its values are, the last one last.
-    Positions that a drop made invalid stay there until they are met.
+    There is a stack while `stacked`. `_positions` has, for each step, where on the stack its
+    values are, the last one last. Positions that a drop made invalid stay there until they are
+    met.
     """
 
-    __slots__ = ("_positions", "cost", "ids", "values")
+    __slots__ = ("_positions", "cost", "ids", "stacked", "values", "variables")
 
     def __init__(self) -> None:
         self.cost = 0
+        self.variables: dict[str, Value] = {}
+        self.stacked = False
         self.ids: list[int] = []
         self.values: list[Value] = []
         self._positions: defaultdict[int, list[int]] = defaultdict(list)
 
     def push(self, node_id: int, value: Value) -> None:
+        # Upstream's count is unsigned: below zero it is a huge number.
+        if not 0 <= self.cost <= COST_LIMIT:
+            raise CostLimitExceededError
+        if not self.stacked:
+            return
         ids, positions = self.ids, self._positions[node_id]
         position = len(ids)
         while positions and positions[-1] >= position:
@@ -74,19 +84,31 @@ class Tracker:
         positions.append(position)
         ids.append(node_id)
         self.values.append(value)
-        # Upstream's count is unsigned: below zero it is a huge number.
-        if not 0 <= self.cost <= COST_LIMIT:
+
+    def charge_ones(self, count: int) -> None:
+        """Charge as many steps of one unit; the evaluation ends with the one it cannot pay."""
+        self.cost += count
+        if self.cost > COST_LIMIT:
+            self.cost = COST_LIMIT + 1
             raise CostLimitExceededError
 
     def drop(self, node_id: int) -> None:
         """Forget the step and all that came after it; a step that is not there is let be."""
-        position = self._find(node_id)
+        position = self._find(node_id) if self.stacked else -1
         if position >= 0:
             del self.ids[position:]
             del self.values[position:]
 
+    def unstack(self) -> None:
+        """Keep no stack from here on."""
+        self.stacked = False
+        self.ids.clear()
+        self.values.clear()
+
     def drop_arguments(self, argument_ids: list[int]) -> list[Value] | None:
         """Take the values of a call's arguments off the stack; None if one is missing."""
+        if not self.stacked:
+            return None
         count, values = len(argument_ids), self.values
         if count and self.ids[-count:] == argument_ids:
             # They mostly are the last there are.
