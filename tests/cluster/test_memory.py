@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.bench.soak import soaking
 
 from dryrack.client import endpoints
@@ -22,13 +23,16 @@ from dryrack.cluster.initial_objects import virtual_node
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator
 
-    import pytest
-
     from dryrack.client.informer import Informers
 
 Raw = dict[str, Any]
 
 KINDS = [each for each in vars(endpoints).values() if isinstance(each, endpoints.Endpoint)]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_changed_in_place() -> None:
+    """Instead of the one of all tests, which keeps objects that are counted here."""
 
 
 @dataclass(slots=True)
