@@ -123,7 +123,7 @@ def scores_new_claims_alone(patch: Patch) -> None:
 
 def never_wakes(patch: Patch) -> None:
     """Who did not fit is not told that something is free."""
-    patch.setattr(SchedulingQueue, "wake", lambda _: None)
+    patch.setattr(SchedulingQueue, "wake", lambda *_: None)
 
 
 def counts_one_by_one(patch: Patch) -> None:

@@ -1,11 +1,16 @@
 """Time and chance: those of the machine, and chance that a seed decides."""
 
-import asyncio
+from __future__ import annotations
+
 import os
 import random
 import time
 import uuid
-from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
+    from collections.abc import Callable
 
 
 class SystemClock:
@@ -14,9 +19,12 @@ class SystemClock:
     def now(self) -> float:
         return time.time()
 
-    def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    def call_at(self, when: float, callback: Callable[[], None]) -> TimerHandle:
+        # Who decides about files takes chance from here, and has no loop.
+        from asyncio import get_running_loop
+
         delay = max(0.0, when - self.now())
-        return asyncio.get_running_loop().call_later(delay, callback)
+        return get_running_loop().call_later(delay, callback)
 
 
 class SystemChance:

@@ -10,6 +10,7 @@ addresses is in the way of whoever binds all of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,7 @@ import msgspec
 from dryrack.kinds.quota_usage.pods import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from dryrack.kinds.core import Container, Pod
     from dryrack.kinds.quantity import Quantity
@@ -43,7 +44,8 @@ class HostPort(NamedTuple):
 
 
 # Amounts in billionths, exact; a pod also takes one of the places that a node has for pods.
-Amounts = dict[str | HostPort, int]
+Amounts = Mapping[str | HostPort, int]
+Totals = dict[str | HostPort, int]
 
 
 class Demand(NamedTuple):
@@ -85,7 +87,7 @@ def demand_of(pod: Pod) -> Demand:
     return found
 
 
-def _demand(pod: Pod) -> Amounts:
+def _demand(pod: Pod) -> Totals:
     total = _requested(pod, {})
     total[PODS] = ONE
     total.update(dict.fromkeys(_host_ports(pod), ONE))
@@ -97,7 +99,7 @@ def _non_zero(pod: Pod) -> Amounts:
     return {name: total.get(name, 0) for name in _DEFAULT_REQUESTS}
 
 
-def _requested(pod: Pod, defaults: Amounts) -> Amounts:
+def _requested(pod: Pod, defaults: Amounts) -> Totals:
     total = _while_running(pod, defaults)
     if pod.spec.resources is not None:
         # Requests of the pod as a whole stand for those of its containers.
@@ -116,8 +118,8 @@ def _host_ports(pod: Pod) -> Iterator[HostPort]:
                 yield HostPort(port.protocol or "TCP", number, port.host_ip or ANY_ADDRESS)
 
 
-def _while_running(pod: Pod, defaults: Amounts) -> Amounts:
-    total: Amounts = {}
+def _while_running(pod: Pod, defaults: Amounts) -> Totals:
+    total: Totals = {}
     for container in pod.spec.containers:
         _add(total, {**defaults, **_requests(container)})
     if not pod.spec.init_containers:
@@ -140,6 +142,6 @@ def _amounts(quantities: Mapping[str, Quantity]) -> Amounts:
     return {name: quantity.nanos for name, quantity in quantities.items()}
 
 
-def _add(total: Amounts, more: Amounts) -> None:
+def _add(total: Totals, more: Amounts) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from dryrack.placement.demand import PODS, Amounts
+from dryrack.placement.demand import PODS, Amounts, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -20,8 +20,8 @@ class NodeState:
 
     node: Node
     # What the pods take together, and what of CPU and memory scores count for them.
-    used: Amounts = field(default_factory=dict)
-    non_zero: Amounts = field(default_factory=dict)
+    used: Totals = field(default_factory=dict)
+    non_zero: Totals = field(default_factory=dict)
     occupants: dict[Hashable, Occupant] = field(default_factory=dict)
     # What there is to give, in billionths.
     allocatable: dict[str, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class NodeState:
         _add(self.used, amounts, -1)
 
 
-def _add(total: Amounts, amounts: Amounts, sign: int) -> None:
+def _add(total: Totals, amounts: Amounts, sign: int) -> None:
     """What comes to nothing is left out."""
     for name, amount in amounts.items():
         left = total.get(name, 0) + sign * amount
