@@ -345,6 +345,37 @@ def test_a_kubelet_that_starts_again_prepares_what_its_pods_have() -> None:
     run_virtual(run())
 
 
+def test_a_kubelet_that_starts_again_gives_back_what_went_meanwhile() -> None:
+    """Nobody tells it of a claim that was deleted while it was away."""
+    clock = VirtualClock()
+    drivers = VirtualDrivers(KINDS)
+    options = PlaneOptions(clock=clock, chance=CountedChance())
+
+    async def run() -> None:
+        async with embedded(options, engines=()) as cluster:
+            client = cluster.client
+            async with running_engines(engines_with(drivers), cluster.plane.around):
+                for each in device_classes(KINDS):
+                    await client.create(CLASSES, to_builtins(each))
+                await client.create(NODES, virtual_node("node-1"))
+                asked = {"requests": [request("r", "fake.3-shake.com")]}
+                await make(client, "test", {"one": asked}, [container("c", {"name": "one"})])
+                await clock.advance(30)
+            [claim] = (await client.list(CLAIMS, Selection(namespace="test"))).items
+            before = drivers.prepared() == {claim["metadata"]["uid"]}
+            await client.delete(PODS, "pod0", namespace="test", grace_seconds=0)
+            claim["metadata"].pop("finalizers")
+            await client.update(CLAIMS, claim)
+            await client.delete(CLAIMS, claim["metadata"]["name"], namespace="test")
+            async with running_engines(engines_with(drivers), cluster.plane.around):
+                await clock.advance(1)
+
+        assert before
+        assert drivers.records(DRIVER) == ()
+
+    run_virtual(run())
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [

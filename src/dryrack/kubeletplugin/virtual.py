@@ -115,6 +115,10 @@ class VirtualDrivers:
                     errors.setdefault(claim["metadata"]["name"], str(error))
         return errors
 
+    def prepared(self) -> Collection[str]:
+        """The UIDs of claims that are prepared on any node."""
+        return self._places.keys()
+
     def unprepare(self, uid: str) -> None:
         """A claim that is not prepared is unprepared already."""
         for place in sorted(self._places.pop(uid, ())):

@@ -97,6 +97,9 @@ class NodeDrivers:
         own = self.by_node.get(node)
         return {} if own is None else own.cdi_ids(node, uid)
 
+    def prepared(self) -> Collection[str]:
+        return {uid for drivers in self.by_node.values() for uid in drivers.prepared()}
+
     def unprepare(self, uid: str) -> None:
         for drivers in dict.fromkeys(self.by_node.values()):
             drivers.unprepare(uid)

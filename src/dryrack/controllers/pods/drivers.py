@@ -78,6 +78,10 @@ class Drivers(Protocol):
         """The CDI devices of a claim that is prepared on a node."""
         ...
 
+    def prepared(self) -> Collection[str]:
+        """The UIDs of claims that are prepared on any node."""
+        ...
+
     def unprepare(self, uid: str) -> None:
         """A claim has no user any more, or is gone."""
         ...
@@ -130,6 +134,12 @@ class PrepareCalls:
     def forget(self, uid: str) -> None:
         """A pod is gone, or its call answered."""
         self._began.pop(uid, None)
+
+    def start(self, claims: Iterable[Raw]) -> None:
+        """Claims that were given up while the kubelet was away are given back."""
+        used = {uid_of(each) for each in claims if status_of(each).get("reservedFor")}
+        for uid in sorted(set(self._drivers.prepared()) - used):
+            self._drivers.unprepare(uid)
 
     def on_claim(self, old: Raw | None, new: Raw | None) -> None:
         """A claim that nobody uses any more is given back."""

@@ -205,6 +205,9 @@ class VirtualKubelet:
             informer.listen(partial(self._on_configuration, kind))
 
     async def run(self) -> None:
+        if self._calls is not None:
+            await self._claims.synced.wait()
+            self._calls.start(self._claims.objects.values())
         await self._loop.run()
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
