@@ -97,6 +97,10 @@ SOUND: dict[str, list[tuple[str, Raw]]] = {
     "a gang that waits": [node(), member("a", ""), member("b", "")],
     "a gang that runs": [node(), member("a"), member("b"), member("late", "")],
     "a finalizer before there is something to protect": [claim("c", finalizers=[PROTECTION])],
+    "a claim that is deleted while a pod has it": [
+        *(node(), pod("p")),
+        claim("c", result("g0"), users=("p",), deletionTimestamp="2026-01-01T00:00:00Z"),
+    ],
     "a pool in two slices": [
         *(node(), piece("a", resourceSliceCount=2), piece("b", resourceSliceCount=2)),
     ],

@@ -148,7 +148,8 @@ class Checkers:
             yield "is allocated for nobody"
         for user in users:
             yield from self._user_leaks(user)
-        if "deletionTimestamp" in metadata:
+        # One that is in use goes when its users have.
+        if "deletionTimestamp" in metadata and not users:
             kept = ", ".join(metadata.get("finalizers") or ())
             yield f"is deleted and does not go; finalizers: {kept or 'none'}"
         for owner in metadata.get("ownerReferences") or ():
