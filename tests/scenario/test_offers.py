@@ -79,16 +79,6 @@ def test_what_is_no_longer_on_offer_is_given_only_by_who_is_late(after: Raw | No
     assert found.invariant is Invariant.ON_OFFER
 
 
-def test_a_slice_that_offers_nothing_is_told_of() -> None:
-    """One with counters alone offers them."""
-    offers = Offers()
-    [found] = offers.see(SLICES, None, piece(), 0.0)
-    assert str(found) == "no slice is empty: slice slice: offers nothing"
-    counters = piece()
-    counters["spec"]["sharedCounters"] = [{"name": "set", "counters": {}}]
-    assert offers.see(SLICES, None, counters, 0.0) == ()
-
-
 def test_what_runs_is_prepared_and_nothing_else_is() -> None:
     """A pod that is Running has its claim prepared; a claim without devices is not."""
     drivers = VirtualDrivers(read_devices(["gpu:2"]))

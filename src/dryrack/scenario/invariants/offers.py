@@ -49,12 +49,12 @@ class Offers:
     ) -> tuple[Violation, ...]:
         """A write, with its time."""
         if resource == SLICES.resource:
-            return tuple(self._slice(old, new, at))
-        if resource == CLAIMS.resource and new is not None:
+            self._slice(old, new, at)
+        elif resource == CLAIMS.resource and new is not None:
             return tuple(self._claim(old, new, at))
         return ()
 
-    def _slice(self, old: Raw | None, new: Raw | None, at: float) -> Iterator[Violation]:
+    def _slice(self, old: Raw | None, new: Raw | None, at: float) -> None:
         each = new or old
         assert each is not None, "a write is of something"
         spec, name = each["spec"], each["metadata"]["name"]
@@ -66,8 +66,6 @@ class Offers:
         else:
             self._slices[pool][name] = new
         self._offered[pool] = dict.fromkeys(_on_offer([*self._slices[pool].values()]))
-        if new is not None and not spec.get("devices") and not spec.get("sharedCounters"):
-            yield Violation(Invariant.NO_EMPTY_SLICE, f"slice {name}", "offers nothing")
 
     def _claim(self, old: Raw | None, new: Raw, at: float) -> Iterator[Violation]:
         """What is wrong with what a claim has been given just now."""

@@ -14,7 +14,6 @@ class Invariant(StrEnum):
     CAPACITY = "no capacity is overdrawn"
     AS_REQUESTED = "claims get what they ask for"
     ON_OFFER = "what is given is on offer"
-    NO_EMPTY_SLICE = "no slice is empty"
     NO_LEAK = "nothing is leaked"
     PREPARED = "what runs is prepared"
     WHOLE_GANGS = "no gang is half bound"
