@@ -28,16 +28,12 @@ from dryrack.cluster.faults import (
 from dryrack.scenario.checkers import WATCHED, Checkers
 from dryrack.scenario.invariants.offers import Offers
 from dryrack.scenario.invariants.prepared import unprepared
-from dryrack.scenario.invariants.violations import Invariant, Violation
 from dryrack.scenario.unscheduled import unscheduled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.cluster.faults import FaultInjector, Injection
-    from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import VirtualDrivers
     from dryrack.scenario.journal import Journal
     from dryrack.store import Event, Store
@@ -45,8 +41,6 @@ if TYPE_CHECKING:
 # Longer than a pod that is deleted may take, a node counts as lost, and a refused pod waits.
 _QUIET_SECONDS = 400.0
 _LOOK_SECONDS = 20.0
-# Longer than engines are dead, and requests fail, in a random world.
-_LEAVING_SECONDS_MAX = 120.0
 # As long as an expectation has by default.
 _TARGET_SECONDS_MAX = 30.0
 _REST_SECONDS_MAX = 3600.0
@@ -123,8 +117,6 @@ class StoreInvariants:
     ) -> None:
         self._client = client
         self._drivers = drivers
-        self._leaving: dict[str, float] = {}
-        self._first_due = float("inf")
         self._clock = clock = faults.clock
         self._faults = faults
         self._checkers = Checkers()
@@ -164,40 +156,12 @@ class StoreInvariants:
         old = None if event.previous is None else event.previous.object
         new = None if event.type.value == "DELETED" else event.stored.object
         now = self._clock.now()
-        if resource == PODS.resource:
-            self._note_deletion(old, new)
         found = (
             *self._checkers.see(resource, old, new),
             *self._offers.see(resource, old, new, now),
-            *self._overdue(now),
         )
         if resource in _LASTING:
             self._written_at = now
         if found and not self._wrong:
             self._wrong = "\n".join(map(str, found))
             self._is_broken.set()
-
-    def _note_deletion(self, old: Raw | None, new: Raw | None) -> None:
-        if old is not None and (new is None or _uid(new) != _uid(old)):
-            self._leaving.pop(_uid(old), None)
-        if new is not None and "deletionTimestamp" in new["metadata"]:
-            grace = new["metadata"].get("deletionGracePeriodSeconds") or 0
-            due = self._clock.now() + grace + _LEAVING_SECONDS_MAX
-            self._leaving.setdefault(_uid(new), due)
-            self._first_due = min(self._first_due, due)
-
-    def _overdue(self, now: float) -> Iterator[Violation]:
-        """Pods that were deleted and do not go, whatever fails."""
-        if now <= self._first_due:
-            return
-        self._first_due = min(self._leaving.values(), default=float("inf"))
-        for uid, due in self._leaving.items():
-            if now > due:
-                metadata = self._checkers.pods[uid]["metadata"]
-                subject = f"pod {metadata['namespace']}/{metadata['name']}"
-                message = f"was deleted, and is there {_LEAVING_SECONDS_MAX:.0f} s too long"
-                yield Violation(Invariant.NO_LEAK, subject, message)
-
-
-def _uid(obj: Raw) -> str:
-    return str(obj["metadata"]["uid"])
