@@ -28,7 +28,7 @@ from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, plugin_families, running_engines
 from dryrack.cluster.initial_objects import virtual_node
-from dryrack.hardware import node_annotation
+from dryrack.hardware import device_annotation, node_annotation
 from dryrack.kinds.decode import to_builtins
 from dryrack.kubeletplugin import PrepareError, VirtualDrivers, device_classes, read_devices
 from dryrack.kubeletplugin.kinds.cpu import CpuKind
@@ -314,8 +314,12 @@ def test_claims_of_virtual_nodes_say_what_is_prepared_and_come_to_rest() -> None
     play(scene)
 
 
-def test_a_kubelet_that_starts_again_prepares_what_its_pods_have() -> None:
-    """Pods that run go on; what they have is known again, and refused to others."""
+@pytest.mark.parametrize(
+    "annotations",
+    [{}, {node_annotation("prepare"): "fail=no power"}, {device_annotation("fake-0"): "lost"}],
+)
+def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotations: Raw) -> None:
+    """Pods that run go on, whatever fails by now; what they have is refused to others."""
     clock = VirtualClock()
     first, second = VirtualDrivers(KINDS), VirtualDrivers(KINDS)
     options = PlaneOptions(clock=clock, chance=CountedChance())
@@ -331,6 +335,8 @@ def test_a_kubelet_that_starts_again_prepares_what_its_pods_have() -> None:
                     cluster.client, "test", {"one": asked}, [container("c", {"name": "one"})]
                 )
                 await clock.advance(30)
+            marks = {"metadata": {"annotations": annotations}}
+            await cluster.client.patch(NODES, "node-1", marks)
             async with running_engines(engines_with(second), cluster.plane.around):
                 await clock.advance(30)
                 known = second.records(DRIVER, "node-1")

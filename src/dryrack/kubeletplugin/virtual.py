@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.workqueue import WorkQueue
-from dryrack.hardware import PrepareMode, faults_of
+from dryrack.hardware import NO_FAULTS, PrepareMode, faults_of
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
@@ -103,14 +103,22 @@ class VirtualDrivers:
 
     def prepare(self, node: Raw, claims: Sequence[Raw], now: float) -> Mapping[str, str]:
         """By the names of claims, why they cannot be prepared; as a real node would, in memory."""
+        return self._prepare_all(node["metadata"]["name"], claims, _faults(node, now))
+
+    def restore(self, node: str, claims: Sequence[Raw]) -> None:
+        """What ran before a restart is prepared, whatever has gone wrong with the node since."""
+        self._prepare_all(node, claims, NO_FAULTS)
+
+    def _prepare_all(
+        self, node: str, claims: Sequence[Raw], faults: NodeFaults
+    ) -> Mapping[str, str]:
         errors: dict[str, str] = {}
-        name, faults = node["metadata"]["name"], _faults(node, now)
         for kind in self.kinds:
             for claim in claims:
                 if not _has(claim, kind.driver):
                     continue
                 try:
-                    self._prepare(kind, name, claim, faults)
+                    self._prepare(kind, node, claim, faults)
                 except PrepareError as error:
                     errors.setdefault(claim["metadata"]["name"], str(error))
         return errors

@@ -93,6 +93,11 @@ class NodeDrivers:
         own = self._of(node)
         return {} if own is None else own.prepare(node, claims, now)
 
+    def restore(self, node: str, claims: Sequence[Raw]) -> None:
+        own = self.by_node.get(node)
+        if own is not None:
+            own.restore(node, claims)
+
     def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
         own = self.by_node.get(node)
         return {} if own is None else own.cdi_ids(node, uid)

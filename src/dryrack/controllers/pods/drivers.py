@@ -74,6 +74,10 @@ class Drivers(Protocol):
         """Why claims cannot be prepared, by their names; one that is prepared stays so."""
         ...
 
+    def restore(self, node: str, claims: Sequence[Raw]) -> None:
+        """Prepares the claims of a pod that runs, as a driver's checkpoint would have kept them."""
+        ...
+
     def cdi_ids(self, node: str, uid: str) -> Mapping[DeviceKey, str]:
         """The CDI devices of a claim that is prepared on a node."""
         ...
@@ -126,10 +130,6 @@ class PrepareCalls:
             what = f"NodePrepareResources failed for ResourceClaim {name}: {error}"
             return unprepared(what, RETRY_SECONDS)
         return None
-
-    def again(self, node: Raw, claims: Sequence[Raw], now: float) -> None:
-        """For a pod that ran before the kubelet was started: its devices are prepared anew."""
-        self._drivers.prepare(node, claims, now)
 
     def forget(self, uid: str) -> None:
         """A pod is gone, or its call answered."""

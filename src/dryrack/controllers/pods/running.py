@@ -302,8 +302,9 @@ class VirtualKubelet:
         if not status_of(pod).get("startTime"):
             return new_run(pod, now)
         run = resume(pod, now)
-        if self._calls is not None and run.prepared_at is not None:
-            self._calls.again(node, present_claims(pod, self._claims.objects), now)
+        if self._drivers is not None and run.prepared_at is not None:
+            claims = present_claims(pod, self._claims.objects)
+            self._drivers.restore(node["metadata"]["name"], claims)
         return run
 
     def _unprepared(self, pod: Raw, node: Raw) -> Unprepared | None:
