@@ -164,7 +164,7 @@ def test_claims_tell_how_far_they_have_come() -> None:
     assert (found["used"].node, found["used"].devices) == ("a", ("gpu.example.com/a/1",))
 
 
-def member(name: str, gang: str, minimum: str, node: str = "") -> Pod:
+def member(name: str, gang: str, minimum: str, node: str = "", phase: str = "Pending") -> Pod:
     labels = {f"{LABELS}/name": gang, f"{LABELS}/min-available": minimum}
     metadata = {"name": name, "namespace": "team", "labels": labels}
     message = {"type": "PodScheduled", "status": "False", "message": "no room"}
@@ -172,7 +172,7 @@ def member(name: str, gang: str, minimum: str, node: str = "") -> Pod:
         {
             "metadata": metadata,
             "spec": {"nodeName": node} if node else {},
-            "status": {} if node else {"conditions": [message]},
+            "status": {"phase": phase, "conditions": [] if node else [message]},
         },
         Pod,
     )
@@ -182,6 +182,8 @@ def member(name: str, gang: str, minimum: str, node: str = "") -> Pod:
     ("pods", "status", "why"),
     [
         ([member("a", "g", "2", "n"), member("b", "g", "2", "n")], "placed", ""),
+        ([member(name, "g", "2", "n", "Succeeded") for name in "ab"], "finished", ""),
+        ([member("a", "g", "2", "n", "Succeeded"), member("b", "g", "2", "n")], "placed", ""),
         ([member("a", "g", "2"), member("b", "g", "2")], "waiting", "no room"),
         ([member("a", "g", "2", "n"), member("b", "g", "2")], "incomplete", "no room"),
         ([member("a", "g", "2")], "gathering", "has 1 pod, needs at least 2"),

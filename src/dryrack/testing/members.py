@@ -11,7 +11,7 @@ from dryrack.cluster import GROUP_KINDS
 from dryrack.kinds.core import Pod
 from dryrack.kinds.expansion.extended_resources import claim_name_of
 from dryrack.kinds.expansion.pod_claims import named_claim
-from dryrack.placement import GangStatus, gangs_of
+from dryrack.placement import gangs_of
 from dryrack.testing.expectation import GANG, POD, ScheduledPod
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Members:
         views = [each for each in gangs_of(pods, groups) if target.matches(each.key.name)]
         names = {name for view in views for name in (*view.placed, *view.waiting)}
         own = tuple(each for each in pods if each.metadata.name in names)
-        is_placed = bool(views) and all(view.status is GangStatus.PLACED for view in views)
+        is_placed = bool(views) and all(view.is_placed for view in views)
         return cls(target, GANG if views or target.kind == GANG else POD, own, is_placed)
 
     @property

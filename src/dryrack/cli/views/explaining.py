@@ -20,7 +20,6 @@ from dryrack.cli.views.traces import print_trace, why_chosen
 from dryrack.client.timekeeping import seconds_of
 from dryrack.placement import (
     CaseDocuments,
-    GangStatus,
     Said,
     World,
     as_now_for,
@@ -171,7 +170,7 @@ class Case:
         namespace = gang.key.namespace
         if not gang.waiting:
             self._print_gang(gang)
-            return gang.status is GangStatus.PLACED
+            return gang.is_placed
         world = world_of_gang(self.world, gang)
         is_table = self.form is NamedFormat.TABLE
         if of is not None and is_table:

@@ -17,7 +17,7 @@ from dryrack.placement.gangs.dialects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.meta import KubernetesObject
@@ -29,12 +29,17 @@ class GangStatus(StrEnum):
 
     PLACED = "placed"
     """As many members as it needs are on nodes."""
+    FINISHED = "finished"
+    """All its members have succeeded, and they are as many as it needs."""
     WAITING = "waiting"
     GATHERING = "gathering"
     """It has fewer members than it needs."""
     INCOMPLETE = "incomplete"
     """Some members are on nodes, and fewer than it needs."""
     INVALID = "invalid"
+
+
+_PLACED = (GangStatus.PLACED, GangStatus.FINISHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,11 @@ class GangView:
         """Its name within the namespace; in a Workload with the group and its replica."""
         parts = (self.key.name, self.key.group, self.key.replica)
         return "/".join(part for part in parts if part)
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it has all the places that it needs, or had them and is done."""
+        return self.status in _PLACED
 
     def document(self) -> dict[str, Any]:
         """The gang as programs read it."""
@@ -100,8 +110,8 @@ def _view(key: GangKey, gang: Gang | Flaw, pods: Iterable[Pod]) -> GangView:
         status, why, minimum = GangStatus.INVALID, gang.message, None
     else:
         created, minimum = gang.created, gang.min_count
-        status = _status(minimum, len(placed), len(waiting))
-        why = "" if status is GangStatus.PLACED else gang.too_few or _told(pods)
+        status = _status(minimum, pods)
+        why = "" if status in _PLACED else gang.too_few or _told(pods)
     return GangView(
         key=key,
         status=status,
@@ -113,12 +123,14 @@ def _view(key: GangKey, gang: Gang | Flaw, pods: Iterable[Pod]) -> GangView:
     )
 
 
-def _status(minimum: int, placed: int, waiting: int) -> GangStatus:
+def _status(minimum: int, pods: Sequence[Pod]) -> GangStatus:
+    placed = sum(bool(pod.spec.node_name) for pod in pods)
     if placed >= minimum:
-        return GangStatus.PLACED
+        is_done = all(pod.status.phase == "Succeeded" for pod in pods)
+        return GangStatus.FINISHED if is_done else GangStatus.PLACED
     if placed:
         return GangStatus.INCOMPLETE
-    return GangStatus.WAITING if waiting >= minimum else GangStatus.GATHERING
+    return GangStatus.WAITING if len(pods) >= minimum else GangStatus.GATHERING
 
 
 def _told(pods: Iterable[Pod]) -> str:

@@ -15,7 +15,7 @@ from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
 from dryrack.kinds.decode import to_builtins
 from dryrack.placement.views.claims import claims_of
-from dryrack.placement.views.gangs import GangStatus, GangView, gangs_of
+from dryrack.placement.views.gangs import GangView, gangs_of
 from dryrack.placement.whatif.explain import explain_claim
 from dryrack.placement.whatif.pod_explanation import explain_pod, party_of
 from dryrack.placement.whatif.present import as_now_for
@@ -104,7 +104,7 @@ class CaseDocuments:
     def of_gang(self, gang: GangView) -> CaseDocument:
         """What it has, or where its members would go, and what the next one lacks."""
         if not gang.waiting:
-            return CaseDocument({"gangs": [gang.document()]}, gang.status is GangStatus.PLACED)
+            return CaseDocument({"gangs": [gang.document()]}, gang.is_placed)
         return gang_document(world_of_gang(self.world, gang), gang, self.settings)
 
 
@@ -163,7 +163,7 @@ def waiting_gang(world: World, pod: Pod) -> GangView | None:
     """The gang that a pod waits with, if it does."""
     for gang in gangs_of(world.pods, world.groups):
         if gang.key.namespace == pod.metadata.namespace and pod.metadata.name in gang.waiting:
-            return None if gang.status is GangStatus.PLACED else gang
+            return None if gang.is_placed else gang
     return None
 
 
