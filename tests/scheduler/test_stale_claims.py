@@ -131,6 +131,23 @@ def test_an_allocation_on_a_node_that_is_full_for_now_stays() -> None:
     on_stage(story)
 
 
+def test_a_claim_that_is_deleted_is_given_back_by_a_pod_that_waits_for_it_to_go() -> None:
+    """A scheduler died between the reservation and the binding, and each waits for the other."""
+
+    async def story(stage: Stage) -> None:
+        made = await stage.client.create(PODS, user_of("shared", "p"))
+        user = {"resource": "pods", "name": "p", "uid": made["metadata"]["uid"]}
+        await allocated_on_first(stage, users=[user])
+        await stage.client.delete(CLAIMS, "shared", namespace="default")
+        async with stage.scheduler():
+            await stage.after(10)
+            claim = await stage.client.get(CLAIMS, "shared", "default")
+            assert not claim["status"].keys() & {"allocation", "reservedFor"}
+            assert await stage.told("p") == 'resourceclaim "shared" is being deleted'
+
+    on_stage(story)
+
+
 def test_a_claim_that_was_made_for_another_node_is_deleted() -> None:
     """A scheduler died before the binding, and the node was cordoned meanwhile."""
 

@@ -205,6 +205,10 @@ class Binder:
         gone = frozenset(uids)
         await self._change(claim, lambda status: _emptied(_unreserved(status, gone)))
 
+    async def is_unbound(self, pod: Raw) -> bool:
+        """Whether the pod is certainly on no node; what is known of it may be old."""
+        return await self._node_of(pod) == ""
+
     async def now(self, claim: Raw) -> Raw | None:
         """The claim as it is, None if it is gone."""
         metadata = claim["metadata"]

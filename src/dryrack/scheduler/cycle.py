@@ -34,7 +34,7 @@ from dryrack.placement import (
 from dryrack.scheduler.binding import REFUSALS, Binder, OvertakenError
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.binding_conditions import BindingConditions
-from dryrack.scheduler.claims.stale_claims import free, in_the_way
+from dryrack.scheduler.claims.stale_claims import free, in_the_way, let_go
 from dryrack.scheduler.cluster_view import View, helped_by_changes
 from dryrack.scheduler.commits import Commits, Decided
 from dryrack.scheduler.coscheduling import CoschedulingStatuses
@@ -251,6 +251,7 @@ class Scheduler:
                 self._queue.park_for(name, wanted.claim)
             # One that has yet to be made is told by a change of the pod.
             if wanted.message:
+                await self._let_go(raw)
                 await self._refuse(raw, wanted.message)
         elif isinstance(outcome, Placed):
             try:
@@ -277,6 +278,18 @@ class Scheduler:
         if found.preemption is not None:
             await self._post_filter.evict(name, found.preemption, (raw,))
         await self._refuse(raw, found.beside(outcome.message))
+
+    async def _let_go(self, raw: Raw) -> None:
+        """
+        What an attempt that ended in the middle has left reserved for a pod that cannot be placed.
+
+        A claim that is being deleted waits for the pod, which waits for it to go.
+        """
+        uid = raw["metadata"]["uid"]
+        held = self._view.held_for(decode(raw, Pod), uid)
+        if held and await self._binder.is_unbound(raw):
+            for claim in held:
+                await let_go(claim, [uid], view=self._view, binder=self._binder)
 
     async def _decision(self, name: Name) -> _Decision | None:
         """What is to become of the pod; nothing yet, if that takes a long search."""
