@@ -266,6 +266,20 @@ def test_a_gang_that_was_whole_may_lose_members() -> None:
     assert [each.invariant for each in checkers.at_rest()] == [Invariant.WHOLE_GANGS]
 
 
+def test_a_gang_may_go_as_a_whole() -> None:
+    """Its members are all being deleted before the first of them is gone."""
+    checkers = Checkers()
+    checkers.see(*node_write())
+    members = [member(name)[1] for name in "ab"]
+    leaving = [member(name, deletionTimestamp="2027-01-15T08:00:00Z")[1] for name in "ab"]
+    for old, new in zip(members, leaving, strict=True):
+        checkers.see(PODS, None, old)
+        checkers.see(PODS, old, new)
+    for each in leaving:
+        checkers.see(PODS, each, None)
+    assert checkers.at_rest() == ()
+
+
 def test_the_minimum_may_be_that_of_a_pod_group() -> None:
     """Of scheduler-plugins, as of Kubernetes itself."""
     group = {

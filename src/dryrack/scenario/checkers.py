@@ -374,7 +374,10 @@ class _Gangs:
             yield Violation(Invariant.WHOLE_GANGS, str(key), message)
 
     def _leave(self, key: GangKey, uid: str) -> None:
-        party = self._parties[key]
+        party = self._parties.get(key)
+        if party is None:
+            # All that are left are being deleted.
+            return
         party.bound.discard(uid)
         party.waiting.discard(uid)
         if not party.bound and not party.waiting:
