@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver import BUILTINS
@@ -190,7 +190,8 @@ async def embedded_world(
         runtime_config=how.runtime_config,
     )
     controllers = families(
-        partial(_publishing, hardware, how.resync_seconds),
+        # Controllers that start again want it again, and a catalogue takes half a second.
+        cache(partial(_publishing, hardware, how.resync_seconds)),
         None,
         how.scheduling,
         drivers=drivers,

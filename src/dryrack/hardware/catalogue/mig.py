@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -117,6 +118,7 @@ def _counters(amounts: Mapping[str, Quantity], slices: range) -> dict[str, Count
     return engines | {f"memory-slice-{index}": _ONE for index in slices}
 
 
+@cache
 def _kebab(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"-\1", name).lower()
 
