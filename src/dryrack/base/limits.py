@@ -61,3 +61,7 @@ SCENARIO_NODES_MAX = 10_000
 SCENARIO_STEPS_MAX = 10_000
 SCENARIO_OBJECTS_MAX = 100_000
 SCENARIO_SECONDS_MAX = 30 * 86_400.0
+
+# Objects of a cluster are many and stay: looking through all of them for garbage after every 700
+# new ones, as Python does, takes a quarter of the time.
+GARBAGE_THRESHOLDS = (50_000, 20, 50)

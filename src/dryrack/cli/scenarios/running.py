@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.base.text import hint
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.scenario import LoadedScenario, Observer, Outcome
-
-# A fleet is many objects that stay: looking through all of them for garbage after every 700 new
-# ones takes a fifth of the time.
-_GARBAGE_THRESHOLDS = (50_000, 20, 50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +124,7 @@ def quiet() -> Iterator[None]:
     silent = logging.NullHandler()
     thresholds = gc.get_threshold()
     engines.addHandler(silent)
-    gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
 from dryrack.cluster.control_plane import PlaneOptions, build
@@ -54,10 +55,6 @@ if TYPE_CHECKING:
     from dryrack.controllers import Drivers
     from dryrack.controllers.slices import PublishOptions
     from dryrack.kubeletplugin import VirtualDrivers
-
-# Objects of a large cluster are many and stay: looking through all of them for garbage after
-# every 700 new ones costs more than the requests that make them.
-_GARBAGE_THRESHOLDS = (50_000, 20, 50)
 
 # How long nobody has to ask anything before the engines are loaded, once somebody has; and how
 # long the engines wait at most. A busy machine may take half a second to start `kubectl`.
@@ -108,7 +105,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             await _nodes_are_up(launch, plane, stopping)
             tell("")
         gc.freeze()
-        gc.set_threshold(*_GARBAGE_THRESHOLDS)
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
         await stopping.wait()
 
 

@@ -7,6 +7,7 @@ file can hold and `dryrack scenario run` runs again.
 
 from __future__ import annotations
 
+import gc
 import logging
 import traceback
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.client.timekeeping import RestlessError
 from dryrack.scenario.embedded_world import EmbeddedRun, run_in_virtual_time
 from dryrack.scenario.outcome import Verdict
@@ -56,13 +58,14 @@ def fuzz(seeds: Sequence[int], faults: int, *, jobs: int = 1) -> Iterator[SeedOu
         yield from (try_seed(seed, faults) for seed in seeds)
         return
     context = get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_say_nothing) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin) as pool:
         yield from pool.map(partial(try_seed, faults=faults), seeds)
 
 
-def _say_nothing() -> None:
+def _begin() -> None:
     """Engines tell an administrator what goes wrong; here the outcome does."""
     logging.getLogger("dryrack").addHandler(logging.NullHandler())
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def try_seed(seed: int, faults: int) -> SeedOutcome:
