@@ -266,6 +266,20 @@ def test_a_gang_that_was_whole_may_lose_members() -> None:
     assert [each.invariant for each in checkers.at_rest()] == [Invariant.WHOLE_GANGS]
 
 
+def test_a_device_that_comes_back_may_keep_a_pod_waiting() -> None:
+    """Its card was given away while it was lost; without that, who does not start waits in vain."""
+    held, taken = (
+        claim("c", result("half-1"), users=("p",)),
+        claim("e", result("whole"), users=("q",)),
+    )
+    checkers = Checkers()
+    for resource, obj in (node(), pod("p"), pod("q", phase="Pending"), held, taken):
+        checkers.see(resource, None, obj)
+    assert [each.invariant for each in checkers.at_rest()] == [Invariant.NO_STARVATION]
+    checkers.see(SLICES, None, COUNTED[1])
+    assert checkers.at_rest() == ()
+
+
 def test_a_gang_may_go_as_a_whole() -> None:
     """Its members are all being deleted before the first of them is gone."""
     checkers = Checkers()

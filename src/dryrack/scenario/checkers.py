@@ -120,6 +120,8 @@ class Checkers:
                 pod = self._pods.get(user["uid"])
                 if pod is None or _phase(pod) != "Pending" or not pod["spec"].get("nodeName"):
                     continue
+                if self._devices.is_overdrawn(claim):
+                    continue
                 message = f"is on node {pod['spec']['nodeName']}, and does not start"
                 yield Violation(Invariant.NO_STARVATION, f"pod {_full_name(pod)}", message)
 
@@ -272,6 +274,16 @@ class _Devices:
             yield from self._overdrawn_capacity(device)
         for pool in sorted({(each.driver, each.pool) for each in after.keys() - before.keys()}):
             yield from self._overdrawn_counters(pool)
+
+    def is_overdrawn(self, claim: Raw) -> bool:
+        """
+        Whether no driver can prepare it beside others, though nobody has done wrong.
+
+        A device that is lost draws on no counter, so that another one of its card is given away;
+        when it is back, one of the two has to wait.
+        """
+        pools = {(each.driver, each.pool) for each in _uses(claim)}
+        return any(True for pool in pools for _ in self._overdrawn_counters(pool))
 
     def _twice(self, device: _Device) -> Iterator[Violation]:
         uses = [use for uses in self._uses[device].values() for use in uses]
