@@ -29,7 +29,7 @@ PODS = 100
 NODES = ("node-1", "node-2")
 OURS = (
     *("scheduler", "claims", "garbage", "namespaces", "accounts", "nodes", "eviction"),
-    *("deployments", "replicasets", "daemonsets", "statefulsets", "jobs", "cronjobs"),
+    *("deployments", "replicasets", "daemonsets", "statefulsets", "jobs", "cronjobs", "volumes"),
 )
 _RELEASE = RELEASES["1.36"]
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")

@@ -221,7 +221,7 @@ _place_option = panel("Name, address and files")
 _behaviour_option = panel("What it behaves as")
 ENGINES = (
     "kubelet, claims, garbage, namespaces, accounts, nodes, eviction, deployments, replicasets, "
-    "daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, slices, scheduler"
+    "daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, volumes, slices, scheduler"
 )
 
 

@@ -38,6 +38,8 @@ from dryrack.controllers.quotas.accounting import Accounting
 from dryrack.controllers.replicasets.replication import Replication
 from dryrack.controllers.serviceaccounts.defaults import Defaults
 from dryrack.controllers.statefulsets.ordering import Ordering
+from dryrack.controllers.volumes.binding import ClaimBinding
+from dryrack.controllers.volumes.release import VolumeRelease
 from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ ENGINES = (
     Engine("cronjobs", (CronJobScheduling,)),
     Engine("quotas", (Accounting,)),
     Engine("budgets", (DisruptionBudgets,)),
+    Engine("volumes", (ClaimBinding, VolumeRelease)),
     publisher(),
 )
 

@@ -27,7 +27,7 @@ from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
-from dryrack.apiserver.strategies.volumes import VolumeClaimStrategy
+from dryrack.apiserver.strategies.volumes import VolumeClaimStrategy, VolumeStrategy
 from dryrack.apiserver.strategies.workloads.autoscalers import (
     AutoscalerStrategy,
     OldAutoscalerStrategy,
@@ -127,6 +127,7 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     ),
     "nodes": NodeStrategy,
     "persistentvolumeclaims": VolumeClaimStrategy,
+    "persistentvolumes": VolumeStrategy,
     "poddisruptionbudgets.policy": _budget,
     "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,

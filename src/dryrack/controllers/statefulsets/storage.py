@@ -2,7 +2,7 @@
 The claims of storage that pods of a stateful set have, one of each template for each pod.
 
 They are made before their pod and outlive it, unless the set says otherwise: whoever owns a claim
-takes it along. Nothing on a virtual node is stored, so nobody binds them.
+takes it along.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Claims of storage where others make them: templates of stateful sets and of volumes."""
+"""Claims of storage, by themselves and in templates of stateful sets and pods; and volumes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import quantity_problems, selector_problems
+from dryrack.kinds.rules.copies import filled, within
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.names import checked, subdomain
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required
 
@@ -17,6 +19,31 @@ if TYPE_CHECKING:
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")
+_CLAIM_DEFAULTS = {"volumeMode": "Filesystem"}
+_VOLUME_DEFAULTS = {"persistentVolumeReclaimPolicy": "Retain", **_CLAIM_DEFAULTS}
+
+
+class VolumeClaimRules(KindRules):
+    """PersistentVolumeClaim."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=True, has_status=True)
+
+    def default(self, obj: Raw) -> Raw:
+        return within(obj, "spec", lambda spec: filled(spec, _CLAIM_DEFAULTS))
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return tuple(claim_problems("spec", obj.get("spec") or {}))
+
+
+class VolumeRules(KindRules):
+    """PersistentVolume; what it is stored on is not looked at."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False, has_status=True)
+
+    def default(self, obj: Raw) -> Raw:
+        return within(obj, "spec", lambda spec: filled(spec, _VOLUME_DEFAULTS))
 
 
 def claim_problems(at: str, spec: Raw) -> Iterator[FieldProblem]:

@@ -1,10 +1,10 @@
 """
 Persistent volumes and their claims, as far as they tie pods to nodes.
 
-On virtual nodes nothing is stored, and no controller binds claims: there a claim that names no
-volume ties its pods to nothing. On a cluster that stores things such pods have to wait until it is
-bound. Some claims are bound only when a scheduler has chosen a node for their pod, which this one
-does not do.
+On virtual nodes nothing is stored: there a claim that names no volume ties its pods to nothing, and
+they do not wait until it has one. On a cluster that stores things such pods have to wait until it
+is bound. Some claims are bound only when a scheduler has chosen a node for their pod, which this
+one does not do.
 """
 
 from __future__ import annotations

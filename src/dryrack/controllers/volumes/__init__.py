@@ -1,0 +1,1 @@
+"""Persistent volumes of a cluster that stores nothing."""

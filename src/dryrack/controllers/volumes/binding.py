@@ -1,0 +1,208 @@
+"""
+Claims of storage get a volume, though nothing is stored.
+
+One that somebody has made is bound as kube-controller-manager would. Where none does, one is made,
+whatever provisioner the claim's class names and whether or not there is such a class: on nodes
+that do not exist every provisioner is played. A class that waits for the first consumer waits for
+a pod that is on a node. No volume is made for a claim of the class "", of the provisioner
+`kubernetes.io/no-provisioner`, with a selector, or that names its volume.
+"""
+
+from collections.abc import Iterable
+
+from dryrack.client.endpoints import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    annotations_of,
+    is_deleted,
+    is_terminal,
+    spec_of,
+    status_of,
+    uid_of,
+    with_metadata,
+)
+from dryrack.controllers.volumes.matching import best, class_of, is_kept_for
+from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Report, Update, Write
+from dryrack.kinds.raw import Raw
+
+_COMPLETED = "pv.kubernetes.io/bind-completed"
+_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_PROVISIONER = "volumes.dryrack.dev"
+_ON_FIRST_USE = "WaitForFirstConsumer"
+_WAITS = "waiting for first consumer to be created before binding"
+
+
+def bound(claim: Raw, volume: Raw) -> Plan:
+    """Both name each other, and say so; what somebody else's claim has stays there."""
+    is_free = not spec_of(volume).get("claimRef")
+    if not is_free and not is_kept_for(volume, claim):
+        return NOTHING
+    return Plan((*_given(volume, claim, is_free=is_free), *_taken(claim, volume)))
+
+
+def _given(volume: Raw, claim: Raw, *, is_free: bool) -> Iterable[Write]:
+    reference = spec_of(volume).get("claimRef") or {}
+    if reference.get("uid") != uid_of(claim):
+        marks = dict(annotations_of(volume)) | ({_BY_CONTROLLER: "yes"} if is_free else {})
+        kept = spec_of(volume) | {"claimRef": _reference(claim)}
+        yield Update(VOLUMES, with_metadata(volume, annotations=marks or None) | {"spec": kept})
+    if status_of(volume).get("phase") != "Bound":
+        yield Update(VOLUMES, volume | {"status": status_of(volume) | {"phase": "Bound"}}, "status")
+
+
+def _taken(claim: Raw, volume: Raw) -> Iterable[Write]:
+    name, marks = volume["metadata"]["name"], dict(annotations_of(claim))
+    if spec_of(claim).get("volumeName") != name:
+        marks[_BY_CONTROLLER] = "yes"
+    marks[_COMPLETED] = "yes"
+    named = with_metadata(claim, annotations=marks) | {
+        "spec": spec_of(claim) | {"volumeName": name}
+    }
+    if named != claim:
+        yield Update(VOLUME_CLAIMS, named)
+    offer = {key: spec_of(volume)[key] for key in ("accessModes", "capacity")}
+    status = status_of(claim) | {"phase": "Bound", **offer}
+    if status != status_of(claim):
+        yield Update(VOLUME_CLAIMS, named | {"status": status}, "status")
+
+
+def lost(claim: Raw) -> Plan:
+    """The volume that a claim had is gone."""
+    if _COMPLETED not in annotations_of(claim) or status_of(claim).get("phase") == "Lost":
+        return NOTHING
+    message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+    return Plan(
+        (
+            Report(claim, "Warning", "ClaimLost", message),
+            Update(VOLUME_CLAIMS, claim | {"status": {"phase": "Lost"}}, "status"),
+        )
+    )
+
+
+def volume_name(claim: Raw) -> str:
+    """What a volume is called that is made for a claim."""
+    return f"pvc-{uid_of(claim)}"
+
+
+def provisioned(claim: Raw, storage_class: Raw | None, *, is_used: bool) -> Plan:
+    """A volume of the size that the claim asks for, if one is to be made now."""
+    kind = storage_class or {}
+    provisioner = kind.get("provisioner") or _PROVISIONER
+    spec = spec_of(claim)
+    if class_of(claim) == "" or spec.get("selector") or provisioner == _NO_PROVISIONER:
+        return NOTHING
+    if kind.get("volumeBindingMode") == _ON_FIRST_USE and not is_used:
+        return Plan((Report(claim, "Normal", _ON_FIRST_USE, _WAITS, _WAITS),))
+    name = volume_name(claim)
+    made: Raw = {
+        "metadata": {"name": name, "annotations": {_PROVISIONED_BY: provisioner}},
+        "spec": {
+            "accessModes": spec.get("accessModes") or [],
+            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+            "claimRef": _reference(claim),
+            # Provisioners that were part of Kubernetes have names that no driver can have.
+            "csi": {"driver": provisioner.replace("/", "."), "volumeHandle": name},
+            "persistentVolumeReclaimPolicy": kind.get("reclaimPolicy") or "Delete",
+            "volumeMode": spec.get("volumeMode") or "Filesystem",
+        },
+    }
+    if class_of(claim):
+        made["spec"]["storageClassName"] = class_of(claim)
+    told = "Successfully provisioned volume {}"
+    accepted = Report(claim, "Normal", "ProvisioningSucceeded", told)
+    return Plan((Create(VOLUMES, made, accepted=accepted),))
+
+
+def _reference(claim: Raw) -> Raw:
+    metadata = claim["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        **{key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion")},
+    }
+
+
+class ClaimBinding:
+    """Watches claims, volumes, and pods that come to nodes."""
+
+    def __init__(self, around: EngineContext) -> None:
+        informers = around.informers
+        self._claims = informers.of(VOLUME_CLAIMS)
+        self._volumes = informers.of(VOLUMES)
+        self._classes = informers.of(STORAGE_CLASSES)
+        self._pods = informers.of(PODS)
+        self._users = self._pods.index("volume claim on node", _claims_on_node)
+        self._unbound = self._claims.index("unbound by class", _class_if_unbound)
+        self._free = self._volumes.index("free by class", _class_if_free)
+        # One at a time: two claims would choose the same volume.
+        self._loop: Loop[Name] = Loop(
+            around,
+            "persistentvolume-controller",
+            self._decide,
+            reads=(self._claims, self._volumes, self._classes, self._pods),
+            workers=1,
+        )
+        self._claims.listen(self._on_claim)
+        self._volumes.listen(self._on_volume)
+        self._pods.listen(self._on_pod)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(name_of(new))
+
+    def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
+        """Whoever has it, and if nobody has it whoever may want it."""
+        for each in filter(None, (old, new)):
+            reference = spec_of(each).get("claimRef")
+            if reference:
+                self._loop.queue.add(Name(reference.get("namespace", ""), reference["name"]))
+        for kind in _class_if_free(new) if new is not None else ():
+            for claim in self._unbound.get(kind):
+                self._loop.queue.add(name_of(claim))
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None and (old is None or not spec_of(old).get("nodeName")):
+            for key in _claims_on_node(new):
+                self._loop.queue.add(Name(*key.split("/")))
+
+    async def _decide(self, name: Name) -> Plan:
+        claim = self._claims.objects.get(name)
+        if claim is None or is_deleted(claim):
+            return NOTHING
+        chosen = spec_of(claim).get("volumeName")
+        if chosen:
+            volume = self._volumes.get("", chosen)
+            return lost(claim) if volume is None else bound(claim, volume)
+        kind = class_of(claim) or ""
+        volume = best(claim, self._free.get(kind))
+        if volume is None:
+            # One that was just made for it.
+            volume = self._volumes.get("", volume_name(claim))
+        if volume is not None:
+            return bound(claim, volume)
+        is_used = self._users.count("/".join(name)) > 0
+        return provisioned(claim, self._classes.get("", kind), is_used=is_used)
+
+
+def _class_if_unbound(claim: Raw) -> Iterable[str]:
+    return () if spec_of(claim).get("volumeName") else (class_of(claim) or "",)
+
+
+def _class_if_free(volume: Raw) -> Iterable[str]:
+    """One that is kept for a claim by name alone is free for that one."""
+    has_claim = (spec_of(volume).get("claimRef") or {}).get("uid")
+    return () if has_claim else (class_of(volume) or "",)
+
+
+def _claims_on_node(pod: Raw) -> Iterable[str]:
+    """The claims, by namespace and name, that a pod on a node uses."""
+    if is_terminal(pod) or not spec_of(pod).get("nodeName"):
+        return ()
+    sources = (each.get("persistentVolumeClaim") for each in spec_of(pod).get("volumes") or ())
+    return [f"{pod['metadata']['namespace']}/{each['claimName']}" for each in sources if each]

@@ -1,0 +1,61 @@
+"""Which volume does for a claim, as kube-controller-manager chooses it."""
+
+from collections.abc import Iterable
+
+from dryrack.client.informer import name_of
+from dryrack.controllers.objects import annotations_of, is_deleted, labels_of, spec_of, uid_of
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.raw import Raw
+from dryrack.kinds.selectors import matches_labels
+
+_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+_NONE = Quantity.parse("0")
+
+
+def class_of(obj: Raw) -> str | None:
+    """The storage class of a claim or a volume; None if it says nothing, which "" is not."""
+    old = annotations_of(obj).get(_OLD_CLASS)
+    return old if old is not None else spec_of(obj).get("storageClassName")
+
+
+def best(claim: Raw, volumes: Iterable[Raw]) -> Raw | None:
+    """The volume that is kept for the claim, else the smallest that does; None if none does."""
+    found = [each for each in volumes if _does(each, claim)]
+    kept = [each for each in found if spec_of(each).get("claimRef")]
+    return min(kept or found, key=lambda each: (_size(each), name_of(each)), default=None)
+
+
+def is_kept_for(volume: Raw, claim: Raw) -> bool:
+    """Whether a volume names the claim, by its uid or as one that is to come."""
+    reference = spec_of(volume).get("claimRef") or {}
+    name = (reference.get("namespace", ""), reference.get("name"))
+    return name == name_of(claim) and reference.get("uid") in (None, "", uid_of(claim))
+
+
+def asked_for(claim: Raw) -> Quantity:
+    requests = (spec_of(claim).get("resources") or {}).get("requests") or {}
+    return Quantity.parse(requests["storage"]) if "storage" in requests else _NONE
+
+
+def _does(volume: Raw, claim: Raw) -> bool:
+    spec, wanted = spec_of(volume), spec_of(claim)
+    if is_deleted(volume) or (spec.get("claimRef") and not is_kept_for(volume, claim)):
+        return False
+    return (
+        (class_of(volume) or "") == (class_of(claim) or "")
+        and spec.get("volumeMode", "Filesystem") == wanted.get("volumeMode", "Filesystem")
+        and set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
+        and asked_for(claim) <= _size(volume)
+        and _is_selected(volume, wanted.get("selector"))
+    )
+
+
+def _is_selected(volume: Raw, selector: Raw | None) -> bool:
+    return selector is None or matches_labels(decode(selector, LabelSelector), labels_of(volume))
+
+
+def _size(volume: Raw) -> Quantity:
+    capacity = spec_of(volume).get("capacity") or {}
+    return Quantity.parse(capacity["storage"]) if "storage" in capacity else _NONE

@@ -1,0 +1,57 @@
+"""Volumes whose claims are gone: they go too, or stay for a person to look at."""
+
+from dryrack.client.endpoints import VOLUME_CLAIMS, VOLUMES
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of
+from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update
+from dryrack.kinds.raw import Raw
+
+
+def plan(volume: Raw, claim: Raw | None) -> Plan:
+    """What becomes of a volume; `claim` is the one of the name that it has, if there is one."""
+    uid = (spec_of(volume).get("claimRef") or {}).get("uid")
+    if is_deleted(volume) or (uid and claim is not None and uid_of(claim) == uid):
+        return NOTHING
+    if uid and spec_of(volume).get("persistentVolumeReclaimPolicy") == "Delete":
+        return Plan((Delete(VOLUMES, name_of(volume), uid_of(volume)),))
+    phase = "Released" if uid else "Available"
+    if status_of(volume).get("phase") == phase:
+        return NOTHING
+    status = status_of(volume) | {"phase": phase}
+    return Plan((Update(VOLUMES, volume | {"status": status}, "status"),))
+
+
+class VolumeRelease:
+    """Watches volumes, and claims that go."""
+
+    def __init__(self, around: EngineContext) -> None:
+        self._volumes = around.informers.of(VOLUMES)
+        self._claims = around.informers.of(VOLUME_CLAIMS)
+        self._loop: Loop[Name] = Loop(
+            around,
+            "persistentvolume-release-controller",
+            self._decide,
+            reads=(self._volumes, self._claims),
+        )
+        self._volumes.listen(self._on_volume)
+        self._claims.listen(self._on_claim)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self._loop.queue.add(name_of(new))
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None and old is not None and spec_of(old).get("volumeName"):
+            self._loop.queue.add(Name("", spec_of(old)["volumeName"]))
+
+    async def _decide(self, name: Name) -> Plan:
+        volume = self._volumes.objects.get(name)
+        if volume is None:
+            return NOTHING
+        reference = spec_of(volume).get("claimRef") or {}
+        claim = self._claims.get(reference.get("namespace", ""), reference.get("name", ""))
+        return plan(volume, claim)

@@ -1,0 +1,313 @@
+"""Claims of storage and volumes on an embedded cluster whose time stands still until moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.controllers import scenes
+
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import (
+    EVENTS,
+    NODES,
+    PODS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
+from dryrack.client.errors import InvalidError
+from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import EmbeddedCluster, embedded
+from dryrack.cluster.engines import families, running_engines
+from dryrack.cluster.initial_objects import virtual_node
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Raw = dict[str, Any]
+
+DEFAULT = "storageclass.kubernetes.io/is-default-class"
+
+
+def claim(name: str, storage: str = "3Gi", **spec: Any) -> Raw:
+    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": asked | spec}
+
+
+def volume(name: str, storage: str, **spec: Any) -> Raw:
+    """One that somebody has made, of the class `manual`."""
+    own = {"capacity": {"storage": storage}, "accessModes": ["ReadWriteOnce"]}
+    source = {"storageClassName": "manual", "hostPath": {"path": "/data"}}
+    return {"metadata": {"name": name, "labels": {"is": name}}, "spec": own | source | spec}
+
+
+def user(name: str, claim: str) -> Raw:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    spec = scenes.POD_SPEC | {"volumes": volumes}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cluster with a node."""
+
+    cluster: EmbeddedCluster
+    clock: VirtualClock
+
+    async def make(self, *objects: Raw) -> None:
+        """Volumes have a size of their own, claims ask for one, classes have neither."""
+        for each in objects:
+            spec = each.get("spec", {})
+            endpoint = VOLUMES if "capacity" in spec else VOLUME_CLAIMS if spec else STORAGE_CLASSES
+            await self.cluster.client.create(endpoint, each)
+        await self.clock.advance(1)
+
+    async def bound(self) -> dict[str, str]:
+        """What each claim is bound to, or its phase if it is to none."""
+        found = (await self.cluster.client.list(VOLUME_CLAIMS, Selection())).items
+        return {
+            each["metadata"]["name"]: each["spec"].get("volumeName") or each["status"]["phase"]
+            for each in found
+        }
+
+    async def phases(self) -> dict[str, str]:
+        found = (await self.cluster.client.list(VOLUMES, Selection())).items
+        return {each["metadata"]["name"]: each["status"]["phase"] for each in found}
+
+    async def delete(self, name: str) -> None:
+        await self.cluster.client.delete(VOLUME_CLAIMS, name, namespace="default")
+        await self.clock.advance(1)
+
+
+def play(story: Callable[[Scene], Awaitable[None]]) -> None:
+    async def run() -> None:
+        clock = VirtualClock()
+        async with embedded(PlaneOptions(clock=clock)) as cluster:
+            await cluster.client.create(NODES, virtual_node("node-1"))
+            await clock.advance(1)
+            await story(Scene(cluster, clock))
+
+    run_virtual(run())
+
+
+def storage_class(name: str, **more: Any) -> Raw:
+    annotations = {DEFAULT: str(more.pop("is_default", False)).lower()}
+    metadata = {"name": name, "annotations": annotations}
+    return {"metadata": metadata, "provisioner": "ebs.csi.aws.com", **more}
+
+
+def test_a_claim_gets_a_volume_of_its_size() -> None:
+    """Whatever its class is, and though there is no such class."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make(claim("data", storageClassName="gp3", volumeMode="Block"))
+        client = scene.cluster.client
+        found = await client.get(VOLUME_CLAIMS, "data", "default")
+        name = f"pvc-{found['metadata']['uid']}"
+        made = await client.get(VOLUMES, name)
+        events = (await client.list(EVENTS, Selection(namespace="default"))).items
+
+        assert found["spec"]["volumeName"] == name
+        assert found["status"] == {
+            "phase": "Bound",
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "3Gi"},
+        }
+        assert made["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
+        assert {
+            key: made["spec"][key] for key in ("capacity", "storageClassName", "volumeMode")
+        } == {
+            "capacity": {"storage": "3Gi"},
+            "storageClassName": "gp3",
+            "volumeMode": "Block",
+        }
+        assert [(each["reason"], each["message"]) for each in events] == [
+            ("ProvisioningSucceeded", f"Successfully provisioned volume {name}")
+        ]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, "small"),
+        ({"resources": {"requests": {"storage": "7Gi"}}}, "big"),
+        ({"selector": {"matchLabels": {"is": "big"}}}, "big"),
+        ({"accessModes": ["ReadOnlyMany"]}, "shared"),
+        ({"volumeName": "big"}, "big"),
+        ({"selector": {"matchLabels": {"is": "other"}}}, "Pending"),
+        ({"storageClassName": ""}, "Pending"),
+    ],
+)
+def test_the_smallest_volume_that_does_is_bound(spec: Raw, expected: str) -> None:
+    """By class, size, modes and labels; a claim with a selector gets no other."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make(
+            volume("big", "10Gi"),
+            volume("small", "5Gi"),
+            volume("tiny", "1Gi"),
+            volume("shared", "20Gi", accessModes=["ReadOnlyMany", "ReadWriteOnce"]),
+            claim("data", **({"storageClassName": "manual"} | spec)),
+        )
+
+        assert await scene.bound() == {"data": expected}
+        phases = await scene.phases()
+        assert phases.pop(expected, "Bound") == "Bound"
+        assert set(phases.values()) == {"Available"}
+
+    play(story)
+
+
+def test_a_volume_that_is_kept_for_a_claim_is_its() -> None:
+    """Before the claim is there, and though a smaller one would do."""
+
+    async def story(scene: Scene) -> None:
+        kept = {"namespace": "default", "name": "data"}
+        await scene.make(volume("big", "10Gi", claimRef=kept), volume("small", "5Gi"))
+        await scene.make(claim("other", storageClassName="manual"))
+        await scene.make(claim("data", storageClassName="manual"))
+
+        assert await scene.bound() == {"data": "big", "other": "small"}
+
+    play(story)
+
+
+def test_a_claim_waits_for_a_volume_that_somebody_makes() -> None:
+    """A class without a provisioner, as of local disks."""
+
+    async def story(scene: Scene) -> None:
+        local = {"metadata": {"name": "manual"}, "provisioner": "kubernetes.io/no-provisioner"}
+        await scene.make(local, claim("data", storageClassName="manual"))
+        before = await scene.bound()
+        await scene.make(volume("disk", "5Gi"))
+
+        assert (before, await scene.bound()) == ({"data": "Pending"}, {"data": "disk"})
+
+    play(story)
+
+
+def test_a_class_that_waits_waits_for_a_pod() -> None:
+    """And the claim says so; it is of the default class, for it names none."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        late = {"is_default": True, "volumeBindingMode": "WaitForFirstConsumer"}
+        await scene.make(storage_class("standard", **late), claim("data"))
+        before = await scene.bound()
+        events = (await client.list(EVENTS, Selection(namespace="default"))).items
+        await client.create(PODS, user("reader", "data"))
+        await scene.clock.advance(5)
+        found = await client.get(VOLUME_CLAIMS, "data", "default")
+
+        assert before == {"data": "Pending"}
+        assert [each["reason"] for each in events] == ["WaitForFirstConsumer"]
+        assert (found["status"]["phase"], found["spec"]["storageClassName"]) == (
+            "Bound",
+            "standard",
+        )
+
+    play(story)
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_a_volume_goes_with_its_claim_if_its_class_says_so(policy: str) -> None:
+    """Else it stays, and nobody else gets it."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make(storage_class("fast", reclaimPolicy=policy))
+        await scene.make(claim("data", storageClassName="fast"))
+        [name] = await scene.phases()
+        await scene.delete("data")
+        await scene.make(claim("data", storageClassName="fast"))
+        phases = await scene.phases()
+
+        assert phases.pop(name, "gone") == {"Delete": "gone", "Retain": "Released"}[policy]
+        assert list(phases.values()) == ["Bound"]
+
+    play(story)
+
+
+def test_a_claim_whose_volume_is_deleted_is_lost() -> None:
+    """As kube-controller-manager has it; a pod that is to come waits for another claim."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make(claim("data"))
+        [name] = await scene.phases()
+        await scene.cluster.client.delete(VOLUMES, name)
+        await scene.clock.advance(1)
+        found = await scene.cluster.client.get(VOLUME_CLAIMS, "data", "default")
+
+        assert found["status"] == {"phase": "Lost"}
+
+    play(story)
+
+
+def test_stateful_sets_get_a_volume_for_each_pod() -> None:
+    """Which stay when the set goes; then nothing is written any more."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        labels = {"app": "db"}
+        template = claim("data")
+        stateful_set = {
+            "metadata": {"name": "db", "namespace": "default"},
+            "spec": {
+                "serviceName": "db",
+                "replicas": 2,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": scenes.POD_SPEC},
+                "volumeClaimTemplates": [template | {"metadata": {"name": "data"}}],
+            },
+        }
+        await client.create(STATEFUL_SETS, stateful_set)
+        await scene.clock.advance(30)
+        pods = (await client.list(PODS, Selection(namespace="default"))).items
+        await client.delete(STATEFUL_SETS, "db", namespace="default")
+        await scene.clock.advance(60)
+        store = scene.cluster.plane.store
+        revision = store.revision
+        await scene.clock.advance(1800)
+
+        assert [each["status"]["phase"] for each in pods] == ["Running", "Running"]
+        assert set((await scene.phases()).values()) == {"Bound"}
+        assert len(await scene.bound()) == 2
+        for resource in ("persistentvolumes", "persistentvolumeclaims", "events"):
+            assert not store.events(resource, after=revision)
+
+    play(story)
+
+
+def test_a_controller_that_starts_again_makes_no_second_volume() -> None:
+    """Nor does it forget what went while it was away."""
+
+    async def run() -> None:
+        clock = VirtualClock()
+        async with embedded(PlaneOptions(clock=clock), engines=()) as cluster:
+            scene = Scene(cluster, clock)
+            async with running_engines(families(), cluster.plane.around):
+                await scene.make(claim("kept"), claim("left"))
+                before = await scene.bound()
+            await scene.delete("left")
+            async with running_engines(families(), cluster.plane.around):
+                await clock.advance(5)
+
+            assert await scene.bound() == {"kept": before["kept"]}
+            assert await scene.phases() == {before["kept"]: "Bound"}
+
+    run_virtual(run())
+
+
+def test_a_claim_that_makes_no_sense_is_refused() -> None:
+    """In the words of the real server."""
+
+    async def story(scene: Scene) -> None:
+        with pytest.raises(InvalidError, match="at least 1 access mode is required"):
+            await scene.make(claim("data", accessModes=[]))
+
+    play(story)
