@@ -278,6 +278,11 @@ def test_a_device_that_comes_back_may_keep_a_pod_waiting() -> None:
     assert [each.invariant for each in checkers.at_rest()] == [Invariant.NO_STARVATION]
     checkers.see(SLICES, None, COUNTED[1])
     assert checkers.at_rest() == ()
+    # Who is given something else of the pool has no part in it; who draws on it, too, has.
+    checkers.see(SLICES, None, piece("b", devices=({"name": "whole-2"},))[1])
+    assert checkers.see(CLAIMS, None, claim("f", result("whole-2"), users=("p",))[1]) == ()
+    [told] = checkers.see(CLAIMS, None, claim("g", result("half-2"), users=("p",))[1])
+    assert told.invariant is Invariant.COUNTERS
 
 
 def test_a_gang_may_go_as_a_whole() -> None:

@@ -35,7 +35,7 @@ from dryrack.placement import Membership, definitions, membership
 from dryrack.scenario.invariants.violations import Invariant, Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from dryrack.kinds.raw import Raw
     from dryrack.placement import GangKey
@@ -272,8 +272,9 @@ class _Devices:
         for device in sorted(after.keys() - before.keys()):
             yield from self._twice(device)
             yield from self._overdrawn_capacity(device)
-        for pool in sorted({(each.driver, each.pool) for each in after.keys() - before.keys()}):
-            yield from self._overdrawn_counters(pool)
+        fresh = after.keys() - before.keys()
+        for pool in sorted({(each.driver, each.pool) for each in fresh}):
+            yield from self._overdrawn_counters(pool, {each.name for each in fresh})
 
     def is_overdrawn(self, claim: Raw) -> bool:
         """
@@ -282,8 +283,10 @@ class _Devices:
         A device that is lost draws on no counter, so that another one of its card is given away;
         when it is back, one of the two has to wait.
         """
-        pools = {(each.driver, each.pool) for each in _uses(claim)}
-        return any(True for pool in pools for _ in self._overdrawn_counters(pool))
+        pools: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for each in _uses(claim):
+            pools[each.driver, each.pool].add(each.name)
+        return any(True for each in pools.items() for _ in self._overdrawn_counters(*each))
 
     def _twice(self, device: _Device) -> Iterator[Violation]:
         uses = [use for uses in self._uses[device].values() for use in uses]
@@ -309,20 +312,24 @@ class _Devices:
                 message = f"more than there is of {key}, by claims {self._holders([device])}"
                 yield Violation(Invariant.CAPACITY, f"device {device}", message)
 
-    def _overdrawn_counters(self, pool: tuple[str, str]) -> Iterator[Violation]:
+    def _overdrawn_counters(
+        self, pool: tuple[str, str], devices: Collection[str]
+    ) -> Iterator[Violation]:
+        """Of the counters that these devices draw on; others may be so for no fault of theirs."""
         supply = self._pools[pool]
         left = {
             name: each for counters in supply.counters.values() for name, each in counters.items()
         }
         if not left:
             return
-        draws = {name: each for devices in supply.draws.values() for name, each in devices.items()}
+        draws = {name: each for tables in supply.draws.values() for name, each in tables.items()}
+        looked_at = {place for name in devices for place in draws.get(name, ())}
         in_use = [each for each in self._in_use[pool] if each.name in draws]
         for device in in_use:
             for place, amount in draws[device.name].items():
                 left[place] = left.get(place, 0) - amount
         for (counters, counter), rest in sorted(left.items()):
-            if rest < 0:
+            if rest < 0 and (counters, counter) in looked_at:
                 subject = f"pool {'/'.join(pool)}, counter {counters}/{counter}"
                 message = f"more than there is, by claims {self._holders(in_use)}"
                 yield Violation(Invariant.COUNTERS, subject, message)
