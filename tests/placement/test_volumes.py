@@ -9,7 +9,7 @@ from tests.placement.test_other_pods import message, node_of, three_nodes
 
 from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim, Pod
 from dryrack.kinds.decode import decode
-from dryrack.placement.index.volumes import VolumeProblem, Volumes
+from dryrack.placement.index.volumes import VolumeProblem, Volumes, WaitingClass
 
 ZONE = "topology.kubernetes.io/zone"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -57,7 +57,7 @@ def test_a_pod_waits_for_a_node_that_has_its_volume() -> None:
 
 
 def test_a_claim_without_a_volume_ties_nobody_where_nothing_is_stored() -> None:
-    """On virtual nodes pods run with claims that no controller binds."""
+    """On virtual nodes pods run with claims that are not bound yet."""
     volumes = Volumes(claims={("default", "data"): claim(volume="")})
 
     assert volumes.problem(pod()) is None
@@ -87,13 +87,45 @@ def test_a_pod_waits_for_its_claims(
     assert problem == VolumeProblem(("default", "data"), words)
 
 
-def test_a_claim_that_waits_for_its_pod_is_told_that_nobody_chooses() -> None:
-    """Kube-scheduler would choose the node and have the volume made there."""
-    waiting = claim(volume="", annotations={"volume.beta.kubernetes.io/storage-class": "local"})
-    volumes = Volumes(
-        are_stored=True, claims={("default", "data"): waiting}, waiting_classes={"local"}
-    )
+def waiting(*, chosen: str = "") -> PersistentVolumeClaim:
+    """A claim that is bound when its pod has a node."""
+    annotations = {"volume.beta.kubernetes.io/storage-class": "late"}
+    selected = {"volume.kubernetes.io/selected-node": chosen} if chosen else {}
+    return claim(volume="", annotations=annotations | selected)
 
-    problem = volumes.problem(pod())
+
+@pytest.mark.parametrize(
+    ("waits", "chosen", "node"),
+    [
+        (WaitingClass(topologies=(((ZONE, frozenset("b")),),)), "", "b1"),
+        (WaitingClass(), "b1", "b1"),
+        (WaitingClass(topologies=(((ZONE, frozenset("z")),),)), "", ""),
+        (WaitingClass(), "gone", ""),
+    ],
+)
+def test_a_volume_is_made_where_its_class_allows_it(
+    waits: WaitingClass, chosen: str, node: str
+) -> None:
+    """And where it was begun to be made, in the words of kube-scheduler."""
+    made = three_nodes()
+    made.fleet.drop("nowhere")
+    volumes = made.fleet.volumes
+    volumes.are_stored, volumes.waiting_classes = True, {"late": waits}
+    volumes.claims["default", "data"] = waiting(chosen=chosen)
+
+    assert volumes.problem(pod()) is None
+    if node:
+        assert node_of(pod(), made) == node
+    else:
+        words = "3 node(s) didn't find available persistent volumes to bind"
+        assert message(pod(), made) == f"0/3 nodes are available: {words}."
+
+
+def test_a_class_without_a_provisioner_is_told_that_nobody_chooses() -> None:
+    """Kube-scheduler would choose one of the volumes that somebody has made."""
+    local = {"late": WaitingClass(is_provisioned=False)}
+    claims = {("default", "data"): waiting()}
+    problem = Volumes(are_stored=True, claims=claims, waiting_classes=local).problem(pod())
+
     assert problem is not None
-    assert "is bound when a node is chosen, which this scheduler does not do yet" in problem.message
+    assert "is of a class without a provisioner" in problem.message

@@ -101,6 +101,47 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
   containers: [{name: c, image: i, resources: {claims: [{name: gpu}]}}]
 """
+STORAGE = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late}
+provisioner: example.com/disks
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: NAME, namespace: default}
+spec:
+  storageClassName: late
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME, namespace: default}
+spec:
+  schedulerName: SCHEDULER
+  volumes: [{name: v, persistentVolumeClaim: {claimName: NAME}}]
+  containers: [{name: c, image: i}]
+"""
+VOLUME = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: NAME}
+spec:
+  storageClassName: late
+  accessModes: [ReadWriteOnce]
+  capacity: {storage: 1Gi}
+  claimRef: {namespace: default, name: NAME}
+  csi: {driver: example.com, volumeHandle: NAME}
+  nodeAffinity:
+    required:
+      nodeSelectorTerms: [{matchExpressions: [{key: type, operator: In, values: [kwok]}]}]
+"""
+NODE_AND_PROVISIONER = (
+    "volume.kubernetes.io/selected-node",
+    "volume.kubernetes.io/storage-provisioner",
+)
 GATES = ("GenericWorkload", "GangScheduling", "DRAWorkloadResourceClaims")
 
 
@@ -159,6 +200,28 @@ def test_extended_resources_and_binding_conditions_on_a_real_server(
     log = cluster.processes.log("schedule").read_text()
     assert "forbidden" not in log
     assert "BindingConditionsPending" in cluster.plane.kubectl("get", "events").stdout
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_a_volume_is_made_where_the_pod_goes(start_cluster: StartCluster) -> None:
+    """As by kube-scheduler: the claim is told the node, and the pod waits until it is bound."""
+    cluster = start_cluster(Options(), Parts(kwok=True))
+    start_scheduler(cluster, "--name", "dryrack")
+    _apply(cluster, WORLD)
+    told = []
+    for name, scheduler in (("ours", "dryrack"), ("theirs", "default-scheduler")):
+        _apply(cluster, STORAGE.replace("NAME", name).replace("SCHEDULER", scheduler))
+        selected = "jsonpath={.metadata.annotations.volume\\.kubernetes\\.io/selected-node}"
+        _wait(cluster, f"pvc/{name}", f"{selected}=node-a")
+        assert "nodeName" not in _get(cluster, "pod", name)["spec"]
+        _apply(cluster, VOLUME.replace("NAME", name))
+        _wait(cluster, f"pod/{name}", "jsonpath={.status.phase}=Running")
+        claim = _get(cluster, "pvc", name)
+        told.append({key: claim["metadata"]["annotations"][key] for key in NODE_AND_PROVISIONER})
+
+    assert told[0] == told[1]
+    assert "forbidden" not in cluster.processes.log("schedule").read_text()
 
 
 def _claim_for(cluster: Cluster, pod: str) -> Raw:

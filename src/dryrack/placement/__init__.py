@@ -36,7 +36,11 @@ from dryrack.placement.gangs.dialects import (
 from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused
 from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
 from dryrack.placement.index.pod_hints import helped_by
-from dryrack.placement.index.volumes import VolumeProblem
+from dryrack.placement.index.volumes import (
+    SELECTED_NODE,
+    VolumeProblem,
+    WaitingClass,
+)
 from dryrack.placement.node_state import NodeRefusal, NodeState
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import (
@@ -100,6 +104,7 @@ __all__ = [
     "IN_TREE",
     "RESERVATIONS_MAX",
     "SEARCHES_MAX",
+    "SELECTED_NODE",
     "Args",
     "CaseDocument",
     "CaseDocuments",
@@ -159,6 +164,7 @@ __all__ = [
     "Unfinished",
     "Unplaced",
     "VolumeProblem",
+    "WaitingClass",
     "WhatIf",
     "World",
     "as_before",

@@ -24,6 +24,7 @@ from dryrack.client.informer import name_of
 from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.placement import WaitingClass
 from dryrack.scheduler.demands import volume_claim_key
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # Their selectors are labels, and not the selector of other kinds.
 _BY_LABELS = (SERVICES, REPLICATION_CONTROLLERS)
 _ON_FIRST_USE = "WaitForFirstConsumer"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class ClusterFacts:
@@ -99,9 +101,11 @@ class ClusterFacts:
 
     def _storage_class(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
-        self._fleet.volumes.waiting_classes.discard(name)
+        self._fleet.volumes.waiting_classes.pop(name, None)
         if new is not None and new.get("volumeBindingMode") == _ON_FIRST_USE:
-            self._fleet.volumes.waiting_classes.add(name)
+            self._fleet.volumes.waiting_classes[name] = waiting_class(new)
+        if old is not None:
+            self._sleepers.wake()
 
     def _owner(self, endpoint: Endpoint, old: Raw | None, new: Raw | None) -> None:
         """How pods are spread by default is a matter of scores: nobody waits for it."""
@@ -114,6 +118,18 @@ class ClusterFacts:
             by_labels = endpoint in _BY_LABELS
             selector = decode({"matchLabels": selector} if by_labels else selector, LabelSelector)
         self._fleet.owners.put(endpoint.kind, namespace, name, selector)
+
+
+def waiting_class(storage_class: Raw) -> WaitingClass:
+    """What a StorageClass says of claims that are bound when a pod uses them."""
+    terms = [
+        tuple((each["key"], frozenset(each["values"])) for each in term)
+        for term in (
+            each.get("matchLabelExpressions") or ()
+            for each in storage_class.get("allowedTopologies") or ()
+        )
+    ]
+    return WaitingClass(storage_class.get("provisioner") != _NO_PROVISIONER, tuple(terms))
 
 
 def _reach(volume: PersistentVolume) -> tuple[object, ...]:

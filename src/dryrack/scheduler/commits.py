@@ -23,7 +23,7 @@ from dryrack.scheduler.claims.device_owners import DeviceOwners
 from dryrack.scheduler.claims.group_claims import consumers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from dryrack.client.informer import Name
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dryrack.placement import Occupant
     from dryrack.scheduler.binding import Binder, Bound, Reserved
     from dryrack.scheduler.claims.binding_conditions import BindingConditions
+    from dryrack.scheduler.claims.volume_binding import VolumeBinding
     from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.demands import Demands
     from dryrack.scheduler.reporting import Reporter
@@ -68,6 +69,7 @@ class Commits:
         clock: Timekeeper,
         reporter: Reporter,
         conditions: BindingConditions,
+        volumes: VolumeBinding,
         slots: asyncio.Semaphore,
         group_of: Callable[[Raw], Raw | None],
     ) -> None:
@@ -78,6 +80,7 @@ class Commits:
         self._clock = clock
         self._reporter = reporter
         self._conditions = conditions
+        self._volumes = volumes
         self._slots = slots
         self._group_of = group_of
         self._owners = DeviceOwners(view.claims, clock)
@@ -101,7 +104,7 @@ class Commits:
         try:
             plan = self._view.renamed(plan, await self._binder.extended.made(plan))
             reserved = await self._binder.reserve(plan)
-            await self._binder.prepare(reserved, partial(self._devices_ready, plan))
+            await self._binder.prepare(reserved, partial(self._ready, plan))
             with marked as annotations:
                 bound = await self._binder.bind(reserved, self._view.obstacle, annotations)
             arrived = {name_of(each.pod) for each in bound.assignments}
@@ -137,6 +140,14 @@ class Commits:
         given = {name: it for each in decided for name, it in each.given.items()}
         return Plan(tuple(assignments), claims, given)
 
+    async def _ready(self, plan: Plan, claims: Sequence[Raw]) -> None:
+        await self._devices_ready(plan, claims)
+        waiting = self._volumes.unbound((each.pod, each.node) for each in plan.assignments)
+        if waiting:
+            for claim in claims:
+                self._view.settle(full_name(claim), claim)
+            await self._apart(self._volumes.bind(waiting))
+
     async def _devices_ready(self, plan: Plan, claims: Sequence[Raw]) -> None:
         """Waits for binding conditions; other pods may use the claims, and be bound, meanwhile."""
         await self._owners.confirm(each for each in claims if full_name(each) in plan.given)
@@ -151,9 +162,13 @@ class Commits:
                 await self._reporter.event(
                     each.pod, "BindingConditionsPending", message, type="Normal"
                 )
+        await self._apart(self._conditions.ready(claims))
+
+    async def _apart(self, wait: Awaitable[None]) -> None:
+        """A wait that may be long keeps no other pod from being bound."""
         self._slots.release()
         try:
-            await self._conditions.ready(claims)
+            await wait
         finally:
             await self._slots.acquire()
 

@@ -35,6 +35,7 @@ from dryrack.scheduler.binding import REFUSALS, Binder, OvertakenError
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.binding_conditions import BindingConditions
 from dryrack.scheduler.claims.stale_claims import free, in_the_way, let_go
+from dryrack.scheduler.claims.volume_binding import VolumeBinding
 from dryrack.scheduler.cluster_view import View, helped_by_changes
 from dryrack.scheduler.commits import Commits, Decided
 from dryrack.scheduler.coscheduling import CoschedulingStatuses
@@ -116,6 +117,7 @@ class Scheduler:
             conditions=BindingConditions(
                 self._view.claims, clock, settings.binding_timeout_seconds
             ),
+            volumes=VolumeBinding(client, reading, self._view.cluster.fleet, clock),
             slots=self._slots,
             group_of=lambda pod: self._groups.of_pod(pod),
         )

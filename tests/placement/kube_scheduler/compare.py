@@ -30,6 +30,7 @@ from dryrack.placement.framework import ClusterScorer, NodeScorer, Profile
 from dryrack.placement.plugins import DEFAULT_PROFILE
 from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 from dryrack.placement.pod_constraints import PodConstraints
+from dryrack.scheduler.cluster_facts import waiting_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -226,6 +227,9 @@ def fleet_of(case: Mapping[str, Any]) -> Fleet:
         parsed = None if selector is None else decode(selector, LabelSelector)
         fleet.owners.put(kind, metadata["namespace"], metadata["name"], parsed)
     fleet.volumes.are_stored = True
+    for raw in case.get("storageClasses", ()):
+        if raw["volumeBindingMode"] == "WaitForFirstConsumer":
+            fleet.volumes.waiting_classes[raw["metadata"]["name"]] = waiting_class(raw)
     for raw in case.get("volumeClaims", ()):
         claim = decode(raw, PersistentVolumeClaim)
         fleet.volumes.claims[claim.metadata.namespace, claim.metadata.name] = claim

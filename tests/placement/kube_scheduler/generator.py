@@ -17,6 +17,7 @@ Raw: TypeAlias = "dict[str, Any]"
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 KEYS = (HOSTNAME, ZONE, "rack")
 NAMESPACES = ("default", "blue", "green")
 APPS = ("a", "b", "c")
@@ -346,10 +347,16 @@ class Generator:
 
     def _storage_classes(self) -> list[Raw]:
         modes = ("Immediate", "WaitForFirstConsumer")
-        return [
+        found: list[Raw] = [
             {"metadata": {"name": mode.lower()}, "provisioner": "p", "volumeBindingMode": mode}
             for mode in modes
         ]
+        self._maybe(found[1], "allowedTopologies", lambda: self._some(self._topology))
+        return found
+
+    def _topology(self) -> Raw:
+        values = self._chance.sample(("z1", "z2", "z3"), 2)
+        return {"matchLabelExpressions": [{"key": ZONE, "values": values}]}
 
     def _add_volumes(self, case: Raw) -> None:
         """Claims of the pod, most of them bound."""
@@ -362,7 +369,12 @@ class Generator:
                 "metadata": {**metadata, "name": name, "annotations": {}},
                 "spec": {"storageClassName": "immediate"},
             }
-            if self._chance.random() < 0.9:
+            if self._chance.random() < 0.3:
+                claim["spec"]["storageClassName"] = "waitforfirstconsumer"
+                if self._chance.random() < 0.25:
+                    node = self._chance.choice(case["nodes"])["metadata"]["name"]
+                    claim["metadata"]["annotations"][SELECTED_NODE] = node
+            elif self._chance.random() < 0.9:
                 claim["spec"]["volumeName"] = f"volume-{number}"
                 claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
             claims.append(claim)

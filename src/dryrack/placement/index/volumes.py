@@ -3,8 +3,8 @@ Persistent volumes and their claims, as far as they tie pods to nodes.
 
 On virtual nodes nothing is stored: there a claim that names no volume ties its pods to nothing, and
 they do not wait until it has one. On a cluster that stores things such pods have to wait until it
-is bound. Some claims are bound only when a scheduler has chosen a node for their pod, which this
-one does not do.
+is bound. Claims of some classes are bound when a scheduler has chosen a node for their pod: the
+class says on which nodes a volume can be made, and a claim remembers a node that was chosen.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from dryrack.kinds.selectors import parse_node_selector
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim, Pod
 
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
+_UNPROVISIONED = (
+    "is of a class without a provisioner: one of its volumes is bound when a node is chosen, which "
+    "this scheduler does not do; name the volume in the claim"
+)
 
 
 class VolumeProblem(NamedTuple):
@@ -26,6 +35,21 @@ class VolumeProblem(NamedTuple):
 
     claim: tuple[str, str]
     message: str
+
+
+class WaitingClass(NamedTuple):
+    """A StorageClass whose claims are bound only when a pod uses them."""
+
+    is_provisioned: bool = True
+    """Whether volumes are made for claims; else somebody has made them, each on its node."""
+    topologies: tuple[tuple[tuple[str, frozenset[str]], ...], ...] = ()
+    """Terms of labels and their values, of which a node has to meet one; none: all nodes do."""
+
+    def reaches(self, labels: Mapping[str, str]) -> bool:
+        return not self.topologies or any(
+            term and all(labels.get(key) in values for key, values in term)
+            for term in self.topologies
+        )
 
 
 @dataclass(slots=True)
@@ -36,8 +60,7 @@ class Volumes:
     are_stored: bool = False
     claims: dict[tuple[str, str], PersistentVolumeClaim] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
-    # StorageClasses whose claims are bound only when a pod uses them.
-    waiting_classes: set[str] = field(default_factory=set)
+    waiting_classes: dict[str, WaitingClass] = field(default_factory=dict)
 
     def of(self, pod: Pod) -> Iterator[PersistentVolume]:
         """The volumes that claims of the pod are bound to, as far as they are there."""
@@ -48,13 +71,31 @@ class Volumes:
                 if claim is not None and claim.spec.volume_name in self.volumes:
                     yield self.volumes[claim.spec.volume_name]
 
+    def bound_to(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """The volume that a claim has for good, if it is known."""
+        return self.volumes.get(claim.spec.volume_name) if _is_bound(claim) else None
+
+    @staticmethod
+    def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
+        """Whether a volume can be used on a node with these labels; its name is not looked at."""
+        affinity = volume.spec.node_affinity
+        if affinity is None or not affinity.required:
+            return True
+        terms = parse_node_selector(affinity.required).terms
+        return any(term.matches(labels, "") for term in terms)
+
+    def waiting(self, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, WaitingClass]]:
+        """The claims of the pod that are bound when a node is chosen for it."""
+        for key in _keys(pod) if self.are_stored and self.waiting_classes else ():
+            claim = self.claims.get(key)
+            if claim is not None and not claim.spec.volume_name:
+                waits = self.waiting_classes.get(self._class_of(claim))
+                if waits is not None:
+                    yield claim, waits
+
     def problem(self, pod: Pod) -> VolumeProblem | None:
         """The first of the pod's claims that keeps it from every node."""
-        keys = [
-            (pod.metadata.namespace, volume.persistent_volume_claim.claim_name)
-            for volume in pod.spec.volumes
-            if volume.persistent_volume_claim is not None
-        ]
+        keys = _keys(pod)
         for why in (self._unusable, self._volume_missing):
             for key in keys:
                 message = why(key[1], self.claims.get(key))
@@ -73,17 +114,32 @@ class Volumes:
         volume = claim.spec.volume_name
         if claim.status.phase == "Lost":
             return f'{about} bound to non-existent persistentvolume "{volume}"'
-        if not volume and self._class_of(claim) in self.waiting_classes:
-            return f"{about} is bound when a node is chosen, which this scheduler does not do yet"
-        if not volume or _BIND_COMPLETED not in claim.metadata.annotations:
+        waits = None if volume else self.waiting_classes.get(self._class_of(claim))
+        if waits is not None:
+            return "" if waits.is_provisioned else f"{about} {_UNPROVISIONED}"
+        if not _is_bound(claim):
             return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
     def _volume_missing(self, _name: str, claim: PersistentVolumeClaim | None) -> str:
-        if not self.are_stored or claim is None or claim.spec.volume_name in self.volumes:
+        if not self.are_stored or claim is None or not claim.spec.volume_name:
+            return ""
+        if claim.spec.volume_name in self.volumes:
             return ""
         return f'persistentvolume "{claim.spec.volume_name}" not found'
 
     @staticmethod
     def _class_of(claim: PersistentVolumeClaim) -> str:
         return claim.metadata.annotations.get(_CLASS, claim.spec.storage_class_name or "")
+
+
+def _keys(pod: Pod) -> list[tuple[str, str]]:
+    return [
+        (pod.metadata.namespace, volume.persistent_volume_claim.claim_name)
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    ]
+
+
+def _is_bound(claim: PersistentVolumeClaim) -> bool:
+    return bool(claim.spec.volume_name) and _BIND_COMPLETED in claim.metadata.annotations

@@ -1,0 +1,203 @@
+"""Claims of storage that are bound when a node is chosen: the node is written, and waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.scheduler.gang_scenes import PREFIX
+from tests.scheduler.test_failures import furnish
+from tests.scheduler.test_schedule import user_of
+from tests.scheduler.virtual import Stage, on_stage
+
+from dryrack.client.endpoints import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from dryrack.scheduler import SchedulerSettings
+
+Raw = dict[str, Any]
+
+STORED = SchedulerSettings(stores_volumes=True)
+SELECTED = "volume.kubernetes.io/selected-node"
+
+
+def storing(name: str, claim: str = "data") -> Raw:
+    """A pod with a device of the claim `d`, and a volume."""
+    pod = user_of("d", name)
+    pod["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+    return pod
+
+
+async def storage(stage: Stage) -> None:
+    """A node with devices, a claim for one that may be shared, and a claim of storage."""
+    client = stage.client
+    await furnish(client, 0)
+    late = {"provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"}
+    await client.create(STORAGE_CLASSES, {"metadata": {"name": "late"}, **late})
+    metadata = {"namespace": "default"}
+    requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+    spec = {"devices": {"requests": requests}}
+    await client.create(CLAIMS, {"metadata": {"name": "d", **metadata}, "spec": spec})
+    asked = {
+        "storageClassName": "late",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    await client.create(VOLUME_CLAIMS, {"metadata": {"name": "data", **metadata}, "spec": asked})
+
+
+async def chosen(stage: Stage) -> str:
+    """The node that the provisioner is told."""
+    claim = await stage.client.get(VOLUME_CLAIMS, "data", "default")
+    return str(claim["metadata"].get("annotations", {}).get(SELECTED, ""))
+
+
+async def users(stage: Stage) -> list[str]:
+    """For whom the device is reserved."""
+    claim = await stage.client.get(CLAIMS, "d", "default")
+    return [each["name"] for each in claim.get("status", {}).get("reservedFor", ())]
+
+
+async def provision(stage: Stage, zone: str = "") -> None:
+    """What the provisioner and the controller of volumes do."""
+    spec: Raw = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "csi": {"driver": "p", "volumeHandle": "v"},
+    }
+    if zone:
+        expression = {"key": "zone", "operator": "In", "values": [zone]}
+        terms = [{"matchExpressions": [expression]}]
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    await stage.client.create(VOLUMES, {"metadata": {"name": "v"}, "spec": spec})
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    patch = {"metadata": {"annotations": bound}, "spec": {"volumeName": "v"}}
+    await stage.client.patch(VOLUME_CLAIMS, "data", patch, namespace="default")
+
+
+async def give_up(stage: Stage) -> None:
+    """What a provisioner does that cannot make the volume there."""
+    patch = {"metadata": {"annotations": {SELECTED: None}}}
+    await stage.client.patch(VOLUME_CLAIMS, "data", patch, namespace="default")
+
+
+def test_a_pod_is_bound_when_its_volume_is_made() -> None:
+    """It has its device meanwhile, and others are bound."""
+
+    async def story(stage: Stage) -> None:
+        await storage(stage)
+        await stage.client.create(PODS, storing("p"))
+        async with stage.scheduler(settings=STORED):
+            await stage.after(300)
+            assert (await chosen(stage), await users(stage)) == ("n", ["p"])
+            assert await stage.node_of("p") == ""
+
+            await stage.client.create(PODS, user_of("d", "other"))
+            await stage.after(1)
+            assert await stage.node_of("other") == "n"
+
+            await provision(stage)
+            await stage.after(1)
+            assert await stage.node_of("p") == "n"
+
+    on_stage(story)
+
+
+def test_a_gang_is_bound_when_the_volumes_of_all_are_made() -> None:
+    """All of it, or nothing."""
+
+    async def story(stage: Stage) -> None:
+        await storage(stage)
+        for pod in (storing("a"), user_of("d", "b")):
+            pod["metadata"]["labels"] = {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"}
+            await stage.client.create(PODS, pod)
+        async with stage.scheduler(settings=STORED):
+            await stage.after(60)
+            before = [await stage.node_of(name) for name in "ab"]
+            await provision(stage)
+            await stage.after(1)
+
+            assert before == ["", ""]
+            assert [await stage.node_of(name) for name in "ab"] == ["n", "n"]
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "happens", "words"),
+    [
+        (601, None, "has no volume after 600 s"),
+        (1, give_up, "cannot have its volume on node n; see its events"),
+    ],
+)
+def test_a_volume_that_is_not_made_gives_the_device_back(
+    seconds: float, happens: Any, words: str
+) -> None:
+    """The pod is told, and decided anew."""
+
+    async def story(stage: Stage) -> None:
+        await storage(stage)
+        await stage.client.create(PODS, storing("p"))
+        async with stage.scheduler(settings=STORED):
+            if happens is not None:
+                await happens(stage)
+            seen = []
+            for _ in range(round(seconds) + 3):
+                await stage.after(1)
+                seen.append(await stage.told("p"))
+            assert f'persistentvolumeclaim "data" {words}' in seen
+            await stage.after(30)
+            assert (await chosen(stage), await users(stage)) == ("n", ["p"])
+            await provision(stage)
+            await stage.after(1)
+            assert await stage.node_of("p") == "n"
+
+    on_stage(story)
+
+
+def test_a_scheduler_that_dies_leaves_the_node_chosen() -> None:
+    """The next one chooses no other, and binds the pod when the volume is there."""
+
+    async def story(stage: Stage) -> None:
+        await storage(stage)
+        await stage.client.create(PODS, storing("p"))
+        async with stage.scheduler(settings=STORED):
+            await stage.after(10)
+        await provision(stage)
+        async with stage.scheduler(settings=STORED):
+            assert await stage.node_of("p") == "n"
+
+    on_stage(story)
+
+
+def test_a_claim_that_goes_meanwhile_lets_the_device_go() -> None:
+    """The pod waits for another one of that name."""
+
+    async def story(stage: Stage) -> None:
+        await storage(stage)
+        await stage.client.create(PODS, storing("p"))
+        async with stage.scheduler(settings=STORED):
+            await stage.after(10)
+            await stage.client.delete(VOLUME_CLAIMS, "data", namespace="default")
+            await stage.after(30)
+
+            assert 'persistentvolumeclaim "data" not found' in await stage.told("p")
+            assert await users(stage) == []
+
+    on_stage(story)
+
+
+def test_a_volume_that_was_made_elsewhere_takes_its_pod_there() -> None:
+    """Not to the node that was chosen."""
+
+    async def story(stage: Stage) -> None:
+        await storage(stage)
+        await stage.client.create(PODS, storing("p"))
+        async with stage.scheduler(settings=STORED):
+            await stage.after(10)
+            await provision(stage, "elsewhere")
+            await stage.after(30)
+
+            assert await stage.node_of("p") == ""
+            assert "didn't match PersistentVolume's node affinity" in await stage.told("p")
+            assert await users(stage) == []
+
+    on_stage(story)
