@@ -285,6 +285,17 @@ def test_a_device_that_comes_back_may_keep_a_pod_waiting() -> None:
     assert told.invariant is Invariant.COUNTERS
 
 
+def test_a_scheduler_may_be_late_for_a_device_that_comes_back() -> None:
+    """It decides while the device is lost, and writes when it is there again."""
+    checkers = Checkers()
+    lost = piece("a", devices=(drawing("whole", "10Gi"),), counters={"memory": {"value": "10Gi"}})
+    checkers.see(SLICES, None, COUNTED[1])
+    assert checkers.see(CLAIMS, None, claim("c", result("half-1"), users=("p",))[1]) == ()
+    checkers.see(SLICES, COUNTED[1], lost[1])
+    checkers.see(SLICES, lost[1], COUNTED[1])
+    assert checkers.see(CLAIMS, None, claim("e", result("whole"), users=("q",))[1]) == ()
+
+
 def test_a_gang_may_go_as_a_whole() -> None:
     """Its members are all being deleted before the first of them is gone."""
     checkers = Checkers()

@@ -221,13 +221,20 @@ class _Devices:
         self._names: dict[str, str] = {}
         self._pools: dict[tuple[str, str], _PoolSupply] = defaultdict(_PoolSupply)
         self._in_use: dict[tuple[str, str], set[_Device]] = defaultdict(set)
+        # Those that were on no slice for a while: what they draw was given away.
+        self._missed: set[_Device] = set()
 
     def slice(self, old: Raw | None, new: Raw | None) -> None:
         each = new or old
         assert each is not None, "a write is of something"
-        spec = each["spec"]
-        pool = self._pools[spec["driver"], spec["pool"]["name"]]
-        name = _name(each)
+        key = (each["spec"]["driver"], each["spec"]["pool"]["name"])
+        self._put(self._pools[key], each, new)
+        drawing = {name for devices in self._pools[key].draws.values() for name in devices}
+        self._missed |= {each for each in self._in_use[key] if each.name not in drawing}
+
+    @staticmethod
+    def _put(pool: _PoolSupply, each: Raw, new: Raw | None) -> None:
+        spec, name = each["spec"], _name(each)
         for table in (pool.counters, pool.draws, pool.capacity):
             table.pop(name, None)
         if new is None:
@@ -264,6 +271,7 @@ class _Devices:
             if not self._uses[device]:
                 del self._uses[device]
                 self._in_use[device.driver, device.pool].discard(device)
+                self._missed.discard(device)
         for device, uses in after.items():
             self._uses[device][uid] = uses
             self._in_use[device.driver, device.pool].add(device)
@@ -274,7 +282,8 @@ class _Devices:
             yield from self._overdrawn_capacity(device)
         fresh = after.keys() - before.keys()
         for pool in sorted({(each.driver, each.pool) for each in fresh}):
-            yield from self._overdrawn_counters(pool, {each.name for each in fresh})
+            known = self._in_use[pool] - self._missed
+            yield from self._overdrawn_counters(pool, {each.name for each in fresh}, known)
 
     def is_overdrawn(self, claim: Raw) -> bool:
         """
@@ -286,7 +295,11 @@ class _Devices:
         pools: dict[tuple[str, str], set[str]] = defaultdict(set)
         for each in _uses(claim):
             pools[each.driver, each.pool].add(each.name)
-        return any(True for each in pools.items() for _ in self._overdrawn_counters(*each))
+        return any(
+            True
+            for pool, names in pools.items()
+            for _ in self._overdrawn_counters(pool, names, self._in_use[pool])
+        )
 
     def _twice(self, device: _Device) -> Iterator[Violation]:
         uses = [use for uses in self._uses[device].values() for use in uses]
@@ -313,7 +326,7 @@ class _Devices:
                 yield Violation(Invariant.CAPACITY, f"device {device}", message)
 
     def _overdrawn_counters(
-        self, pool: tuple[str, str], devices: Collection[str]
+        self, pool: tuple[str, str], devices: Collection[str], in_use: Collection[_Device]
     ) -> Iterator[Violation]:
         """Of the counters that these devices draw on; others may be so for no fault of theirs."""
         supply = self._pools[pool]
@@ -324,14 +337,14 @@ class _Devices:
             return
         draws = {name: each for tables in supply.draws.values() for name, each in tables.items()}
         looked_at = {place for name in devices for place in draws.get(name, ())}
-        in_use = [each for each in self._in_use[pool] if each.name in draws]
-        for device in in_use:
+        drawing = [each for each in in_use if each.name in draws]
+        for device in drawing:
             for place, amount in draws[device.name].items():
                 left[place] = left.get(place, 0) - amount
         for (counters, counter), rest in sorted(left.items()):
             if rest < 0 and (counters, counter) in looked_at:
                 subject = f"pool {'/'.join(pool)}, counter {counters}/{counter}"
-                message = f"more than there is, by claims {self._holders(in_use)}"
+                message = f"more than there is, by claims {self._holders(drawing)}"
                 yield Violation(Invariant.COUNTERS, subject, message)
 
     def _holders(self, devices: Iterable[_Device]) -> str:
