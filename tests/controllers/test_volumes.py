@@ -283,6 +283,35 @@ def test_stateful_sets_get_a_volume_for_each_pod() -> None:
     play(story)
 
 
+def test_a_volume_of_a_pod_comes_and_goes_with_it() -> None:
+    """A claim that somebody else has made under that name is left alone, and the pod waits."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        for name in ("reader", "other"):
+            template = {"metadata": {"labels": {"a": "b"}}, "spec": claim("x")["spec"]}
+            volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
+            pod = {"metadata": {"name": name, "namespace": "default"}}
+            if name == "other":
+                await scene.make(claim("other-scratch"))
+            await client.create(PODS, pod | {"spec": scenes.POD_SPEC | {"volumes": volumes}})
+        await scene.clock.advance(5)
+        phases = [(await client.get(PODS, n, "default"))["status"] for n in ("reader", "other")]
+        made = await client.get(VOLUME_CLAIMS, "reader-scratch", "default")
+        await client.delete(PODS, "reader", namespace="default", grace_seconds=0)
+        await scene.clock.advance(60)
+        events = (await client.list(EVENTS, Selection(namespace="default"))).items
+
+        assert [each["phase"] for each in phases] == ["Running", "Pending"]
+        assert (made["metadata"]["labels"], made["status"]["phase"]) == ({"a": "b"}, "Bound")
+        assert list(await scene.bound()) == ["other-scratch"]
+        words = "PVC default/other-scratch was not created for pod default/other (pod is not owner)"
+        assert phases[1]["conditions"][0]["message"] == f"0/1 nodes are available: {words}."
+        assert words in [each["message"] for each in events]
+
+    play(story)
+
+
 def test_a_controller_that_starts_again_makes_no_second_volume() -> None:
     """Nor does it forget what went while it was away."""
 

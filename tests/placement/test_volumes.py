@@ -129,3 +129,26 @@ def test_a_class_without_a_provisioner_is_told_that_nobody_chooses() -> None:
 
     assert problem is not None
     assert "is of a class without a provisioner" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("owner", "stored", "words"),
+    [
+        ("", False, ""),
+        ("", True, 'ephemeral volume controller to create the persistentvolumeclaim "p-v"'),
+        ("q", False, "default/p-v was not created for pod default/p (pod is not owner)"),
+        ("p", False, ""),
+        ("p", True, "pod has unbound immediate PersistentVolumeClaims"),
+    ],
+)
+def test_a_claim_may_come_with_its_pod(owner: str, stored: bool, words: str) -> None:
+    """In the words of kube-scheduler; where nothing is stored it need not be there."""
+    metadata = {"name": "p", "namespace": "default", "uid": "p"}
+    volumes = [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]
+    user = decode({"metadata": metadata, "spec": {"volumes": volumes}}, Pod)
+    made = claim("", ownerReferences=[{"uid": owner, "controller": True}])
+    known = {("default", "p-v"): made} if owner else {}
+    problem = Volumes(are_stored=stored, claims=known).problem(user)
+
+    assert (problem.message if problem else "").endswith(words)
+    assert (problem is None) is (not words)

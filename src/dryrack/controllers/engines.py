@@ -39,6 +39,7 @@ from dryrack.controllers.replicasets.replication import Replication
 from dryrack.controllers.serviceaccounts.defaults import Defaults
 from dryrack.controllers.statefulsets.ordering import Ordering
 from dryrack.controllers.volumes.binding import ClaimBinding
+from dryrack.controllers.volumes.ephemeral import EphemeralClaims
 from dryrack.controllers.volumes.release import VolumeRelease
 from dryrack.controllers.writes import EngineContext
 
@@ -81,7 +82,7 @@ ENGINES = (
     Engine("cronjobs", (CronJobScheduling,)),
     Engine("quotas", (Accounting,)),
     Engine("budgets", (DisruptionBudgets,)),
-    Engine("volumes", (ClaimBinding, VolumeRelease)),
+    Engine("volumes", (ClaimBinding, VolumeRelease, EphemeralClaims)),
     publisher(),
 )
 

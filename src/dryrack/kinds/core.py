@@ -257,6 +257,12 @@ class PersistentVolumeClaimVolumeSource(Model, frozen=True, kw_only=True):
     read_only: bool = False
 
 
+class EphemeralVolumeSource(Model, frozen=True, kw_only=True):
+    """A claim that comes and goes with its pod; what it asks for is not modelled."""
+
+    UNMODELLED: ClassVar[frozenset[str]] = frozenset({"volumeClaimTemplate"})
+
+
 class ImageVolumeSource(Model, frozen=True, kw_only=True):
     reference: str = ""
     pull_policy: str = ""
@@ -292,12 +298,12 @@ class Volume(Model, frozen=True, kw_only=True):
             "scaleIO",
             "storageos",
             "csi",
-            "ephemeral",
         ]
     )
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
 

@@ -204,5 +204,8 @@ def _claims_on_node(pod: Raw) -> Iterable[str]:
     """The claims, by namespace and name, that a pod on a node uses."""
     if is_terminal(pod) or not spec_of(pod).get("nodeName"):
         return ()
-    sources = (each.get("persistentVolumeClaim") for each in spec_of(pod).get("volumes") or ())
-    return [f"{pod['metadata']['namespace']}/{each['claimName']}" for each in sources if each]
+    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    volumes = spec_of(pod).get("volumes") or ()
+    own = [f"{namespace}/{name}-{each['name']}" for each in volumes if each.get("ephemeral")]
+    sources = filter(None, (each.get("persistentVolumeClaim") for each in volumes))
+    return [*own, *(f"{namespace}/{each['claimName']}" for each in sources)]

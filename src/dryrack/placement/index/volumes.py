@@ -64,12 +64,10 @@ class Volumes:
 
     def of(self, pod: Pod) -> Iterator[PersistentVolume]:
         """The volumes that claims of the pod are bound to, as far as they are there."""
-        for volume in pod.spec.volumes:
-            if volume.persistent_volume_claim is not None:
-                name = volume.persistent_volume_claim.claim_name
-                claim = self.claims.get((pod.metadata.namespace, name))
-                if claim is not None and claim.spec.volume_name in self.volumes:
-                    yield self.volumes[claim.spec.volume_name]
+        for key in _keys(pod):
+            claim = self.claims.get(key)
+            if claim is not None and claim.spec.volume_name in self.volumes:
+                yield self.volumes[claim.spec.volume_name]
 
     def bound_to(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """The volume that a claim has for good, if it is known."""
@@ -95,16 +93,34 @@ class Volumes:
 
     def problem(self, pod: Pod) -> VolumeProblem | None:
         """The first of the pod's claims that keeps it from every node."""
-        keys = _keys(pod)
+        found = [(key, self.claims.get(key)) for key in _keys(pod)]
         for why in (self._unusable, self._volume_missing):
-            for key in keys:
-                message = why(key[1], self.claims.get(key))
+            for key, claim in found:
+                message = why(pod, key[1], claim)
                 if message:
                     return VolumeProblem(key, message)
         return None
 
-    def _unusable(self, name: str, claim: PersistentVolumeClaim | None) -> str:
+    @staticmethod
+    def _unmade(pod: Pod, name: str, claim: PersistentVolumeClaim | None) -> str:
+        """Of a claim that is made for the pod alone."""
+        if claim is None:
+            maker = "waiting for ephemeral volume controller to create"
+            return f'{maker} the persistentvolumeclaim "{name}"'
+        owners = claim.metadata.owner_references
+        if any(each.controller and each.uid == pod.metadata.uid for each in owners):
+            return ""
+        full = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        about = f"PVC {claim.metadata.namespace}/{name}"
+        return f"{about} was not created for pod {full} (pod is not owner)"
+
+    def _unusable(self, pod: Pod, name: str, claim: PersistentVolumeClaim | None) -> str:
         about = f'persistentvolumeclaim "{name}"'
+        if _is_made_for(name, pod):
+            if claim is None and not self.are_stored:
+                return ""
+            if problem := self._unmade(pod, name, claim):
+                return problem
         if claim is None:
             return f"{about} not found"
         if claim.metadata.deletion_timestamp is not None:
@@ -121,7 +137,7 @@ class Volumes:
             return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
-    def _volume_missing(self, _name: str, claim: PersistentVolumeClaim | None) -> str:
+    def _volume_missing(self, _pod: Pod, _name: str, claim: PersistentVolumeClaim | None) -> str:
         if not self.are_stored or claim is None or not claim.spec.volume_name:
             return ""
         if claim.spec.volume_name in self.volumes:
@@ -133,12 +149,20 @@ class Volumes:
         return claim.metadata.annotations.get(_CLASS, claim.spec.storage_class_name or "")
 
 
-def _keys(pod: Pod) -> list[tuple[str, str]]:
-    return [
-        (pod.metadata.namespace, volume.persistent_volume_claim.claim_name)
+def _keys(pod: Pod) -> Iterator[tuple[str, str]]:
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield pod.metadata.namespace, volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None:
+            yield pod.metadata.namespace, f"{pod.metadata.name}-{volume.name}"
+
+
+def _is_made_for(name: str, pod: Pod) -> bool:
+    """Whether a claim of that name comes and goes with the pod."""
+    return any(
+        volume.ephemeral is not None and name == f"{pod.metadata.name}-{volume.name}"
         for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    ]
+    )
 
 
 def _is_bound(claim: PersistentVolumeClaim) -> bool:
