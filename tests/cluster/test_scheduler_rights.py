@@ -24,6 +24,9 @@ from dryrack.client.endpoints import (
     POD_GROUPS,
     PODS,
     SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
     Endpoint,
 )
 from dryrack.client.errors import NotFoundError
@@ -36,6 +39,7 @@ from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.rights import MANIFESTS, scheduler
 from dryrack.cluster.scheduling import NEEDS, engine
 from dryrack.controllers import EngineContext
+from dryrack.placement import SELECTED_NODE
 from dryrack.scheduler import SchedulerSettings
 
 if TYPE_CHECKING:
@@ -171,6 +175,7 @@ class Play:
             await self.pod(name, claim=await self.claim(name), labels=labels)
         await self.bound("first", "second")
         await self._groups()
+        await self._storage()
         await self.pod("large", requests={"cpu": "64"})
         await self.refused("large")
         await self._half_a_gang()
@@ -187,6 +192,31 @@ class Play:
         self.trouble.once("POST", "/pods/lost/binding", refusal(500, "InternalError"))
         await self.pod("lost", requests={"example.com/gpu": "1"})
         await self.bound("lost")
+
+    async def _storage(self) -> None:
+        """A volume that is made where its pod goes."""
+        late = {"provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"}
+        await self.admin.create(STORAGE_CLASSES, {"metadata": {"name": "late"}, **late})
+        asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        claim = {
+            "metadata": {"name": "data", "namespace": "default"},
+            "spec": {"storageClassName": "late", **asked},
+        }
+        await self.admin.create(VOLUME_CLAIMS, claim)
+        source = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+        await self.pod("stored", volumes=[source])
+
+        async def chosen() -> bool:
+            found = await self.admin.get(VOLUME_CLAIMS, "data", "default")
+            return SELECTED_NODE in found["metadata"].get("annotations", {})
+
+        await self.until("node chosen", chosen)
+        offered = {"capacity": {"storage": "1Gi"}, "csi": {"driver": "p", "volumeHandle": "v"}}
+        await self.admin.create(VOLUMES, {"metadata": {"name": "v"}, "spec": offered})
+        bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        patch = {"metadata": bound, "spec": {"volumeName": "v"}}
+        await self.admin.patch(VOLUME_CLAIMS, "data", patch, namespace="default")
+        await self.bound("stored")
 
     async def _groups(self) -> None:
         """Gangs that have an object, which is told what became of them."""
