@@ -107,6 +107,14 @@ class _PlainDumper(yaml.SafeDumper):
 
 
 def _run(document: Raw, seed: int, faults: int) -> SeedOutcome:
+    try:
+        return _outcome(document, seed, faults)
+    finally:
+        # A whole cluster is garbage now, of which parts know each other.
+        gc.collect()
+
+
+def _outcome(document: Raw, seed: int, faults: int) -> SeedOutcome:
     text = yaml.dump(document, Dumper=_PlainDumper, sort_keys=False)
     loaded = read_scenario(text, f"seed {seed}", name=f"seed-{seed}", folder=Path())
     try:
