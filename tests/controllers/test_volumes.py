@@ -140,6 +140,7 @@ def test_a_claim_gets_a_volume_of_its_size() -> None:
         ({"selector": {"matchLabels": {"is": "big"}}}, "big"),
         ({"accessModes": ["ReadOnlyMany"]}, "shared"),
         ({"volumeName": "big"}, "big"),
+        ({"volumeName": "bare"}, "bare"),
         ({"selector": {"matchLabels": {"is": "other"}}}, "Pending"),
         ({"storageClassName": ""}, "Pending"),
     ],
@@ -152,6 +153,7 @@ def test_the_smallest_volume_that_does_is_bound(spec: Raw, expected: str) -> Non
             volume("big", "10Gi"),
             volume("small", "5Gi"),
             volume("tiny", "1Gi"),
+            {"metadata": {"name": "bare"}, "spec": {"capacity": {}, "hostPath": {"path": "/"}}},
             volume("shared", "20Gi", accessModes=["ReadOnlyMany", "ReadWriteOnce"]),
             claim("data", **({"storageClassName": "manual"} | spec)),
         )

@@ -58,13 +58,13 @@ def _taken(claim: Raw, volume: Raw) -> Iterable[Write]:
     if spec_of(claim).get("volumeName") != name:
         marks[_BY_CONTROLLER] = "yes"
     marks[_COMPLETED] = "yes"
-    named = with_metadata(claim, annotations=marks) | {
-        "spec": spec_of(claim) | {"volumeName": name}
-    }
+    spec = spec_of(claim) | {"volumeName": name}
+    named = with_metadata(claim, annotations=marks) | {"spec": spec}
     if named != claim:
         yield Update(VOLUME_CLAIMS, named)
-    offer = {key: spec_of(volume)[key] for key in ("accessModes", "capacity")}
-    status = status_of(claim) | {"phase": "Bound", **offer}
+    offer = spec_of(volume)
+    shown: Raw = {key: offer[key] for key in ("accessModes", "capacity") if key in offer}
+    status = status_of(claim) | shown | {"phase": "Bound"}
     if status != status_of(claim):
         yield Update(VOLUME_CLAIMS, named | {"status": status}, "status")
 
