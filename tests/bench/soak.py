@@ -8,8 +8,8 @@ time. Half of a batch are pods of a Job, which is deleted when it is complete; t
 deleted when they run. When pods and claims are gone the next batch comes, a minute after the
 last. What a cluster keeps for a while, as watch logs and Events, is at its bound after the first
 tenth: with fewer pods than usual these bounds are lower. Caches of the process fill up with the
-first thousands. Memory after each tenth is printed; if the last is above the half, the exit code
-is 1.
+first thousands. Memory after each tenth is printed; if the last is much above the fifth, the exit
+code is 1.
 """
 
 from __future__ import annotations

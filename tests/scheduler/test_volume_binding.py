@@ -8,6 +8,7 @@ import pytest
 from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.test_failures import furnish
 from tests.scheduler.test_schedule import user_of
+from tests.scheduler.test_stale_claims import second_node
 from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.client.endpoints import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
@@ -99,6 +100,54 @@ def test_a_pod_is_bound_when_its_volume_is_made() -> None:
             assert await stage.node_of("p") == "n"
 
     on_stage(story)
+
+
+def test_a_class_may_come_after_its_pod() -> None:
+    """As from a folder of files, which are applied by their names."""
+
+    async def story(stage: Stage) -> None:
+        await storage(stage)
+        late = await stage.client.get(STORAGE_CLASSES, "late")
+        await stage.client.delete(STORAGE_CLASSES, "late")
+        await stage.client.create(PODS, storing("p"))
+        async with stage.scheduler(settings=STORED):
+            await stage.after(10)
+            assert "pod has unbound immediate PersistentVolumeClaims" in await stage.told("p")
+            del late["metadata"]["uid"], late["metadata"]["resourceVersion"]
+            await stage.client.create(STORAGE_CLASSES, late)
+            await stage.after(1)
+            assert await chosen(stage) == "n"
+
+    on_stage(story)
+
+
+def test_pods_on_several_nodes_may_share_a_volume() -> None:
+    """It is made on one of them; who is on the other waits for it, and is bound too."""
+
+    async def story(stage: Stage) -> None:
+        await storage(stage)
+        await second_node(stage.client)
+        for name, node in (("a", "n"), ("b", "m")):
+            labels = {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"}
+            pod = storing(name)
+            del pod["spec"]["resourceClaims"], pod["spec"]["containers"][0]["resources"]
+            pod["metadata"]["labels"] = labels
+            pod["spec"]["affinity"] = on_node(node)
+            await stage.client.create(PODS, pod)
+        async with stage.scheduler(settings=STORED):
+            await stage.after(10)
+            assert await chosen(stage) == "n"
+            await provision(stage)
+            await stage.after(1)
+            assert [await stage.node_of(name) for name in "ab"] == ["n", "m"]
+
+    on_stage(story)
+
+
+def on_node(name: str) -> Raw:
+    fields = [{"key": "metadata.name", "operator": "In", "values": [name]}]
+    required = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
 def test_a_gang_is_bound_when_the_volumes_of_all_are_made() -> None:

@@ -101,11 +101,14 @@ class ClusterFacts:
 
     def _storage_class(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
-        self._fleet.volumes.waiting_classes.pop(name, None)
+        volumes = self._fleet.volumes
+        before = volumes.waiting_classes.pop(name, None)
         if new is not None and new.get("volumeBindingMode") == _ON_FIRST_USE:
-            self._fleet.volumes.waiting_classes[name] = waiting_class(new)
-        if old is not None:
+            volumes.waiting_classes[name] = waiting_class(new)
+        if volumes.waiting_classes.get(name) != before:
             self._sleepers.wake()
+            for key in volumes.unbound(name):
+                self._sleepers.wake_for(volume_claim_key(*key))
 
     def _owner(self, endpoint: Endpoint, old: Raw | None, new: Raw | None) -> None:
         """How pods are spread by default is a matter of scores: nobody waits for it."""

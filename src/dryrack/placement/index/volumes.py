@@ -91,6 +91,14 @@ class Volumes:
                 if waits is not None:
                     yield claim, waits
 
+    def unbound(self, storage_class: str) -> list[tuple[str, str]]:
+        """The claims of a class that have no volume yet."""
+        return [
+            key
+            for key, claim in self.claims.items()
+            if not claim.spec.volume_name and self._class_of(claim) == storage_class
+        ]
+
     def problem(self, pod: Pod) -> VolumeProblem | None:
         """The first of the pod's claims that keeps it from every node."""
         found = [(key, self.claims.get(key)) for key in _keys(pod)]

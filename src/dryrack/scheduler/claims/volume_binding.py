@@ -67,7 +67,8 @@ class VolumeBinding:
     async def bind(self, waiting: Iterable[_Waiting]) -> None:
         """Returns when all claims are bound; raises `UnusableClaimError` if one will not be."""
         left = list(waiting)
-        for each in left:
+        # Pods that share a claim may go to several nodes: its volume is made on one of them.
+        for each in {each.uid: each for each in reversed(left)}.values():
             await self._choose(each)
         deadline = self._clock.now() + TIMEOUT_SECONDS
         while left := [each for each in left if not self._is_done(each)]:
@@ -80,10 +81,12 @@ class VolumeBinding:
                 timer.cancel()
 
     async def _choose(self, each: _Waiting) -> None:
-        known = self._known(each)
-        if known.metadata.annotations.get(SELECTED_NODE) == each.node:
+        known = self._known(each).metadata
+        if SELECTED_NODE in known.annotations:
             return
-        patch = {"metadata": {"uid": each.uid, "annotations": {SELECTED_NODE: each.node}}}
+        # Another pod with the claim may be going to another node at this very moment.
+        identity = {"uid": each.uid, "resourceVersion": known.resource_version}
+        patch = {"metadata": {**identity, "annotations": {SELECTED_NODE: each.node}}}
         try:
             written = await self._client.patch(
                 VOLUME_CLAIMS, each.name, patch, namespace=each.namespace
@@ -99,7 +102,7 @@ class VolumeBinding:
         if volume is not None:
             self._check_reach(each, volume)
             return True
-        if claim.metadata.annotations.get(SELECTED_NODE) != each.node:
+        if SELECTED_NODE not in claim.metadata.annotations:
             raise _failure(each, f"cannot have its volume on node {each.node}; see its events")
         return False
 
