@@ -148,6 +148,22 @@ def test_everything_can_be_done_by_keys(look: Look) -> None:
     look(story)
 
 
+def test_keys_that_come_quickly_are_all_heard(look: Look) -> None:
+    """Two in one breath, before the page hears of its new address, go two devices far."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        await tab.go("#/fleet/gpu.example.com/node-1/gpu-0")
+        await tab.has("node-1", "main")
+        await tab.js(
+            "for (let n = 0; n < 2; n++) document.querySelector('canvas.map')"
+            ".dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))"
+        )
+        await tab.until("location.hash === '#/fleet/gpu.example.com/node-1/gpu-2'")
+
+    look(story)
+
+
 async def _tab_to(tab: Tab, selector: str) -> None:
     for _ in range(60):
         await tab.press("Tab")

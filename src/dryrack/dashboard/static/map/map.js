@@ -181,8 +181,14 @@ export class FleetMap {
 
   /** @param {number} x @param {number} y */
   tap(x, y) {
-    const { id } = this.at(x, y);
-    if (id) this.options.select(id);
+    this._choose(this.at(x, y).id);
+  }
+
+  /** Selects at once: the page hears of its new address later, maybe after the next key. */
+  _choose(/** @type {string} */ id) {
+    if (!id) return;
+    this.select(id);
+    this.options.select(id);
   }
 
   /** @param {number} x @param {number} y */
@@ -199,10 +205,8 @@ export class FleetMap {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const direction = DIRECTIONS[/** @type {keyof typeof DIRECTIONS} */ (event.key)];
     if (direction && event.shiftKey) this.pan(-80 * direction.x, -80 * direction.y);
-    else if (direction) {
-      const id = neighbour(this.scene.layout, this.scene.selected, direction);
-      if (id) this.options.select(id);
-    } else if (event.key === "+" || event.key === "=") this.zoom(1.4);
+    else if (direction) this._choose(neighbour(this.scene.layout, this.scene.selected, direction));
+    else if (event.key === "+" || event.key === "=") this.zoom(1.4);
     else if (event.key === "-") this.zoom(1 / 1.4);
     else if (event.key === "0") this.fit();
     else return;
